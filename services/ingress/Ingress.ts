@@ -19,14 +19,15 @@ import * as HttpServer from "../../shared/process/HttpServer.ts"
 import { refuseWhileStarting } from "../../shared/process/RefuseWhileStarting.ts"
 import { Spending } from "../../shared/usage/Spending.ts"
 import { Admission } from "./request/Admission.ts"
-import * as AnswerHeaders from "./answer/AnswerHeaders.ts"
 import { Drain, onRelease } from "./answer/Drain.ts"
+import { Front } from "./exchange/Front.ts"
 import * as Files from "./routes/Files.ts"
 import * as NotReady from "./answer/NotReady.ts"
 import * as ModelRoutes from "./routes/Models.ts"
 import * as Docs from "./reference/page/Docs.ts"
 import * as Operations from "./routes/Operations.ts"
-import { RequestLog } from "./record/RequestLog.ts"
+import { RequestRecords } from "./record/RequestRecords.ts"
+import * as RouteRecords from "./routes/RouteRecords.ts"
 import * as TaskCounts from "./routes/TaskCounts.ts"
 import * as Tasks from "./routes/Tasks.ts"
 import * as UnreadableRequest from "./answer/UnreadableRequest.ts"
@@ -85,6 +86,7 @@ const queues = Layer.effectDiscard(Effect.gen(function*() {
 const server = Layer.unwrap(Effect.gen(function*() {
   const port = yield* Config.Port("PORT").pipe(Config.withDefault(8080))
   const host = yield* Config.String("HOST").pipe(Config.withDefault("127.0.0.1"))
+  const { take } = yield* Front
   const graceMs = yield* Config.schema(atLeast(0), "GRACE_MS").pipe(Config.withDefault(300_000))
   return NodeHttpServer.layer(
     // a request's headers must arrive within 10 s and the whole request within 120 s
@@ -96,7 +98,8 @@ const server = Layer.unwrap(Effect.gen(function*() {
             requestTimeout: 120_000,
             connectionsCheckingInterval: 1_000,
             keepAliveTimeout: 65_000,
-            answerRejected: UnreadableRequest.answerRejected
+            answerRejected: UnreadableRequest.answerRejected,
+            take
           })
         ),
         NotReady.refusalOf
@@ -107,8 +110,8 @@ const server = Layer.unwrap(Effect.gen(function*() {
 
 /** All routes of the public port. */
 export const routes = Layer.mergeAll(Operations.layer, ModelRoutes.layer, Tasks.layer, Files.layer, Docs.layer).pipe(
-  Layer.provide(AnswerHeaders.layer),
-  Layer.provide(RequestLog.layer)
+  Layer.provide(RouteRecords.layer),
+  Layer.provide(RequestRecords.layer)
 )
 
 export const layer = Layer.merge(readiness, onRelease).pipe(
@@ -122,5 +125,6 @@ export const layer = Layer.merge(readiness, onRelease).pipe(
   Layer.provide([layerBothPatient, Models.layer]),
   // listens first: requests get 503 with `retry-after` until NATS is connected
   Layer.provide([server, NodeFileSystem.layer]),
+  Layer.provide(Front.layer),
   Layer.provide(HealthServer.layer(8081))
 )

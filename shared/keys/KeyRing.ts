@@ -18,7 +18,7 @@ export class KeyRefused extends Schema.TaggedError<KeyRefused>()("KeyRefused", {
 const staleAfterMs = 10 * 60_000
 
 export class KeyRing extends Context.Service<KeyRing, {
-  /** The record of a key. Fails with `unverifiable` if the copy is too old. */
+  /** The record of a key, looked up at once. Fails with `unverifiable` if the copy is too old. */
   readonly authenticate: (secret: string) => Effect.Effect<ApiKey.ApiKey, KeyRefused>
   /** Whether there is a complete copy that can be trusted. */
   readonly isLoaded: () => boolean
@@ -38,17 +38,16 @@ export class KeyRing extends Context.Service<KeyRing, {
       const refuse = (reason: KeyRefused["reason"]) => Effect.fail(new KeyRefused({ reason }))
 
       return KeyRing.of({
-        authenticate: (secret) =>
-          Effect.suspend(() => {
-            if (isStale()) return refuse("unverifiable")
-            const key = keys().get(ApiKey.fingerprint(secret))
-            if (key === undefined) return refuse("unknown")
-            if (key.disabled) return refuse("disabled")
-            const { expiresAt } = key
-            return expiresAt !== null && DateTime.toEpochMillis(expiresAt) <= clock.currentTimeMillisUnsafe()
-              ? refuse("expired")
-              : Effect.succeed(key)
-          }),
+        authenticate: (secret) => {
+          if (isStale()) return refuse("unverifiable")
+          const key = keys().get(ApiKey.fingerprint(secret))
+          if (key === undefined) return refuse("unknown")
+          if (key.disabled) return refuse("disabled")
+          const { expiresAt } = key
+          return expiresAt !== null && DateTime.toEpochMillis(expiresAt) <= clock.currentTimeMillisUnsafe()
+            ? refuse("expired")
+            : Effect.succeed(key)
+        },
         isLoaded: () => !isStale()
       })
     })

@@ -2,8 +2,9 @@
  * Lets a closing server end after its last answer. Node alone would wait for idle connections: those kept alive, and those opened
  * in advance.
  */
-import type { Server } from "node:http"
+import type { IncomingMessage, Server } from "node:http"
 import type { Socket } from "node:net"
+import { accepted } from "./RequestHead.ts"
 
 /** How often a closing server checks, in milliseconds; a new connection has the same time for its first request. */
 const checkMs = 500
@@ -14,7 +15,7 @@ export const closeIdle = <S extends Server>(server: S): S => {
     unused.add(socket)
     socket.once("close", () => unused.delete(socket))
   })
-  server.on("request", (request) => unused.delete(request.socket))
+  server.on(accepted, ({ socket }: IncomingMessage) => unused.delete(socket))
   const timer = setInterval(() => {
     if (server.listening) return
     server.closeIdleConnections()

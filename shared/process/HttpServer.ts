@@ -12,7 +12,7 @@ import {
 } from "node:http"
 import type { Duplex } from "node:stream"
 import { closeIdle } from "./CloseIdle.ts"
-import { headErrorOf } from "./RequestHead.ts"
+import { accepted, headErrorOf } from "./RequestHead.ts"
 
 /** Why a request is rejected, in one sentence for the client. */
 export interface Rejection {
@@ -28,6 +28,8 @@ export interface RejectionAnswer {
 export interface Options extends Omit<ServerOptions, "requireHostHeader" | "shouldUpgradeCallback"> {
   /** Makes the answer to a rejected request. Default: the message as text. */
   readonly answerRejected?: (rejection: Rejection) => RejectionAnswer
+  /** Takes requests in place of the server's listeners. Returns whether it has taken this one. Default: none. */
+  readonly take?: (request: IncomingMessage, response: ServerResponse) => boolean
   /**
    * Which requests may upgrade to another protocol. The server ignores other `Upgrade` headers, as RFC 9110 allows, and serves the
    * request with its body. Default: none.
@@ -57,8 +59,8 @@ const rejectionOf = (request: IncomingMessage, isUnmetExpectation: boolean): Rej
 /** Node's events for a new request. */
 const requestEvents: ReadonlySet<string> = new Set(["request", "checkContinue", "checkExpectation"])
 
-/** Answers at once, and closes the connection at the end of the request or after `lingerMs`. */
-const answer = (
+/** Answers at once without reading the request, and closes the connection at the request's end or after `lingerMs`. */
+export const answerUnread = (
   request: IncomingMessage,
   response: ServerResponse,
   status: number,
@@ -81,7 +83,7 @@ const answer = (
 const guard = <S extends Server>(
   server: S,
   ignored: WeakSet<IncomingMessage>,
-  answerRejected: NonNullable<Options["answerRejected"]>
+  { answerRejected, take }: Required<Pick<Options, "answerRejected" | "take">>
 ): S => {
   const rejected = new WeakSet<Duplex>()
   const ended = new WeakSet<Duplex>()
@@ -97,20 +99,23 @@ const guard = <S extends Server>(
     if (rejection !== undefined) {
       ended.add(socket)
       rejected.add(socket)
-      answer(request, response, rejection.status, answerRejected(rejection))
+      answerUnread(request, response, rejection.status, answerRejected(rejection))
       return true
     }
     if (ignored.delete(request)) {
       ended.add(socket)
       response.shouldKeepAlive = false
     }
-    return emit(event, ...parts)
+    emit(accepted, request, response)
+    return take(request, response) || emit(event, ...parts)
   }
   // without a listener Node sends a bare 417
   return Object.assign(server.on("checkExpectation", () => {}), { emit: emitAccepted })
 }
 
-export const make = ({ answerRejected = asText, mayUpgrade = () => false, ...options }: Options = {}): Server => {
+export const make = (
+  { answerRejected = asText, mayUpgrade = () => false, take = () => false, ...options }: Options = {}
+): Server => {
   // Node's parser drops bytes received after such a request: the next ones may start in the middle of another
   const ignored = new WeakSet<IncomingMessage>()
   const server = createServer({
@@ -123,5 +128,5 @@ export const make = ({ answerRejected = asText, mayUpgrade = () => false, ...opt
       return isUpgrade
     }
   })
-  return closeIdle(guard(server, ignored, answerRejected))
+  return closeIdle(guard(server, ignored, { answerRejected, take }))
 }

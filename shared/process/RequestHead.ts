@@ -1,6 +1,9 @@
 /** Finds ambiguous or invalid request heads that Node's parser accepts. */
 import type { IncomingMessage } from "node:http"
 
+/** The server's event for a request with a valid head, with the request and its response. */
+export const accepted = "accepted"
+
 /** A host name or address with an optional port. */
 const hostPattern = /^(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::\d{0,5})?$/i
 

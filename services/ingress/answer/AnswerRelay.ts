@@ -5,17 +5,15 @@
  * replaced. Other answers, such as events or sound, start with their first bytes, or for a client that asks for events after a
  * while without any: load balancers cut silent connections. Bytes are relayed unchanged, at the client's pace.
  */
-import { Cause, Effect, Stream } from "effect"
-import { HttpServerResponse } from "effect/http"
+import type { Writable } from "node:stream"
 import type { AnswerHead } from "../../../shared/bus/protocol/Frame.ts"
 import type { JobClient } from "../../../shared/bus/ingress/JobClient.ts"
 import type { AnswerListener, JobHandle, JobRequest } from "../../../shared/bus/ingress/JobRequest.ts"
 import { type JobError, ProviderFailed } from "../../../shared/contract/JobError.ts"
-import type { Dialect } from "../../../shared/contract/Operation.ts"
 import type { Usage } from "../../../shared/contract/Usage.ts"
 import type { Settle } from "../request/Admission.ts"
 import * as ErrorEnvelope from "../errors/ErrorEnvelope.ts"
-import type { RequestRecord } from "../record/RequestRecord.ts"
+import type { Exchange, ResponseHead } from "../exchange/Exchange.ts"
 
 /** At most the window: a worker that has filled the window waits until ingress has taken some bytes. */
 const holdBackBytes = 1024 * 1024
@@ -41,115 +39,124 @@ const endsEvent = (bytes: Uint8Array): boolean => {
 export interface RelayOptions {
   readonly jobs: JobClient["Service"]
   readonly request: JobRequest
-  readonly dialect: Dialect
-  readonly record: RequestRecord
+  readonly exchange: Pick<
+    Exchange,
+    "fail" | "send" | "open" | "break" | "guard" | "whenClosed" | "operation" | "record"
+  >
   readonly settle: Settle | undefined
   /** Whether the client asks for a stream of events. */
   readonly streams: boolean
 }
 
-/** Submits a job and returns the response when its status is known. Interruption cancels the job. */
-export const relay = (options: RelayOptions): Relayed =>
-  Effect.callback<HttpServerResponse.HttpServerResponse, JobError>((resume) => {
-    const answer = new RelayedAnswer(options, resume)
-    return Effect.sync(() => answer.cancel())
-  })
-
-type Relayed = Effect.Effect<HttpServerResponse.HttpServerResponse, JobError>
-
-type Pulled = Effect.Effect<readonly [Uint8Array, ...Array<Uint8Array>], JobError | Cause.Done<void>>
+/** Submits a job and answers with its frames. The job is cancelled if the client leaves. */
+export const relay = (options: RelayOptions): void => {
+  const answer = new RelayedAnswer(options)
+  options.exchange.whenClosed(() => answer.close())
+}
 
 class RelayedAnswer implements AnswerListener {
   readonly #options: RelayOptions
-  readonly #resume: (result: Relayed) => void
   readonly #job: JobHandle
   #head: AnswerHead | undefined
+  /** What the client has not been given. */
   #chunks: Array<Uint8Array> = []
   #bytes = 0
-  /** The response has started, and further bytes go into its body. */
+  /** The answer is passed on as it arrives. */
   #isStreaming = false
+  /** A turn of the event loop gives the client all chunks that it has received. */
+  #isScheduled = false
   #isFlushed = false
   /** The response has started before the answer, with a comment. */
   #isEarly = false
-  /** That comment was sent. */
-  #isOpen = false
-  #earlyStart: NodeJS.Timeout | undefined
+  /** The body of a response that has started. */
+  #out: Writable | undefined
+  /** Bytes that the client has been given and not taken. */
+  #untaken = 0
+  /** Fires after a silence, before or in the answer. */
+  #silence: NodeJS.Timeout | undefined
   #hasEnded = false
+  #isClosed = false
   /** The bytes so far end in the middle of an event. */
   #isMidEvent = false
-  #error: JobError | undefined
-  /** Bytes that the client has been given but has not confirmed by its next pull. */
-  #unconfirmed = 0
-  #waiting: ((pulled: Pulled) => void) | undefined
+  /** The answer has failed in a way that an event cannot tell. */
+  #isBroken = false
 
-  constructor(options: RelayOptions, resume: (result: Relayed) => void) {
+  constructor(options: RelayOptions) {
     this.#options = options
-    this.#resume = resume
-    options.record.markSubmitted()
+    options.exchange.record.markSubmitted()
     this.#job = options.jobs.submit(options.request, this)
   }
 
-  cancel(): void {
-    clearTimeout(this.#earlyStart)
+  /** The last byte is written, or the client has left. */
+  close(): void {
+    this.#isClosed = true
+    clearTimeout(this.#silence)
+    if (this.#hasEnded) return
+    this.#hasEnded = true
     this.#job.cancel()
     this.#options.settle?.(undefined)
   }
 
   onClaim(): void {
-    const { record, request: { pool, workload } } = this.#options
+    const { exchange: { record }, request: { pool, workload }, streams } = this.#options
     record.markClaimed(workload, pool)
-    if (this.#options.streams) this.#earlyStart ??= setTimeout(() => this.#startEarly(), keepAliveMs)
+    if (streams) this.#silence ??= setTimeout(() => this.#breakSilence(), keepAliveMs)
   }
 
   onStart(head: AnswerHead): void {
-    clearTimeout(this.#earlyStart)
     this.#head = head
-    if (!this.#isEarly || head.contentType.startsWith(eventStream)) return
+    if (head.contentType.startsWith(eventStream)) return
+    clearTimeout(this.#silence)
+    this.#silence = undefined
+    if (!this.#isEarly) return
     this.#job.cancel()
     const provider = head.headers["x-gateway-provider"] ?? ""
     this.onError(ProviderFailed.malformed(decodeURI(provider), "the client asked for a stream"))
   }
 
   onChunk(bytes: Uint8Array, isLast: boolean): void {
-    // copied if no client is waiting: the original would keep NATS's whole read buffer in memory
-    this.#chunks.push(this.#isStreaming && this.#waiting === undefined ? Buffer.from(bytes) : bytes)
+    // copied if the client has to catch up: the original would keep NATS's whole read buffer in memory
+    this.#chunks.push(this.#untaken > 0 ? Buffer.from(bytes) : bytes)
     this.#bytes += bytes.length
     this.#isMidEvent = !endsEvent(bytes)
-    // `onEnd` follows and delivers the rest
+    // `onEnd` follows and gives the rest
     if (isLast) return
-    if (this.#isStreaming) return this.#deliver()
-    if (!this.#isJson || this.#bytes >= holdBackBytes) this.#startStreaming()
+    if (this.#isStreaming || !this.#isJson || this.#bytes >= holdBackBytes) this.#stream()
   }
 
   onRestart(): void {
     this.#head = undefined
     this.#chunks = []
     this.#bytes = 0
+    this.#isMidEvent = false
+    this.#isStreaming = this.#isEarly
   }
 
   onEnd(usage: Usage | undefined): void {
-    clearTimeout(this.#earlyStart)
-    this.#hasEnded = true
-    this.#options.settle?.(usage)
-    if (this.#isStreaming) return this.#deliver()
-    this.#options.record.markAnswering()
-    const body = this.#chunks.length === 1 ? this.#chunks[0] : Buffer.concat(this.#chunks, this.#bytes)
-    this.#resume(Effect.succeed(HttpServerResponse.uint8Array(body ?? new Uint8Array(0), this.#responseOptions)))
+    this.#end(usage)
+    if (this.#isStreaming) return this.#stream()
+    const { exchange } = this.#options
+    exchange.record.markAnswering()
+    exchange.guard(() => exchange.send(this.#responseHead, this.#takeChunks()))
   }
 
   onError(error: JobError): void {
-    clearTimeout(this.#earlyStart)
-    if (!this.#isStreaming) return this.#resume(Effect.fail(error))
-    this.#error = error
-    this.#options.settle?.(undefined)
-    const { dialect, record } = this.#options
-    record.markBroken(error._tag)
+    const { exchange, settle } = this.#options
+    if (!this.#isStreaming) {
+      settle?.("nothing")
+      this.#end(undefined)
+      return exchange.guard(() => exchange.fail(error))
+    }
+    this.#end(undefined)
+    exchange.record.markBroken(error._tag)
     if (this.#isEventStream) {
       const end = this.#isMidEvent ? "\n\n" : ""
-      this.#chunks.push(Buffer.from(`${end}${ErrorEnvelope.toFrame(dialect, error, record.id)}`))
-      this.#hasEnded = true
-    }
-    this.#deliver()
+      const frame = ErrorEnvelope.toFrame(exchange.operation.dialect, error, exchange.record.id)
+      const bytes = Buffer.from(`${end}${frame}`)
+      this.#chunks.push(bytes)
+      this.#bytes += bytes.length
+    } else this.#isBroken = true
+    this.#stream()
   }
 
   get #isJson(): boolean {
@@ -160,82 +167,86 @@ class RelayedAnswer implements AnswerListener {
     return this.#isEarly || this.#head?.contentType.startsWith(eventStream) === true
   }
 
-  get #responseOptions() {
+  get #responseHead(): ResponseHead {
     const usual = this.#isEarly ? eventStream : "application/json"
     const { contentType = usual, headers = {}, status = 200 } = this.#head ?? {}
     return {
       status,
-      contentType,
       headers: contentType.startsWith(eventStream)
-        ? { ...headers, "cache-control": "no-cache", "x-accel-buffering": "no" }
-        : headers
+        ? { ...headers, "content-type": contentType, "cache-control": "no-cache", "x-accel-buffering": "no" }
+        : { ...headers, "content-type": contentType }
     }
   }
 
-  #startEarly(): void {
-    this.#isEarly = true
-    this.#startStreaming()
+  #end(usage: Usage | undefined): void {
+    clearTimeout(this.#silence)
+    this.#hasEnded = true
+    this.#options.settle?.(usage)
   }
 
-  #startStreaming(): void {
+  /** In the next turn, when the other chunks of this turn have arrived. */
+  #stream(): void {
     this.#isStreaming = true
-    const body = Stream.fromPull(Effect.succeed(Effect.suspend(() => this.#pull()))).pipe(
-      Stream.ensuring(Effect.sync(() => this.cancel()))
-    )
-    this.#resume(Effect.succeed(HttpServerResponse.stream(body, this.#responseOptions)))
-  }
-
-  /** The next bytes for the client. Each pull confirms that the client has taken the previous bytes. */
-  #pull(): Pulled {
-    if (this.#unconfirmed > 0) {
-      this.#job.taken(this.#unconfirmed)
-      this.#unconfirmed = 0
-    }
-    const ready = this.#take()
-    if (ready !== undefined) return ready
-    if (this.#isEarly && !this.#isOpen) {
-      this.#isOpen = true
-      return Effect.succeed([keepAlive])
-    }
-    return Effect.callback<readonly [Uint8Array, ...Array<Uint8Array>], JobError | Cause.Done<void>>((resume) => {
-      const stop = () => {
-        clearTimeout(timer)
-        this.#waiting = undefined
-      }
-      const deliver = (pulled: Pulled) => {
-        stop()
-        resume(pulled)
-      }
-      // a timer, because `Effect.timeout` would start two more fibers at every pull
-      const timer = this.#isEventStream
-        ? setTimeout(() => this.#isMidEvent ? undefined : deliver(Effect.succeed([keepAlive])), keepAliveMs)
-        : undefined
-      this.#waiting = deliver
-      return Effect.sync(stop)
+    if (this.#isScheduled || this.#untaken > 0) return
+    this.#isScheduled = true
+    process.nextTick(() => {
+      this.#isScheduled = false
+      this.#options.exchange.guard(() => this.#give())
     })
   }
 
-  #take(): Pulled | undefined {
-    const [first, ...rest] = this.#chunks
-    if (first !== undefined) {
+  /** The body of the response, which starts with its first bytes. */
+  get #body(): Writable {
+    if (this.#out !== undefined) return this.#out
+    this.#out = this.#options.exchange.open(this.#responseHead)
+    this.#out.on("drain", () => this.#caughtUp())
+    return this.#out
+  }
+
+  #give(): void {
+    if (this.#isClosed) return
+    const bytes = this.#bytes
+    if (bytes > 0) {
       if (!this.#isFlushed) {
         this.#isFlushed = true
         this.#job.flushed()
-        this.#options.record.markAnswering()
+        this.#options.exchange.record.markAnswering()
       }
-      this.#unconfirmed = this.#bytes
-      this.#chunks = []
-      this.#bytes = 0
-      return Effect.succeed([first, ...rest])
+      const isTaken = this.#body.write(this.#takeChunks())
+      if (isTaken) this.#job.taken(bytes)
+      else this.#untaken = bytes
     }
-    if (this.#error !== undefined && !this.#hasEnded) return Effect.fail(this.#error)
-    return this.#hasEnded ? Cause.done() : undefined
+    if (!this.#hasEnded) return this.#isEventStream ? this.#awaitSilence() : undefined
+    if (this.#isBroken) this.#options.exchange.break()
+    else this.#body.end()
   }
 
-  #deliver(): void {
-    const waiting = this.#waiting
-    if (waiting === undefined) return
-    const ready = this.#take()
-    if (ready !== undefined) waiting(ready)
+  #takeChunks(): Uint8Array {
+    const [first] = this.#chunks
+    const bytes = this.#chunks.length === 1 && first !== undefined ? first : Buffer.concat(this.#chunks, this.#bytes)
+    this.#chunks = []
+    this.#bytes = 0
+    return bytes
+  }
+
+  #caughtUp(): void {
+    const bytes = this.#untaken
+    this.#untaken = 0
+    this.#job.taken(bytes)
+    if (this.#bytes > 0 || this.#hasEnded) this.#stream()
+  }
+
+  #awaitSilence(): void {
+    if (this.#silence === undefined) this.#silence = setTimeout(() => this.#breakSilence(), keepAliveMs)
+    else this.#silence.refresh()
+  }
+
+  #breakSilence(): void {
+    if (!this.#isStreaming) {
+      this.#isEarly = true
+      this.#isStreaming = true
+    }
+    if (!this.#isMidEvent && this.#untaken === 0) this.#options.exchange.guard(() => void this.#body.write(keepAlive))
+    this.#awaitSilence()
   }
 }

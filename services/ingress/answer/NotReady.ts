@@ -3,16 +3,10 @@ import { Unavailable } from "../../../shared/contract/JobError.ts"
 import { operations } from "../../../shared/contract/operations/operations.ts"
 import type { RejectionAnswer } from "../../../shared/process/HttpServer.ts"
 import * as PathTemplate from "../paths/PathTemplate.ts"
+import * as RouteTemplate from "../paths/RouteTemplate.ts"
 import { answerTo } from "./UnreadableRequest.ts"
 
-const groups = PathTemplate.groups(operations)
+const match = PathTemplate.matcher(operations)
 
-export const refusalOf = (url: string): RejectionAnswer => {
-  const [path = ""] = url.split("?")
-  const matches = groups.flatMap((group) => {
-    const prefix = group.path.replace(/\*$/, "")
-    const isHere = prefix === group.path ? path === prefix : path.startsWith(prefix)
-    return isHere ? PathTemplate.match(group, path.slice(prefix.length)) ?? [] : []
-  })
-  return answerTo(matches[0]?.operation.dialect ?? "openai", new Unavailable({ retryAfterMs: 1_000 }))
-}
+export const refusalOf = (url: string): RejectionAnswer =>
+  answerTo(match(RouteTemplate.pathOf(url))?.operation.dialect ?? "openai", new Unavailable({ retryAfterMs: 1_000 }))

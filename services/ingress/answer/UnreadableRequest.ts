@@ -2,15 +2,16 @@
  * Answers requests that Node cannot parse: invalid or incomplete HTTP, and headers that are too large or ambiguous. They get
  * an error in the usual format; Node alone would send only a status line.
  */
-import type { Server, ServerResponse } from "node:http"
+import type { IncomingMessage, Server, ServerResponse } from "node:http"
 import { STATUS_CODES } from "node:http"
 import type { Duplex } from "node:stream"
 import type { Dialect } from "../../../shared/contract/Operation.ts"
 import { lingerMs, type Rejection, type RejectionAnswer } from "../../../shared/process/HttpServer.ts"
-import { requestIds } from "./AnswerHeaders.ts"
+import { accepted } from "../../../shared/process/RequestHead.ts"
 import * as ErrorEnvelope from "../errors/ErrorEnvelope.ts"
 import { type RequestError, RequestUnreadable } from "../errors/IngressError.ts"
 import { RequestRecord } from "../record/RequestRecord.ts"
+import { requestIds } from "../record/RequestRecords.ts"
 
 /** By Node's error code; all others are errors of syntax. */
 const reasons: Readonly<Record<string, RequestUnreadable["reason"]>> = {
@@ -22,8 +23,8 @@ const reasons: Readonly<Record<string, RequestUnreadable["reason"]>> = {
 /** The answer to a request that reaches no handler. */
 export const answerTo = (dialect: Dialect, error: RequestError) => {
   const id = RequestRecord.makeId()
-  const { body, status } = ErrorEnvelope.toText(dialect, error, id)
-  return { body, status, headers: { "content-type": "application/json", ...requestIds(id) } }
+  const { body, headers, status } = ErrorEnvelope.toText(dialect, error, id)
+  return { body, status, headers: { ...headers, ...requestIds(id) } }
 }
 
 /** The response to a request that the server rejects because of its headers. */
@@ -48,7 +49,7 @@ export const handle = <S extends Server>(server: S): S => {
     socket.end(toText(error))
     setTimeout(() => socket.destroy(), lingerMs).unref()
   }
-  server.on("request", (request, response) => answers.set(request.socket, response))
+  server.on(accepted, (request: IncomingMessage, response: ServerResponse) => answers.set(request.socket, response))
   // without a listener for `connect`, Node closes the connection without an answer
   server.on("connect", (_, socket) => {
     const answer = answers.get(socket)

@@ -139,16 +139,23 @@ const retryHeaders = (error: RequestError): Record<string, string> => {
 }
 
 /** An error as an HTTP response. */
+export const toText = (dialect: Dialect, error: RequestError, requestId: string) => {
+  const { headers, status } = describe(error)
+  return {
+    status,
+    headers: { "content-type": "application/json", ...headers, ...retryHeaders(error) },
+    body: JSON.stringify(envelope(dialect, error, requestId))
+  }
+}
+
+/** The same for a route of Effect's router. */
 export const toResponse = (
   dialect: Dialect,
   error: RequestError,
   requestId: string
 ): HttpServerResponse.HttpServerResponse => {
-  const { headers, status } = describe(error)
-  return HttpServerResponse.jsonUnsafe(envelope(dialect, error, requestId), {
-    status,
-    headers: { ...headers, ...retryHeaders(error) }
-  })
+  const { body, headers, status } = toText(dialect, error, requestId)
+  return HttpServerResponse.text(body, { status, headers, contentType: "application/json" })
 }
 
 /** The fields common to all envelopes, for an error inside a result. */
@@ -156,12 +163,6 @@ export const toFields = (error: RequestError) => {
   const { code, param, type } = describe(error)
   return { message: error.message, type, param, code }
 }
-
-/** The status and body of an error, for responses without a handler. */
-export const toText = (dialect: Dialect, error: RequestError, requestId: string) => ({
-  status: describe(error).status,
-  body: JSON.stringify(envelope(dialect, error, requestId))
-})
 
 /** An error in the middle of a stream of server-sent events. JSON contains no line breaks, so it cannot split an event. */
 export const toFrame = (dialect: Dialect, error: RequestError, requestId: string): string => {

@@ -6,23 +6,13 @@ import * as PathTemplate from "./PathTemplate.ts"
 
 const exact = new Map(["/v1/models", "/openapi.json", "/docs"].map((path) => [`GET ${path}`, path]))
 
+const matchOperation = PathTemplate.matcher(operations)
+
 /** Routes by the start of their path, with the template for the rest of the path. */
-const byPrefix: Array<readonly [start: string, template: (rest: string) => string | undefined]> = [
+const byPrefix: Array<readonly [start: string, template: (rest: string) => string]> = [
   ["GET /v1/models/", () => "/v1/models/{model}"],
   [`GET ${filesPath}`, () => `${filesPath}{id}`]
 ]
-
-for (const { operations: behind, path } of PathTemplate.groups(operations)) {
-  if (!path.endsWith("*")) exact.set(`POST ${path}`, path)
-  else {
-    const start = path.slice(0, -1)
-    const suffixes = behind.map(({ suffix = "" }) => suffix)
-    byPrefix.push([`POST ${start}`, (rest) => {
-      const suffix = suffixes.find((suffix) => rest.endsWith(suffix))
-      return suffix === undefined ? undefined : `${start}{model}${suffix}`
-    }])
-  }
-}
 
 for (const { kind, paths: [path] } of operations) {
   if (kind !== "task") continue
@@ -36,15 +26,23 @@ for (const { kind, paths: [path] } of operations) {
 
 /** The error of a path without a route. Suggests the path with `/v1`, which clients often leave out of their base URL. */
 export const notFound = (method: string, url: string): RouteNotFound => {
-  const [path = ""] = url.split("?")
+  const path = pathOf(url)
   const suggestion = `/v1${path}`
   return new RouteNotFound({ method, path, suggestion: of(method, suggestion) === undefined ? undefined : suggestion })
 }
 
+/** The path of a request's target, which proxies may send as a whole URL. */
+export const pathOf = (target: string): string => {
+  const path = target.startsWith("/") ? target : target.replace(/^https?:\/\/[^/?#]*/i, "")
+  const end = path.indexOf("?")
+  return end === -1 ? path : path.slice(0, end)
+}
+
 /** The template of a request's route; `undefined` if no route matches. */
 export const of = (method: string, url: string): string | undefined => {
-  const end = url.indexOf("?")
-  const asked = `${method} ${end === -1 ? url : url.slice(0, end)}`
+  const path = pathOf(url)
+  if (method === "POST") return matchOperation(path)?.template
+  const asked = `${method} ${path}`
   const found = exact.get(asked)
   if (found !== undefined) return found
   for (const [start, template] of byPrefix) {

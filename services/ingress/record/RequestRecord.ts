@@ -1,12 +1,10 @@
 /** Telemetry of one request: its span while it runs, then metrics and a line of the log when its answer has ended. */
-import { Context, Effect, Exit, type Tracer } from "effect"
-import type { Headers, HttpServerRequest } from "effect/http"
+import { Context, Exit, type Tracer } from "effect"
 import { randomUUID } from "node:crypto"
 import type { Operation, Workload } from "../../../shared/contract/Operation.ts"
 import * as Attributes from "../../../shared/telemetry/Attributes.ts"
 import * as Metrics from "../../../shared/telemetry/Metrics.ts"
-import * as RouteTemplate from "../paths/RouteTemplate.ts"
-import * as ServerSpan from "./ServerSpan.ts"
+import type * as ServerSpan from "./ServerSpan.ts"
 
 /** Stands for a missing or unknown operation or model. */
 const none = "none"
@@ -14,13 +12,8 @@ const none = "none"
 export class RequestRecord {
   readonly id = RequestRecord.makeId()
   readonly #begun = performance.now()
-  /** Kept here because the platform parses the headers at every access. */
-  readonly headers: Headers.Headers
-  readonly #method: string
+  readonly #head: ServerSpan.RequestHead
   readonly #spans: ServerSpan.ServerSpans
-  readonly #inProgress: { count: number }
-  /** The template of its route; `undefined` if no route matches. */
-  readonly #route: string | undefined
   readonly span: Tracer.Span
   operation = none
   /** Makes further headers of its response, successful or not. */
@@ -34,26 +27,10 @@ export class RequestRecord {
   #error: string | undefined
   #isBroken = false
 
-  /** Makes the records of a server and counts its requests in progress. */
-  static readonly makeFactory = Effect.gen(function*() {
-    const spans = yield* ServerSpan.make
-    const inProgress = { count: 0 }
-    // without a scope: requests are still in progress while the server drains, after the routes' scope has closed
-    yield* Effect.sync(() => Metrics.observeUnsafe(Metrics.inProgress(), () => inProgress.count))
-    return (request: HttpServerRequest.HttpServerRequest) => new RequestRecord(request, spans, inProgress)
-  })
-
-  private constructor(
-    request: HttpServerRequest.HttpServerRequest,
-    spans: ServerSpan.ServerSpans,
-    inProgress: { count: number }
-  ) {
-    this.#inProgress = inProgress
-    this.#method = request.method
-    this.#route = RouteTemplate.of(request.method, request.url)
+  constructor(head: ServerSpan.RequestHead, spans: ServerSpan.ServerSpans) {
+    this.#head = head
     this.#spans = spans
-    this.headers = request.headers
-    this.span = spans.begin(request, this.headers, this.#route)
+    this.span = spans.begin(head)
     this.span.attribute(Attributes.name.requestId, this.id)
   }
 
@@ -64,11 +41,6 @@ export class RequestRecord {
   /** The tag of its error, or `cancelled`. */
   get error(): string | undefined {
     return this.#error
-  }
-
-  /** From here to `end` it counts as in progress. */
-  begin(): void {
-    this.#inProgress.count++
   }
 
   /** `key` is the key's id. */
@@ -123,7 +95,6 @@ export class RequestRecord {
 
   /** The last byte is written, or the client has disconnected. */
   end(isCancelled: boolean): void {
-    this.#inProgress.count--
     if (isCancelled) this.#error ??= "cancelled"
     this.span.end(this.#spans.now(), this.#exitOf(isCancelled))
     const outcome = this.#error ?? "success"
@@ -138,8 +109,8 @@ export class RequestRecord {
 
   toLog(): object {
     return {
-      method: this.#method,
-      route: this.#route,
+      method: this.#head.method,
+      route: this.#head.route,
       status: this.#status,
       operation: this.operation,
       model: this.#model,

@@ -2,7 +2,7 @@
  * Admits requests by their key's models, budget and limits, which hold over all ingress processes together. Requests of a
  * key without limits are not counted.
  */
-import { Cause, Clock, Config, Context, Effect, Exit, Layer, Predicate } from "effect"
+import { Clock, Config, Context, Effect, Exit, Layer, Predicate } from "effect"
 import { atLeast } from "../../../shared/contract/Fields.ts"
 import { Holding, type Limit, limitWindowMs } from "../../../shared/bounds/Limit.ts"
 import type { Dialect, Operation, RequestBody } from "../../../shared/contract/Operation.ts"
@@ -33,14 +33,10 @@ type Refusal = ModelNotAllowed | BudgetSpent | KeyLimitReached | TokensOverLimit
 
 export class Admission extends Context.Service<Admission, {
   /**
-   * Runs `serve` if the key's limits allow the request now or after a short wait. `serve` gets the function that settles
-   * the request; failures and new tasks are settled automatically.
+   * Takes what the request needs from the key's limits, at once or after a short wait. The caller must settle the request;
+   * `undefined` if the key has no limits.
    */
-  readonly admit: <A, E, R>(
-    key: ApiKey,
-    request: AdmissionRequest,
-    serve: (settle: Settle | undefined) => Effect.Effect<A, E, R>
-  ) => Effect.Effect<A, E | Refusal, R>
+  readonly admit: (key: ApiKey, request: AdmissionRequest) => Effect.Effect<Settle | undefined, Refusal>
   /** Makes the response headers with the state of the key's limits; `undefined` if it has none. */
   readonly headers: (key: ApiKey, dialect: Dialect) => (() => Record<string, string>) | undefined
 }>()("services/ingress/Admission") {
@@ -67,11 +63,10 @@ export class Admission extends Context.Service<Admission, {
           )
         )
 
-      const admitWithin = <A, E, R>(
+      const admitWithin = (
         keyLimits: KeyLimits,
-        { bytes, decoded, operation }: AdmissionRequest,
-        serve: (settle: Settle) => Effect.Effect<A, E, R>
-      ): Effect.Effect<A, E | KeyLimitReached | TokensOverLimit, R> => {
+        { bytes, decoded, operation }: AdmissionRequest
+      ): Effect.Effect<Settle, KeyLimitReached | TokensOverLimit> => {
         const demand = tokenDemand(operation, bytes, fieldOf(decoded))
         const excess = excessOf(keyLimits, demand)
         if (excess !== undefined) return Effect.fail(excess)
@@ -80,20 +75,12 @@ export class Admission extends Context.Service<Admission, {
         )
         const settle: Settle = (consumed) =>
           holding.settle(consumed === "nothing" ? 0 : consumed && consumed.inputTokens + consumed.outputTokens)
-        // units are returned even if the client disconnects; the wait for a limit stays interruptible
-        return Effect.onExitPrimitive(
-          Effect.suspend((): Effect.Effect<A, E | KeyLimitReached, R> =>
-            holding.takeAvailable(({ limit, units }) => limits.tryTake(limit, units))
-              ? serve(settle)
-              : Effect.flatMap(Effect.uninterruptible(takeRest(holding)), () => serve(settle))
-          ),
-          (exit) => {
-            if (!holding.isComplete) holding.returnAll()
-            else if (Exit.isFailure(exit)) settle(Cause.hasInterruptsOnly(exit.cause) ? undefined : "nothing")
-            else if (operation.kind === "task") settle("nothing")
-            return undefined
-          }
-        )
+        if (holding.takeAvailable(({ limit, units }) => limits.tryTake(limit, units))) return Effect.succeed(settle)
+        // units are returned even if the client disconnects
+        return Effect.onExitPrimitive(Effect.as(Effect.uninterruptible(takeRest(holding)), settle), (exit) => {
+          if (Exit.isFailure(exit)) holding.returnAll()
+          return undefined
+        })
       }
 
       /** The limits by the key's record, which every edit replaces. */
@@ -116,14 +103,14 @@ export class Admission extends Context.Service<Admission, {
       }
 
       return Admission.of({
-        admit: (key, request, serve) => {
+        admit: (key, request) => {
           if (!allows(key, request.model)) return Effect.fail(new ModelNotAllowed({ model: request.model }))
           const budgetUsd = key.monthlyBudgetUsd
           if (budgetUsd !== null && spending.of(key.id) >= budgetUsd) {
             return Effect.fail(new BudgetSpent({ budgetUsd, retryAfterMs: spending.resetMs() }))
           }
           const keyLimits = limitsOf(key)
-          return keyLimits.length > 0 ? admitWithin(keyLimits, request, serve) : serve(undefined)
+          return keyLimits.length > 0 ? admitWithin(keyLimits, request) : noSettle
         },
         headers: (key, dialect) => {
           const keyLimits = limitsOf(key)
@@ -160,6 +147,9 @@ const excessOf = (limits: KeyLimits, { stated }: TokenDemand): TokensOverLimit |
   if (limit === undefined || stated === undefined || stated.tokens <= limit.limit) return undefined
   return new TokensOverLimit({ ...stated, max: limit.limit })
 }
+
+/** Of a key without limits. */
+const noSettle = Effect.succeed(undefined)
 
 const fieldOf = (decoded: RequestBody) => (name: string): unknown =>
   Predicate.hasProperty(decoded, name) ? decoded[name] : undefined

@@ -1,10 +1,10 @@
 /** Finds the API key in a request's headers, and its record. */
 import { Effect } from "effect"
-import type { Headers } from "effect/http"
 import { Unavailable } from "../../../shared/contract/JobError.ts"
 import type { Dialect } from "../../../shared/contract/Operation.ts"
 import type { ApiKey } from "../../../shared/keys/ApiKey.ts"
-import type { KeyRing } from "../../../shared/keys/KeyRing.ts"
+import type { KeyRefused, KeyRing } from "../../../shared/keys/KeyRing.ts"
+import type { RequestHeaders } from "../record/ServerSpan.ts"
 import { KeyInactive, KeyInvalid, KeyMissing } from "../errors/IngressError.ts"
 
 /** The header that clients of a dialect may use instead of `Authorization: Bearer`. */
@@ -12,7 +12,7 @@ export const keyHeaders: Partial<Record<Dialect, string>> = { anthropic: "x-api-
 
 const bearer = /^Bearer +(\S+) *$/i
 
-const secretIn = (headers: Headers.Headers, dialect: Dialect): string | undefined => {
+const secretIn = (headers: RequestHeaders, dialect: Dialect): string | undefined => {
   const token = bearer.exec(headers["authorization"] ?? "")?.[1]
   if (token !== undefined) return token
   const own = keyHeaders[dialect]
@@ -21,13 +21,15 @@ const secretIn = (headers: Headers.Headers, dialect: Dialect): string | undefine
 
 export const authenticate = (
   keys: KeyRing["Service"],
-  headers: Headers.Headers,
+  headers: RequestHeaders,
   dialect: Dialect
 ): Effect.Effect<ApiKey, KeyMissing | KeyInvalid | KeyInactive | Unavailable> => {
   const secret = secretIn(headers, dialect)
   if (secret === undefined) return Effect.fail(new KeyMissing())
-  return Effect.mapError(keys.authenticate(secret), ({ reason }) => {
-    if (reason === "unknown") return new KeyInvalid()
-    return reason === "unverifiable" ? new Unavailable({ retryAfterMs: 1_000 }) : new KeyInactive({ reason })
-  })
+  return Effect.catchEager(keys.authenticate(secret), (refused) => Effect.fail(errorOf(refused)))
+}
+
+const errorOf = ({ reason }: KeyRefused) => {
+  if (reason === "unknown") return new KeyInvalid()
+  return reason === "unverifiable" ? new Unavailable({ retryAfterMs: 1_000 }) : new KeyInactive({ reason })
 }

@@ -1,8 +1,7 @@
 /** Reads and decodes request bodies: checks size, UTF-8, JSON, depth, and the operation's schema. */
-import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
-import { ByteSize, Effect, Result, Schema } from "effect"
-import { type Headers, HttpIncomingMessage, type HttpServerRequest } from "effect/http"
+import { Effect, Result, Schema } from "effect"
 import * as SchemaJITCompiler from "effect/schema/SchemaJITCompiler"
+import type { IncomingMessage } from "node:http"
 import { InvalidRequest, type QueueFull } from "../../../shared/contract/JobError.ts"
 import { excessOf, JsonBounds } from "../../../shared/bounds/JsonBounds.ts"
 import * as SchemaErrors from "../../../shared/contract/SchemaErrors.ts"
@@ -11,6 +10,7 @@ import { operations } from "../../../shared/contract/operations/operations.ts"
 import { Turns } from "../../../shared/bounds/Turns.ts"
 import { BodyCollector } from "./BodyCollector.ts"
 import { BodyTooLarge, MediaTypeUnsupported } from "../errors/IngressError.ts"
+import type { RequestHeaders } from "../record/ServerSpan.ts"
 import { noMemory, type UploadBudget } from "./UploadBudget.ts"
 
 /** The largest body that is read: 32 MiB. */
@@ -37,84 +37,70 @@ const decoders = new Map(
   })
 )
 
-/**
- * Reads the body. Its bytes stay reserved in the budget until the caller releases them. Fails before reading if
- * `content-length` is too large.
- */
-export const read = (
+type Read = Result.Result<Uint8Array, BodyTooLarge | QueueFull>
+
+/** What the headers announce about the body, or why it cannot be read. */
+export const announced = (
   operation: Contract.Operation,
-  request: HttpServerRequest.HttpServerRequest,
-  headers: Headers.Headers,
-  budget: UploadBudget
-): Effect.Effect<Uint8Array, BodyTooLarge | MediaTypeUnsupported | QueueFull> => {
+  headers: RequestHeaders
+): Result.Result<number, BodyTooLarge | MediaTypeUnsupported> => {
   if (!isJson(headers) && !(operation.form !== undefined && isForm(headers))) {
-    return Effect.fail(new MediaTypeUnsupported())
+    return Result.fail(new MediaTypeUnsupported())
   }
-  const announcedBytes = Number(headers["content-length"] ?? 0)
-  if (announcedBytes > maxBodyBytes) return tooLarge
-  // only the platform's reader answers `expect: 100-continue`, and it does not report its progress
-  return headers["expect"] === undefined
-    ? collect(request, announcedBytes, budget)
-    : readByPlatform(request, announcedBytes || maxBodyBytes, budget)
+  const bytes = Number(headers["content-length"] ?? 0)
+  return bytes > maxBodyBytes ? tooLarge : Result.succeed(bytes)
 }
 
-const tooLarge = Effect.fail(new BodyTooLarge({ limitBytes: maxBodyBytes }))
+const tooLarge = Result.fail(new BodyTooLarge({ limitBytes: maxBodyBytes }))
 
-/** Uses plain listeners, because the platform's reader costs a fiber and a stream per request. */
-const collect = (
-  request: HttpServerRequest.HttpServerRequest,
+/**
+ * Reads the body and passes it to `done`. Its bytes stay reserved in the budget until the caller releases them. Returns a function
+ * that stops reading and releases them.
+ */
+export const read = (
+  source: IncomingMessage,
   announcedBytes: number,
-  budget: UploadBudget
-): Effect.Effect<Uint8Array, BodyTooLarge | QueueFull> =>
-  Effect.callback<Uint8Array, BodyTooLarge | QueueFull>((resume) => {
-    const source = NodeHttpServerRequest.toIncomingMessage(request)
-    const body = new BodyCollector(budget, announcedBytes, maxBodyBytes)
-    const onData = (piece: Uint8Array) => {
-      const isTooLarge = body.size + piece.length > maxBodyBytes
-      if (!isTooLarge && body.add(piece)) return
-      stop()
-      source.pause()
-      resume(isTooLarge ? tooLarge : Effect.fail(noMemory))
-    }
-    const onEnd = () => resume(Effect.succeed(body.take()))
-    const stop = () => {
-      body.drop()
-      budget.release()
-      source.off("data", onData).off("end", onEnd)
-    }
-    // the server interrupts this if the client disconnects; the listener only keeps the error from being thrown
-    source.on("data", onData).on("end", onEnd).on("error", ignore)
-    return Effect.sync(stop)
-  })
+  budget: UploadBudget,
+  done: (body: Read) => void
+): () => void => {
+  const body = new BodyCollector(budget, announcedBytes, maxBodyBytes)
+  const onData = (piece: Uint8Array) => {
+    const isTooLarge = body.size + piece.length > maxBodyBytes
+    if (!isTooLarge && body.add(piece)) return
+    stop()
+    source.pause()
+    done(isTooLarge ? tooLarge : Result.fail(noMemory))
+  }
+  let isRead = false
+  const onEnd = () => {
+    isRead = true
+    done(Result.succeed(body.take()))
+  }
+  const stop = () => {
+    budget.release()
+    if (isRead) return
+    body.drop()
+    source.off("data", onData).off("end", onEnd)
+  }
+  // the response closes if the client disconnects; the listener only keeps the error from being thrown
+  source.on("data", onData).on("end", onEnd).on("error", ignore)
+  return stop
+}
 
 const ignore = (): void => {}
 
-const readByPlatform = (
-  request: HttpServerRequest.HttpServerRequest,
-  size: number,
-  budget: UploadBudget
-): Effect.Effect<Uint8Array, BodyTooLarge | QueueFull> => {
-  if (!budget.reserve(size)) return Effect.fail(noMemory)
-  return request.arrayBuffer.pipe(
-    Effect.map((buffer) => new Uint8Array(buffer)),
-    Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(maxBodyBytes)),
-    // the only other failure is a client that has disconnected, which gets no answer
-    Effect.catch(() => tooLarge)
-  )
-}
-
-const isJson = (headers: Headers.Headers): boolean => {
+const isJson = (headers: RequestHeaders): boolean => {
   const type = headers["content-type"]
   return type === undefined || /^application\/(?:[\w.+-]*\+)?json\s*(?:;|$)/i.test(type.trim())
 }
 
-const isForm = (headers: Headers.Headers): boolean =>
+const isForm = (headers: RequestHeaders): boolean =>
   /^multipart\/form-data\s*(?:;|$)/i.test(headers["content-type"] ?? "")
 
 /** Decodes and validates the body of an operation. The error's `param` is the path of the first wrong field. */
 export const decode = (
   operation: Contract.Operation,
-  headers: Headers.Headers,
+  headers: RequestHeaders,
   bytes: Uint8Array
 ): Effect.Effect<Contract.RequestBody, InvalidRequest> => {
   const decoder = decoders.get(operation.name)

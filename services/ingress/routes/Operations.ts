@@ -2,8 +2,7 @@
  * The one handler of every operation: it authenticates, decodes, finds the model, admits and answers, either with the
  * relayed answer of a job or, for the operations in `Tasks`, with a task.
  */
-import { Clock, Context, Effect, Layer, Struct } from "effect"
-import { type Headers, HttpRouter, HttpServerRequest, type HttpServerResponse } from "effect/http"
+import { Clock, Effect, Fiber, Layer, Result } from "effect"
 import { JobClient } from "../../../shared/bus/ingress/JobClient.ts"
 import { queueTimeout } from "../../../shared/bus/ingress/QueueTimeout.ts"
 import { Models, type OfferedModel } from "../../../shared/catalogue/Models.ts"
@@ -19,19 +18,18 @@ import { Admission, type Settle } from "../request/Admission.ts"
 import { relay } from "../answer/AnswerRelay.ts"
 import { authenticate } from "../request/Authentication.ts"
 import { DecodeTurns } from "../request/DecodeTurns.ts"
-import type { RequestError } from "../errors/IngressError.ts"
-import * as PathTemplate from "../paths/PathTemplate.ts"
+import { Exchange, type Exchanges } from "../exchange/Exchange.ts"
+import { Front } from "../exchange/Front.ts"
 import { refusalOf } from "../request/TaskRequest.ts"
-import { uncountedBytes, UploadBudget } from "../request/UploadBudget.ts"
+import { noMemory, UploadBudget } from "../request/UploadBudget.ts"
 import * as IncomingBody from "../request/IncomingBody.ts"
-import * as RouteTemplate from "../paths/RouteTemplate.ts"
-import { CurrentRequest, type RequestRecord } from "../record/RequestRecord.ts"
-import { respondTo } from "./Respond.ts"
+import { RequestRecords } from "../record/RequestRecords.ts"
+import type { RequestHeaders } from "../record/ServerSpan.ts"
 
 /** A request that has been admitted. */
 export interface AdmittedRequest {
   readonly operation: Operation
-  readonly headers: Headers.Headers
+  readonly headers: RequestHeaders
   /** The key's id. */
   readonly tenant: string
   readonly weight: number
@@ -49,128 +47,120 @@ export interface AdmittedRequest {
   readonly settle: Settle | undefined
 }
 
-type OperationHandler = (
-  accepted: AdmittedRequest,
-  record: RequestRecord
-) => Effect.Effect<HttpServerResponse.HttpServerResponse, RequestError>
+/** A request whose body has arrived. */
+interface Upload {
+  readonly exchange: Exchange
+  readonly key: ApiKey
+  readonly budget: UploadBudget
+  readonly body: Uint8Array
+}
 
-/** The route of the operations behind one path of the router. */
-const routeOf = Effect.fnUntraced(function*(group: PathTemplate.RouteGroup, handler: OperationHandler) {
+type Serve = (admitted: AdmittedRequest, exchange: Exchange) => void
+
+/** Takes the requests of these operations, and passes those that are admitted to `serve`. */
+export const serveOperations = Effect.fnUntraced(function*(operations: ReadonlyArray<Operation>, serve: Serve) {
   const keys = yield* KeyRing
   const offered = yield* Models
   const admission = yield* Admission
   const { bodies } = yield* JobClient
   const turns = yield* DecodeTurns
+  const records = yield* RequestRecords
+  const front = yield* Front
+  const scope = yield* Effect.scope
+  const runFork = Effect.runForkWith(yield* Effect.context<never>())
+  const exchanges: Exchanges = { records, fork: (effect) => Fiber.runIn(runFork(effect), scope) }
 
-  /** Steps that need no waiting run synchronously, because a fiber's steps would cost more than their work. */
-  const handle = (
-    request: HttpServerRequest.HttpServerRequest,
-    { model: pathModel, operation }: PathTemplate.Match
-  ) =>
-  (record: RequestRecord) => {
-    const { headers } = record
-    const perform = (key: ApiKey, body: Uint8Array, budget: UploadBudget) => {
-      // outside the closure of the decoded body, which would otherwise stay in memory until the answer has ended
-      const serve =
-        (name: string, { pool, workload }: OfferedModel, count: number, streams: boolean) =>
-        (settle: Settle | undefined) => {
-          // from here on the job counts its body; a task has no job
-          if (operation.kind !== "task") budget.release()
-          return handler({
-            operation,
-            headers,
-            tenant: key.id,
-            weight: key.weight,
-            priority: key.priorityClass,
-            model: name,
-            workload,
-            pool,
-            body,
-            count,
-            streams,
-            traceparent: TraceParent.format(record.span),
-            settle
-          }, record)
-        }
-      return Effect.flatMapEager(
-        turns.inTurn(key.id, body.length, () => IncomingBody.decode(operation, headers, body)),
-        (decoded) =>
-          Effect.flatMapEager(findModel(operation, pathModel ?? decoded.model), ({ model, name }) => {
-            record.setModel(operation, name)
-            const refusal = refusalOf(operation, name, model, decoded)
-            if (refusal !== undefined) return Effect.fail(refusal)
-            const admitted = { operation, model: name, decoded, bytes: body.length }
-            return admission.admit(key, admitted, serve(name, model, decoded.n ?? 1, operation.streams(decoded)))
-          })
-      )
-    }
-    const readAndPerform = (key: ApiKey) => {
+  const begin = (exchange: Exchange, pathModel: string | undefined) => {
+    const { headers, operation, record } = exchange
+    exchange.run(authenticate(keys, headers, operation.dialect), (key) => {
+      record.setKey(key.id)
+      record.answerHeaders = admission.headers(key, operation.dialect)
+      const refusal = wrongHeader(operation, headers)
+      if (refusal !== undefined) return exchange.fail(refusal)
+      const announced = IncomingBody.announced(operation, headers)
+      if (Result.isFailure(announced)) return exchange.fail(announced.failure)
       const budget = new UploadBudget(bodies, key.id)
-      const served = Effect.flatMap(
-        IncomingBody.read(operation, request, headers, budget),
-        (body) => perform(key, body, budget)
-      )
-      // most bodies are too small to be counted
-      return Number(headers["content-length"]) < uncountedBytes
-        ? served
-        : Effect.ensuring(served, Effect.sync(() => budget.release()))
-    }
-    return Effect.flatMap(
-      authenticate(keys, headers, operation.dialect),
-      (key) =>
-        Effect.flatMapEager(checkHeaders(operation, headers), () => {
-          record.setKey(key.id)
-          record.answerHeaders = admission.headers(key, operation.dialect)
-          return readAndPerform(key)
-        })
-    )
+      const mostBytes = announced.success || IncomingBody.maxBodyBytes
+      if (exchange.awaitsPermission && !budget.reserve(mostBytes)) return exchange.fail(noMemory)
+      const stop = IncomingBody.read(exchange.source, announced.success, budget, (body) =>
+        exchange.guard(() => {
+          if (Result.isFailure(body)) exchange.fail(body.failure)
+          else decode({ exchange, key, budget, body: body.success }, pathModel)
+        }))
+      exchange.whenClosed(stop)
+    })
   }
 
-  const findModel = (
-    operation: Operation,
-    name: string | null | undefined
-  ): Effect.Effect<{ readonly name: string; readonly model: OfferedModel }, InvalidRequest | ModelNotFound> => {
-    if (name === undefined || name === null) return Effect.fail(InvalidRequest.at("model", "is required"))
-    const model = offered.current().models.get(name)
-    return model === undefined || !operation.workloads.includes(model.workload)
-      ? Effect.fail(new ModelNotFound({ model: name }))
-      : Effect.succeed({ name, model })
+  const decode = (upload: Upload, pathModel: string | undefined) => {
+    const { body, exchange, key } = upload
+    const { headers, operation } = exchange
+    const decoding = turns.inTurn(key.id, body.length, () => IncomingBody.decode(operation, headers, body))
+    exchange.run(decoding, (decoded) => {
+      const name = pathModel ?? decoded.model
+      if (name === undefined || name === null) return exchange.fail(InvalidRequest.at("model", "is required"))
+      const model = offered.current().models.get(name)
+      if (model === undefined || !operation.workloads.includes(model.workload)) {
+        return exchange.fail(new ModelNotFound({ model: name }))
+      }
+      exchange.record.setModel(operation, name)
+      const refusal = refusalOf(operation, name, model, decoded)
+      if (refusal !== undefined) return exchange.fail(refusal)
+      const admitting = admission.admit(key, { operation, model: name, decoded, bytes: body.length })
+      exchange.run(admitting, admit(upload, name, model, decoded.n ?? 1, operation.streams(decoded)))
+    })
   }
 
-  const route = Effect.contextWith((context: Context.Context<RouteContext>) => {
-    const request = Context.get(context, HttpServerRequest.HttpServerRequest)
-    const record = Context.get(context, CurrentRequest)
-    const { "*": rest = "" } = Context.get(context, HttpRouter.RouteContext).params
-    const matched = PathTemplate.match(group, rest)
-    return matched === undefined
-      ? respondTo(record, "none", "openai", () => Effect.fail(RouteTemplate.notFound(request.method, request.url)))
-      : respondTo(record, matched.operation.name, matched.operation.dialect, handle(request, matched))
+  /** Outside the closure of the decoded body, which would otherwise stay in memory until the answer has ended. */
+  const admit = (
+    { body, budget, exchange, key }: Upload,
+    model: string,
+    { pool, workload }: OfferedModel,
+    count: number,
+    streams: boolean
+  ) =>
+  (settle: Settle | undefined) => {
+    const { headers, operation, record } = exchange
+    if (settle !== undefined) exchange.whenClosed(() => settle(undefined))
+    // from here on the job counts its body; a task has no job
+    if (operation.kind !== "task") budget.release()
+    serve({
+      operation,
+      headers,
+      tenant: key.id,
+      weight: key.weight,
+      priority: key.priorityClass,
+      model,
+      workload,
+      pool,
+      body,
+      count,
+      streams,
+      traceparent: TraceParent.format(record.span),
+      settle
+    }, exchange)
+  }
+
+  yield* front.add(operations, (match, request, response) => {
+    const exchange = new Exchange(exchanges, match, request, response)
+    exchange.guard(() => begin(exchange, match.model))
   })
-  return HttpRouter.route("POST", group.path, route)
 })
-
-type RouteContext = HttpServerRequest.HttpServerRequest | HttpRouter.RouteContext | CurrentRequest
-
-/** The routes of these operations. */
-export const routesOf = (operations: ReadonlyArray<Operation>, handler: OperationHandler) =>
-  Effect.forEach(PathTemplate.groups(operations), (group) => routeOf(group, handler))
 
 /** Submits requests as jobs and relays their answers. */
 const relayJobs = Effect.gen(function*() {
   const jobs = yield* JobClient
   const clock = yield* Clock.Clock
   const queueTimeoutMs = yield* queueTimeout
-  const handler: OperationHandler = ({ count: _count, headers, operation, settle, streams, ...accepted }, record) => {
+  return ({ count: _count, headers, operation, settle, streams, ...accepted }: AdmittedRequest, exchange: Exchange) => {
     const timeoutMs = Math.min(queueTimeoutMs, clientQueueTimeoutMs(headers["x-stainless-timeout"]))
-    return relay({
+    relay({
       jobs,
-      dialect: operation.dialect,
-      record,
+      exchange,
       settle,
       streams,
       request: {
         ...accepted,
-        parent: record.span,
+        parent: exchange.record.span,
         operation: operation.name,
         contentType: headers["content-type"] ?? "application/json",
         headers: forwardedHeaders(operation, headers),
@@ -178,30 +168,31 @@ const relayJobs = Effect.gen(function*() {
       }
     })
   }
-  return handler
 })
 
 /** Checks only that there is a version: the provider knows which ones exist. */
-const checkHeaders = (operation: Operation, headers: Headers.Headers): Effect.Effect<void, InvalidRequest> => {
+const wrongHeader = (operation: Operation, headers: RequestHeaders): InvalidRequest | undefined => {
   const translation = headers[translationHeader]
   if (translation !== undefined && translation !== strictTranslation) {
-    return Effect.fail(InvalidRequest.at(translationHeader, `must be '${strictTranslation}' or left out`))
+    return InvalidRequest.at(translationHeader, `must be '${strictTranslation}' or left out`)
   }
   const names = operation.versionHeaders
-  if (names === undefined) return Effect.void
-  const name = names.find((name) => headers[name]?.trim())
-  if (name !== undefined) return Effect.void
+  if (names === undefined || names.some((name) => headers[name]?.trim())) return undefined
   const message = `the header ${names.join(" or ")} is required, such as 2023-06-01`
-  return Effect.fail(InvalidRequest.at(names[0] ?? "", message, "invalid_version"))
+  return InvalidRequest.at(names[0] ?? "", message, "invalid_version")
 }
 
 /** The request headers that go into the job. */
 const forwardedHeaders = (
   { headers: further = [], versionHeaders = [] }: Operation,
-  headers: Headers.Headers
+  headers: RequestHeaders
 ): Readonly<Record<string, string>> | undefined => {
-  const names = [...versionHeaders, ...further].filter((name) => headers[name] !== undefined)
-  return names.length === 0 ? undefined : Struct.pick(headers, names)
+  let forwarded: Record<string, string> | undefined
+  for (const name of [...versionHeaders, ...further]) {
+    const value = headers[name]
+    if (value !== undefined) (forwarded ??= {})[name] = value
+  }
+  return forwarded
 }
 
 /** The share of a client's timeout that a request may spend in the queue. */
@@ -213,9 +204,6 @@ const clientQueueTimeoutMs = (seconds: string | undefined): number => {
   return value > 0 ? queueShare * value * 1_000 : Number.POSITIVE_INFINITY
 }
 
-export const layer = Layer.unwrap(
-  Effect.map(
-    Effect.flatMap(relayJobs, (handler) => routesOf(operations.filter(({ kind }) => kind !== "task"), handler)),
-    HttpRouter.addAll
-  )
+export const layer = Layer.effectDiscard(
+  Effect.flatMap(relayJobs, (serve) => serveOperations(operations.filter(({ kind }) => kind !== "task"), serve))
 ).pipe(Layer.provide(DecodeTurns.layer))

@@ -2,7 +2,7 @@
  * The routes of durable tasks: operations of the kind `task` create them; clients get, download and cancel them by id below
  * the operation's path.
  */
-import { Clock, Effect, Layer, Option } from "effect"
+import { Clock, Effect, Exit, Layer, Option } from "effect"
 import { HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { hash } from "node:crypto"
 import { TaskQueue } from "../../../shared/bus/tasks/TaskQueue.ts"
@@ -18,6 +18,7 @@ import * as TraceParent from "../../../shared/telemetry/TraceParent.ts"
 import { authenticate } from "../request/Authentication.ts"
 import * as ByteRange from "./ByteRange.ts"
 import { DecodeTurns } from "../request/DecodeTurns.ts"
+import type { Exchange } from "../exchange/Exchange.ts"
 import * as ErrorEnvelope from "../errors/ErrorEnvelope.ts"
 import * as IngressError from "../errors/IngressError.ts"
 import * as Operations from "./Operations.ts"
@@ -97,10 +98,23 @@ const make = Effect.gen(function*() {
       )
     )
     const status = VideoTask.statusOf(records)
-    return HttpServerResponse.jsonUnsafe({ task_id: id, status }, {
-      headers: { location: `${operation.paths[0]}/${id}`, ...(VideoTask.hasEnded(status) ? {} : pollAgain) }
-    })
+    return { id, status }
   })
+
+  const serve = (accepted: Operations.AdmittedRequest, exchange: Exchange) => {
+    const { operation, settle } = accepted
+    const creating = Effect.onExit(create(accepted), (exit) =>
+      // only the calls that a task makes use tokens
+      Effect.sync(() => settle?.(Exit.hasInterrupts(exit) ? undefined : "nothing")))
+    exchange.run(creating, ({ id, status }) => {
+      const headers = {
+        "content-type": "application/json",
+        location: `${operation.paths[0]}/${id}`,
+        ...(VideoTask.hasEnded(status) ? {} : pollAgain)
+      }
+      exchange.send({ status: 200, headers }, JSON.stringify({ task_id: id, status }))
+    })
+  }
 
   const cancelAll = (records: Records) =>
     Effect.forEach(records, ({ id }) => tasks.cancel(id), { concurrency: "unbounded" }).pipe(
@@ -247,14 +261,14 @@ const make = Effect.gen(function*() {
     )
 
   const taskOperations = operations.filter((operation) => operation.kind === "task")
-  return HttpRouter.addAll([
-    ...yield* Operations.routesOf(taskOperations, create),
-    ...taskOperations.flatMap((operation) => [
+  yield* Operations.serveOperations(taskOperations, serve)
+  return HttpRouter.addAll(
+    taskOperations.flatMap((operation) => [
       byId("GET", operation, "", "get", show),
       byId("DELETE", operation, "", "cancel", cancel),
       byId("GET", operation, "/content", "content", content)
     ])
-  ])
+  )
 })
 
 /** How long to wait for the store before a client gets 503, in milliseconds. */

@@ -117,14 +117,16 @@ export class Client {
     const work = Effect.flatMap(
       keys.authenticate(secret),
       (key) =>
-        admission.admit(
-          key,
-          { operation: chatCompletions, model: "any", decoded, bytes },
+        Effect.flatMap(
+          admission.admit(key, { operation: chatCompletions, model: "any", decoded, bytes }),
           (settle) =>
             Effect.callback<void>((resume) => {
               this.admittedAt = this.#world.now
               this.#submit(key.id, settle, () => resume(Effect.void))
-              return Effect.sync(() => this.#handle?.cancel())
+              return Effect.sync(() => {
+                this.#handle?.cancel()
+                settle?.(undefined)
+              })
             })
         )
     )

@@ -8,6 +8,7 @@ import { type Context, Effect, Layer, Result, Schema } from "effect"
 import { HttpRouter } from "effect/http"
 import { Admission } from "../../../services/ingress/request/Admission.ts"
 import { Drain } from "../../../services/ingress/answer/Drain.ts"
+import { Front } from "../../../services/ingress/exchange/Front.ts"
 import { routes } from "../../../services/ingress/Ingress.ts"
 import { document } from "../../../services/ingress/reference/Document.ts"
 import { render } from "../../../services/ingress/reference/page/Page.ts"
@@ -27,7 +28,7 @@ const described = Object.entries(document.paths).flatMap(([path, methods]) =>
   Object.keys(methods).map((method) => ({ method: method.toUpperCase(), path }))
 )
 
-/** The routes that ingress adds to its router, built without its dependencies. */
+/** The routes that ingress adds to its front and its router, built without its dependencies. */
 const served = Effect.gen(function*() {
   const router = yield* HttpRouter.make
   const routes: Array<{ readonly method: string; readonly path: string }> = []
@@ -42,7 +43,17 @@ const served = Effect.gen(function*() {
       return router.addAll(added)
     }
   })
-  yield* Layer.build(everything).pipe(Effect.provideService(HttpRouter.HttpRouter, recording))
+  const front = Front.of({
+    take: () => false,
+    add: (operations) => {
+      routes.push(...operations.flatMap(({ paths }) => paths.map((path) => ({ method: "POST", path: asRoute(path) }))))
+      return Effect.void
+    }
+  })
+  yield* Layer.build(everything).pipe(
+    Effect.provideService(HttpRouter.HttpRouter, recording),
+    Effect.provideService(Front, front)
+  )
   return routes
 }).pipe(Effect.scoped)
 

@@ -1,13 +1,11 @@
-/** The relay of a job's answer, with a bus and a clock that the test controls. */
-import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber } from "effect"
-import { HttpServerResponse } from "effect/http"
-import { afterEach, beforeEach, vi } from "vitest"
+/** The relay of a job's answer, with a bus, a response and a clock that the test controls. */
+import { afterEach, assert, beforeEach, describe, it, vi } from "vitest"
+import { Writable } from "node:stream"
 import type { JobClient } from "../../../shared/bus/ingress/JobClient.ts"
 import type { AnswerListener, JobRequest } from "../../../shared/bus/ingress/JobRequest.ts"
 import { ProviderFailed } from "../../../shared/contract/JobError.ts"
-import { relay } from "../../../services/ingress/answer/AnswerRelay.ts"
-import type { RequestRecord } from "../../../services/ingress/record/RequestRecord.ts"
+import { relay, type RelayOptions } from "../../../services/ingress/answer/AnswerRelay.ts"
+import type { ResponseHead } from "../../../services/ingress/exchange/Exchange.ts"
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] })
@@ -16,10 +14,35 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-/** Starts a request. `said` lists what the relay tells the bus. */
-const start = Effect.fnUntraced(function*(streams: boolean) {
+/** A client's connection. It takes what it is given, or only when it reads. */
+class Connection extends Writable {
+  readonly #takesAll: boolean
+  text = ""
+  #taken: (() => void) | undefined
+
+  constructor(takesAll: boolean) {
+    super({ highWaterMark: 1 })
+    this.#takesAll = takesAll
+  }
+
+  override _write(bytes: Buffer, _: string, done: () => void): void {
+    this.text += bytes.toString()
+    if (this.#takesAll) done()
+    else this.#taken = done
+  }
+
+  read(): void {
+    this.#taken?.()
+  }
+}
+
+/** Starts a request. `said` lists what the relay tells the bus and the record. */
+const start = ({ streams, takesAll = true }: { readonly streams: boolean; readonly takesAll?: boolean }) => {
   const said: Array<string> = []
+  const heads: Array<ResponseHead> = []
+  const connection = new Connection(takesAll)
   let listener: AnswerListener | undefined
+  let close = () => {}
   const jobs = {
     submit: (_: JobRequest, given: AnswerListener) => {
       listener = given
@@ -31,84 +54,152 @@ const start = Effect.fnUntraced(function*(streams: boolean) {
       }
     }
   } as unknown as JobClient["Service"]
-  const record = {
-    id: "req_1",
-    markSubmitted: () => undefined,
-    markClaimed: () => undefined,
-    markAnswering: () => said.push("answering"),
-    markBroken: (tag: string) => said.push(`broken ${tag}`)
-  } as unknown as RequestRecord
+  const exchange = {
+    operation: { dialect: "openai" },
+    record: {
+      id: "req_1",
+      markSubmitted: () => undefined,
+      markClaimed: () => undefined,
+      markAnswering: () => said.push("answering"),
+      markBroken: (tag: string) => said.push(`broken ${tag}`)
+    },
+    open: (head: ResponseHead) => {
+      heads.push(head)
+      return connection
+    },
+    send: (head: ResponseHead, body: Uint8Array) => {
+      heads.push(head)
+      connection.end(body)
+    },
+    fail: (error: { readonly _tag: string }) => said.push(`failed ${error._tag}`),
+    break: () => said.push("cut"),
+    guard: (step: () => void) => step(),
+    whenClosed: (closer: () => void) => (close = closer)
+  } as unknown as RelayOptions["exchange"]
   const request = { workload: "chat", pool: "default" } as JobRequest
-  const fiber = yield* Effect.forkChild(Effect.result(relay({
-    jobs,
-    record,
-    request,
-    streams,
-    dialect: "openai",
-    settle: undefined
-  })))
-  yield* Effect.yieldNow
-  return { listener: listener!, said, fiber }
-})
+  const settled: Array<unknown> = []
+  relay({ jobs, exchange, request, streams, settle: (consumed) => settled.push(consumed) })
+  return { listener: listener!, said, heads, connection, settled, close: () => close() }
+}
 
 const head = (contentType: string) => ({ status: 200, contentType, headers: { "x-gateway-provider": "p" } })
 const bytes = (text: string) => Buffer.from(text)
+const failed = new ProviderFailed({ provider: "p", reason: "status", status: 503 })
 
-/** The response's content type and its body, which has ended. */
-const read = (response: HttpServerResponse.HttpServerResponse) =>
-  Effect.gen(function*() {
-    const web = HttpServerResponse.toWeb(response)
-    return { type: web.headers.get("content-type"), text: yield* Effect.promise(() => web.text()) }
-  })
+/** What is scheduled within this turn of the event loop has happened. */
+const turn = () => new Promise((resolve) => setImmediate(resolve))
 
 describe("a client that asks for a stream", () => {
-  it.live("gets a comment after 15 s without an answer, and then the answer; until then a worker can be replaced", () =>
-    Effect.gen(function*() {
-      const { fiber, listener, said } = yield* start(true)
+  it("gets a comment after 15 s without an answer, and then the answer; until then a worker can be replaced", async () => {
+    const { connection, heads, listener, said } = start({ streams: true })
+    listener.onClaim()
+    vi.advanceTimersByTime(14_999)
+    assert.isEmpty(heads)
+    vi.advanceTimersByTime(1)
+    await turn()
+    assert.deepStrictEqual([said, connection.text], [[], ": keep-alive\n\n"])
+    listener.onRestart()
+    listener.onStart(head("text/event-stream"))
+    listener.onChunk(bytes("data: 1\n\n"), false)
+    listener.onEnd(undefined)
+    await turn()
+    assert.strictEqual(heads[0]?.headers["content-type"], "text/event-stream")
+    assert.strictEqual(connection.text, ": keep-alive\n\ndata: 1\n\n")
+    assert.isTrue(connection.writableFinished)
+    assert.deepStrictEqual(said, ["flushed", "answering", "taken 9"])
+  })
+
+  it("gets a comment after 15 s of silence between events, but not within one", async () => {
+    const { connection, listener } = start({ streams: true })
+    listener.onClaim()
+    listener.onStart(head("text/event-stream"))
+    listener.onChunk(bytes("data: 1\n\n"), false)
+    await turn()
+    vi.advanceTimersByTime(15_000)
+    await turn()
+    listener.onChunk(bytes("data: "), false)
+    await turn()
+    vi.advanceTimersByTime(30_000)
+    listener.onChunk(bytes("2\n\n"), true)
+    listener.onEnd(undefined)
+    await turn()
+    assert.strictEqual(connection.text, "data: 1\n\n: keep-alive\n\ndata: 2\n\n")
+  })
+
+  it("gets an error after that as an event, also for an answer that is no stream", async () => {
+    const ends = [
+      (listener: AnswerListener) => listener.onError(failed),
+      (listener: AnswerListener) => listener.onStart(head("application/json"))
+    ]
+    for (const end of ends) {
+      const { connection, listener, said } = start({ streams: true })
       listener.onClaim()
-      vi.advanceTimersByTime(14_999)
-      assert.isUndefined(fiber.pollUnsafe())
-      vi.advanceTimersByTime(1)
-      const response = yield* Effect.flatMap(Fiber.join(fiber), Effect.fromResult)
-      const reading = yield* Effect.forkChild(read(response))
-      yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
-      assert.deepStrictEqual(said, [])
-      listener.onRestart()
-      listener.onStart(head("text/event-stream"))
-      listener.onChunk(bytes("data: 1\n\n"), false)
-      listener.onEnd(undefined)
-      const { text, type } = yield* Fiber.join(reading)
-      assert.deepStrictEqual([type, text], ["text/event-stream", ": keep-alive\n\ndata: 1\n\n"])
-      assert.deepStrictEqual(said.slice(0, 2), ["flushed", "answering"])
-    }))
+      vi.advanceTimersByTime(15_000)
+      end(listener)
+      await turn()
+      assert.match(connection.text, /^: keep-alive\n\ndata: \{"error":\{[^\n]*"upstream_error"[^\n]*\}\}\n\n$/)
+      assert.include(said, "broken ProviderFailed")
+    }
+  })
 
-  it.live("gets an error after that as an event, also for an answer that is no stream", () =>
-    Effect.gen(function*() {
-      const ends = [
-        (listener: AnswerListener) =>
-          listener.onError(new ProviderFailed({ provider: "p", reason: "status", status: 503 })),
-        (listener: AnswerListener) => listener.onStart(head("application/json"))
-      ]
-      for (const end of ends) {
-        const { fiber, listener, said } = yield* start(true)
-        listener.onClaim()
-        vi.advanceTimersByTime(15_000)
-        const response = yield* Effect.flatMap(Fiber.join(fiber), Effect.fromResult)
-        end(listener)
-        assert.match((yield* read(response)).text, /^data: \{"error":\{[^\n]*"upstream_error"[^\n]*\}\}\n\n/)
-        assert.include(said, "broken ProviderFailed")
-      }
-    }))
+  it("gets an error before that with its status, and so does one that asks for JSON at any time", () => {
+    for (const [streams, afterMs] of [[true, 14_999], [false, 60_000]] as const) {
+      const { heads, listener, said, settled } = start({ streams })
+      listener.onClaim()
+      vi.advanceTimersByTime(afterMs)
+      listener.onError(failed)
+      assert.deepStrictEqual([heads, said], [[], ["failed ProviderFailed"]])
+      assert.strictEqual(settled[0], "nothing")
+    }
+  })
+})
 
-  it.live("gets an error before that with its status, and so does one that asks for JSON at any time", () =>
-    Effect.gen(function*() {
-      for (const [streams, afterMs] of [[true, 14_999], [false, 60_000]] as const) {
-        const { fiber, listener } = yield* start(streams)
-        listener.onClaim()
-        vi.advanceTimersByTime(afterMs)
-        const error = new ProviderFailed({ provider: "p", reason: "status", status: 503 })
-        listener.onError(error)
-        assert.deepInclude(yield* Fiber.join(fiber), { _tag: "Failure", failure: error })
-      }
-    }))
+describe("a client that reads slowly", () => {
+  it("is given all that has arrived when it has caught up, and the worker is told only then", async () => {
+    const { connection, listener, said } = start({ streams: true, takesAll: false })
+    listener.onStart(head("text/event-stream"))
+    listener.onChunk(bytes("data: 1\n\n"), false)
+    await turn()
+    for (const text of ["data: 2\n\n", "data: 3\n\n"]) {
+      listener.onChunk(bytes(text), false)
+      await turn()
+    }
+    assert.deepStrictEqual([connection.text, said], ["data: 1\n\n", ["flushed", "answering"]])
+    connection.read()
+    await turn()
+    assert.strictEqual(connection.text, "data: 1\n\ndata: 2\n\ndata: 3\n\n")
+    assert.deepStrictEqual(said.slice(2), ["taken 9"])
+    listener.onEnd(undefined)
+    await turn()
+    assert.isFalse(connection.writableEnded)
+    connection.read()
+    await turn()
+    assert.isTrue(connection.writableFinished)
+  })
+})
+
+describe("an answer that has started", () => {
+  it("is cut if it fails and is not a stream of events", async () => {
+    const { connection, listener, said } = start({ streams: false })
+    listener.onStart(head("audio/mpeg"))
+    listener.onChunk(bytes("sound"), false)
+    await turn()
+    listener.onError(failed)
+    await turn()
+    assert.strictEqual(connection.text, "sound")
+    assert.deepStrictEqual(said.slice(-2), ["broken ProviderFailed", "cut"])
+  })
+
+  it("is cancelled if the client leaves, and not after its end", async () => {
+    const { close, listener, said, settled } = start({ streams: false })
+    listener.onStart(head("audio/mpeg"))
+    listener.onChunk(bytes("sound"), false)
+    close()
+    await turn()
+    assert.deepStrictEqual([said, settled], [["cancelled"], [undefined]])
+    const ended = start({ streams: false })
+    ended.listener.onEnd(undefined)
+    ended.close()
+    assert.notInclude(ended.said, "cancelled")
+  })
 })

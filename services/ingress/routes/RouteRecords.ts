@@ -1,19 +1,11 @@
-/**
- * The headers of every response: the request's id, its trace and, while draining, `connection: close`. Also answers requests
- * that have no handler or whose handler failed.
- */
+/** Records the requests of Effect's router, and answers those that have no handler or whose handler failed. */
 import { Cause, Context, Effect, Exit, Option, Scope, Tracer } from "effect"
 import { HttpRouter, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { InternalError } from "../../../shared/contract/JobError.ts"
-import * as TraceParent from "../../../shared/telemetry/TraceParent.ts"
-import { Drain } from "./Drain.ts"
 import * as ErrorEnvelope from "../errors/ErrorEnvelope.ts"
-import { RequestLog } from "../record/RequestLog.ts"
-import { CurrentRequest, RequestRecord } from "../record/RequestRecord.ts"
+import { CurrentRequest, type RequestRecord } from "../record/RequestRecord.ts"
+import { RequestRecords } from "../record/RequestRecords.ts"
 import * as RouteTemplate from "../paths/RouteTemplate.ts"
-
-/** OpenAI's clients read the first header, Anthropic's the second. */
-export const requestIds = (id: string) => ({ "x-request-id": id, "request-id": id })
 
 /** Answers a path without a route, or a defect. Fails again if the client has disconnected. */
 const answerFailure = Effect.fnUntraced(function*<E>(
@@ -37,32 +29,33 @@ const answerFailure = Effect.fnUntraced(function*<E>(
 /** Provides each request's record and adds the headers to each response. */
 export const layer = HttpRouter.middleware<{ provides: CurrentRequest }>()(
   Effect.gen(function*() {
-    const drain = yield* Drain
-    const log = yield* RequestLog
-    const makeRecord = yield* RequestRecord.makeFactory
+    const records = yield* RequestRecords
 
-    const complete = (response: HttpServerResponse.HttpServerResponse, record: RequestRecord) => {
-      record.setStatus(response.status)
-      const headers: Record<string, string> = { ...record.answerHeaders?.(), ...requestIds(record.id) }
-      headers["traceparent"] = TraceParent.format(record.span)
-      if (drain.isDraining()) headers["connection"] = "close"
-      return HttpServerResponse.setHeaders(response, headers)
-    }
+    const complete = (response: HttpServerResponse.HttpServerResponse, record: RequestRecord) =>
+      HttpServerResponse.setHeaders(response, records.answering(record, response.status))
 
-    /** Counts and logs the request when its scope closes: the last byte is written, or the client has disconnected. */
-    const follow = (record: RequestRecord, scope: Scope.Scope) => {
-      record.begin()
-      return Scope.addFinalizerExit(scope, (exit) => {
-        record.end(Exit.hasInterrupts(exit))
-        log.write(record)
+    /** The record ends with the request's scope: the last byte is written, or the client has disconnected. */
+    const begin = (
+      { headers, method, remoteAddress, url }: HttpServerRequest.HttpServerRequest,
+      scope: Scope.Scope
+    ) => {
+      const record = records.begin({
+        method,
+        headers,
+        route: RouteTemplate.of(method, url),
+        remoteAddress: Option.getOrUndefined(remoteAddress)
+      })
+      const followed = Scope.addFinalizerExit(scope, (exit) => {
+        records.end(record, Exit.hasInterrupts(exit))
         return Effect.void
       })
+      return { record, followed }
     }
 
     return (handler) =>
       Effect.contextWith((context: Context.Context<HttpServerRequest.HttpServerRequest | Scope.Scope>) => {
         const request = Context.get(context, HttpServerRequest.HttpServerRequest)
-        const record = makeRecord(request)
+        const { followed, record } = begin(request, Context.get(context, Scope.Scope))
         const answered = handler.pipe(
           Effect.matchCauseEffect({
             onFailure: (cause) => Effect.map(answerFailure(cause, record), (response) => complete(response, record)),
@@ -72,7 +65,7 @@ export const layer = HttpRouter.middleware<{ provides: CurrentRequest }>()(
           Effect.provideService(CurrentRequest, record),
           Effect.provideService(Tracer.ParentSpan, record.span)
         )
-        return Effect.andThen(follow(record, Context.get(context, Scope.Scope)), answered)
+        return Effect.andThen(followed, answered)
       })
   }),
   { global: true }
