@@ -1,11 +1,11 @@
 /**
- * Bundles the services: a bundle reads 30 files when it starts, not a thousand, and takes half the CPU time. The image, the tests
- * and the bench run the bundles; `npm start` runs the sources.
+ * Bundles the services: a bundle reads 30 files when it starts, not a thousand, and takes half the CPU time. The image, the tests,
+ * the bench and `npm start` run the bundles.
  *
- *     node deploy/image/bundle.ts <folder>
+ *     node deploy/image/bundle.ts <folder> [<name>=<source> ...]
  *
- * writes `<folder>/<service>.js` and the parts that services share. The folder cannot be moved: a bundle finds what lies beside
- * a source, such as the console's web app, by the path from the folder.
+ * writes `<folder>/<service>.js`, `<folder>/<name>.js` for other programs, and the parts that they share. The folder may be renamed
+ * but not moved: a bundle finds what lies beside a source, such as the console's web app, by the path from the folder.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join, relative, resolve } from "node:path"
@@ -38,8 +38,8 @@ const replace = (file: string, code: string): void => {
   renameSync(fresh, file)
 }
 
-/** Bundles all services into this folder, and removes everything else there. */
-export const bundle = async (folder: string): Promise<void> => {
+/** Bundles all services and these other programs into this folder, and removes everything else there. */
+export const bundle = async (folder: string, others: Readonly<Record<string, string>> = {}): Promise<void> => {
   const services = readdirSync(join(project, "services")).filter((name) =>
     existsSync(join(project, "services", name, "main.ts"))
   )
@@ -47,7 +47,7 @@ export const bundle = async (folder: string): Promise<void> => {
     cwd: project,
     platform: "node",
     write: false,
-    input: Object.fromEntries(services.map((name) => [name, `services/${name}/main.ts`])),
+    input: { ...Object.fromEntries(services.map((name) => [name, `services/${name}/main.ts`])), ...others },
     external: (id) => isPackage(id) && !bundled.test(id),
     plugins: [keepNeighbours(folder)],
     output: { format: "esm", comments: false, entryFileNames: "[name].js", chunkFileNames: "[name]-[hash].js" }
@@ -58,4 +58,7 @@ export const bundle = async (folder: string): Promise<void> => {
   for (const name of readdirSync(folder)) if (!files.has(name)) rmSync(join(folder, name), { recursive: true })
 }
 
-if (import.meta.main) await bundle(resolve(process.argv[2] ?? "."))
+if (import.meta.main) {
+  const [folder = ".", ...others] = process.argv.slice(2)
+  await bundle(resolve(folder), Object.fromEntries(others.map((each) => each.split("="))))
+}

@@ -8,7 +8,6 @@ import type { Losses } from "../../shared/provider/dialects/conversation/Losses.
 import * as ChatOverEngine from "../../shared/provider/dialects/conversation/ChatOverEngine.ts"
 import { LocalEngines } from "../../shared/provider/protocols/local/Local.ts"
 import * as Options from "../../shared/provider/call/Options.ts"
-import { loadTokenizer } from "../../shared/text/Tokens.ts"
 import * as Compact from "./Compact.ts"
 import { Compactions } from "./Compactions.ts"
 import { LocalChat, LocalChatOptions } from "./LocalChat.ts"
@@ -41,7 +40,6 @@ export const layerNoDeps = Layer.effect(
       ).pipe(Stream.mapError((error) => withClientsName(error, losses)))
     }
     return LocalEngines.of({
-      warmUp: Effect.asVoid(loadTokenizer),
       performs: new Map([
         ...ClientDialects.map((dialect) => ChatOverEngine.make(engine, dialect, settings)),
         [compaction.name, Compact.make(compactions)]

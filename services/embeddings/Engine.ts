@@ -7,22 +7,20 @@ import type { EmbeddingModel } from "../../shared/provider/dialects/embeddings/E
 import * as Embeddings from "../../shared/provider/dialects/embeddings/Embeddings.ts"
 import { LocalEngines } from "../../shared/provider/protocols/local/Local.ts"
 import { textVector } from "../../shared/text/TextVector.ts"
-import { loadTokenizer, type Tokenizer } from "../../shared/text/Tokens.ts"
+import { loadTokenizer } from "../../shared/text/Tokens.ts"
 
 const defaultDimensions = 1_536
 
 /** Vectors made and printed between two pauses: some milliseconds of work at the greatest length. */
 const vectorsAtOnce = 16
 
-const model = (tokenizer: Tokenizer): EmbeddingModel => (_call, { dimensions = defaultDimensions, texts }) => {
+const model: EmbeddingModel = (_call, { dimensions = defaultDimensions, texts }) => {
   const vectors = Stream.fromIterable(texts).pipe(
     Stream.grouped(vectorsAtOnce),
     Stream.mapEffect((batch) => Effect.forEach(batch, (text) => textVector(text, dimensions)))
   )
-  return Effect.map(tokenizer.countAll(texts), (tokens) => ({ vectors, tokens }))
+  const counted = Effect.flatMap(loadTokenizer, ({ countAll }) => countAll(texts))
+  return Effect.map(counted, (tokens) => ({ vectors, tokens }))
 }
 
-export const layer = Layer.effect(
-  LocalEngines,
-  Effect.map(loadTokenizer, (tokenizer) => LocalEngines.of({ performs: Embeddings.performs(model(tokenizer)) }))
-)
+export const layer = Layer.succeed(LocalEngines, { performs: Embeddings.performs(model) })

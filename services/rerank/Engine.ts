@@ -4,7 +4,7 @@ import { randomUUID } from "node:crypto"
 import { rerank, RerankRequest, textOf, toReturned } from "../../shared/contract/operations/Rerank.ts"
 import { LocalEngines } from "../../shared/provider/protocols/local/Local.ts"
 import { decoder } from "../../shared/provider/call/RequestBody.ts"
-import { loadTokenizer, type Tokenizer } from "../../shared/text/Tokens.ts"
+import { loadTokenizer } from "../../shared/text/Tokens.ts"
 import type { Perform } from "../../shared/provider/call/Protocol.ts"
 import { writeAll } from "../../shared/provider/transport/Sink.ts"
 import { relevance } from "./Relevance.ts"
@@ -15,24 +15,24 @@ const documentsPerSearchUnit = 100
 const utf8 = new TextEncoder()
 const decode = decoder(RerankRequest)
 
-const perform = (tokenizer: Tokenizer): Perform =>
-  Effect.fnUntraced(function*(call, sink) {
-    const { documents: given, query, rank_fields, return_documents, top_n } = yield* decode(call)
-    const documents = typeof given === "string" ? [given] : given
-    const texts = documents.map((document) => textOf(document, rank_fields))
-    const scores = yield* relevance(query, texts)
-    const ranking = [...texts.keys()].toSorted((a, b) => scores[b]! - scores[a]! || a - b).slice(0, top_n ?? undefined)
-    const inputTokens = yield* tokenizer.countAll([query, ...texts])
-    const searchUnits = Math.ceil(texts.length / documentsPerSearchUnit)
-    const results = ranking.map((index) => {
-      const document = return_documents === true ? toReturned(documents[index]) : undefined
-      return { index, relevance_score: scores[index], document }
-    })
-    sink.start({ status: 200, contentType: "application/json", headers: {} })
-    const answer = Stream.fromIterable(print(results, searchUnits))
-    yield* writeAll(sink, Stream.mapEffect(answer, (json) => Effect.as(Effect.yieldNow, utf8.encode(json))))
-    return { inputTokens, outputTokens: 0, searchUnits }
+const perform: Perform = Effect.fnUntraced(function*(call, sink) {
+  const { documents: given, query, rank_fields, return_documents, top_n } = yield* decode(call)
+  const documents = typeof given === "string" ? [given] : given
+  const texts = documents.map((document) => textOf(document, rank_fields))
+  const scores = yield* relevance(query, texts)
+  const ranking = [...texts.keys()].toSorted((a, b) => scores[b]! - scores[a]! || a - b).slice(0, top_n ?? undefined)
+  const { countAll } = yield* loadTokenizer
+  const inputTokens = yield* countAll([query, ...texts])
+  const searchUnits = Math.ceil(texts.length / documentsPerSearchUnit)
+  const results = ranking.map((index) => {
+    const document = return_documents === true ? toReturned(documents[index]) : undefined
+    return { index, relevance_score: scores[index], document }
   })
+  sink.start({ status: 200, contentType: "application/json", headers: {} })
+  const answer = Stream.fromIterable(print(results, searchUnits))
+  yield* writeAll(sink, Stream.mapEffect(answer, (json) => Effect.as(Effect.yieldNow, utf8.encode(json))))
+  return { inputTokens, outputTokens: 0, searchUnits }
+})
 
 /** The answer as JSON, in pieces of about 64 KiB. */
 function* print(results: ReadonlyArray<object>, searchUnits: number): Generator<string> {
@@ -47,7 +47,4 @@ function* print(results: ReadonlyArray<object>, searchUnits: number): Generator<
   yield `${json}],"meta":${JSON.stringify(meta)}}`
 }
 
-export const layer = Layer.effect(
-  LocalEngines,
-  Effect.map(loadTokenizer, (tokenizer) => LocalEngines.of({ performs: new Map([[rerank.name, perform(tokenizer)]]) }))
-)
+export const layer = Layer.succeed(LocalEngines, { performs: new Map([[rerank.name, perform]]) })

@@ -2,7 +2,8 @@
  * The speech synthesiser espeak-ng, from its WebAssembly package. It runs in a process of its own because it is licensed
  * under the GPL and the gateway is not: the process takes text and answers with samples.
  *
- * The process makes one utterance after another. If it dies or hangs, a new one repeats the utterance.
+ * The process makes one utterance after another. It starts with the first one and ends when there was none for a while. If it dies
+ * or hangs, a new one repeats the utterance.
  */
 import { Context, Deferred, Effect, Exit, Layer, Pool, Schema } from "effect"
 import { fork } from "node:child_process"
@@ -37,6 +38,9 @@ export class Espeak extends Context.Service<Espeak, {
 
 /** The time limit for a start and for an utterance, long enough for a slow machine. */
 const patience = "60 seconds"
+
+/** The process takes 70 MB, and half a second to start. */
+const endsAfter = "5 minutes"
 
 /** Starts the process and, once it is ready, returns a function that sends it requests. */
 const start = Effect.gen(function*() {
@@ -84,7 +88,7 @@ const start = Effect.gen(function*() {
 export const layer = Layer.effect(
   Espeak,
   Effect.gen(function*() {
-    const processes = yield* Pool.make({ acquire: start, size: 1 })
+    const processes = yield* Pool.makeWithTTL({ acquire: start, min: 0, max: 1, timeToLive: endsAfter })
     const ask = (saying: Saying) =>
       Pool.use(processes, (ask) => Effect.tapError(ask(saying), () => Pool.invalidate(processes, ask)))
     return Espeak.of({

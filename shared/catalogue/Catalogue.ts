@@ -5,7 +5,6 @@
  * Changes of the file are applied within a second. An invalid edit is logged and ignored.
  */
 import { Context, Effect, Layer, Result, Schema } from "effect"
-import type { Workload } from "../contract/Operation.ts"
 import * as CatalogueFile from "./CatalogueFile.ts"
 import { findInconsistencies } from "./Inconsistencies.ts"
 import { Model } from "./Model.ts"
@@ -20,13 +19,6 @@ export interface Snapshot {
   readonly providers: ReadonlyMap<string, Provider>
   readonly models: ReadonlyMap<string, Model>
 }
-
-/** Whether the worker's built-in engine serves a model of this workload. */
-export const namesEngine = ({ models, providers }: Snapshot, workload: Workload): boolean =>
-  models.values().some((model) =>
-    model.workload === workload &&
-    model.targets.some(({ provider }) => providers.get(provider)?.protocol === "local")
-  )
 
 const decodeFile = CatalogueFile.decoderOf(Whole)
 

@@ -4,12 +4,12 @@ import { Effect, Layer } from "effect"
 import { JobServer } from "../bus/worker/JobServer.ts"
 import { Nats } from "../nats/Nats.ts"
 import { Presence } from "../bus/provision/Presence.ts"
-import { Catalogue, namesEngine } from "../catalogue/Catalogue.ts"
+import { Catalogue } from "../catalogue/Catalogue.ts"
 import { costAt } from "../catalogue/Model.ts"
 import type { Workload } from "../contract/Operation.ts"
 import { Limits } from "../limits/Limits.ts"
 import { GuardedFetch } from "../provider/transport/GuardedFetch.ts"
-import { LocalEngines } from "../provider/protocols/local/Local.ts"
+import type { LocalEngines } from "../provider/protocols/local/Local.ts"
 import { Providers } from "../provider/routing/Providers.ts"
 import { ResultStore } from "../provider/call/ResultStore.ts"
 import { Secrets } from "../provider/transport/Secrets.ts"
@@ -38,22 +38,19 @@ export const layerProviderTools = Layer.mergeAll(
 )
 
 /** Prepares a request, then sends it to the providers. */
-const performer = (workload: Workload) =>
-  Layer.effect(
-    Performer,
-    Effect.gen(function*() {
-      const { isIdempotent, perform } = yield* Providers
-      const { prepare } = yield* Preparation
-      const { warmUp = Effect.void } = yield* LocalEngines
-      const catalogue = yield* Catalogue
-      if (namesEngine(catalogue.current(), workload)) yield* warmUp
-      return Performer.of({
-        isIdempotent,
-        perform: (work, reply) => Effect.flatMap(prepare(work), (prepared) => perform(prepared, reply)),
-        cost: (...about) => costAt(catalogue.current().models, ...about)
-      })
+const performer = Layer.effect(
+  Performer,
+  Effect.gen(function*() {
+    const { isIdempotent, perform } = yield* Providers
+    const { prepare } = yield* Preparation
+    const catalogue = yield* Catalogue
+    return Performer.of({
+      isIdempotent,
+      perform: (work, reply) => Effect.flatMap(prepare(work), (prepared) => perform(prepared, reply)),
+      cost: (...about) => costAt(catalogue.current().models, ...about)
     })
-  )
+  })
+)
 
 /** Adds health, NATS and the catalogue to a worker. */
 export const layerProcess = <E>(worker: Layer.Layer<Worker, E, Nats | Catalogue | Presence>) =>
@@ -79,7 +76,7 @@ export const layer = <E>(options: {
 }) =>
   layerProcess(
     Worker.layer(options.workload, options.slots).pipe(
-      Layer.provide([performer(options.workload), JobServer.layer, UsageLog.layer]),
+      Layer.provide([performer, JobServer.layer, UsageLog.layer]),
       Layer.provide([Providers.layer, options.preparation ?? Preparation.layerNone]),
       Layer.provide(options.engines),
       Layer.provide([layerProviderTools, options.results ?? ResultStore.layerNone])

@@ -3,7 +3,7 @@
  *
  * The admin command that registers it gets it in its environment, which other users of the machine cannot read.
  */
-import { Effect, Option, Path, Redacted } from "effect"
+import { Effect, Option, Redacted } from "effect"
 import { generateSecret, secretPattern } from "../../../shared/keys/ApiKey.ts"
 import { readOrCreateSecret } from "./StoredSecret.ts"
 import { runScript } from "../processes/Processes.ts"
@@ -20,10 +20,9 @@ export const readBootstrapKey = Effect.gen(function*() {
 
 /** Registers the key with the gateway unless it exists. Fails after 20 seconds. */
 export const ensureKey = Effect.fn("ensureKey")(function*(key: string, natsUrl: string) {
-  const path = yield* Path.Path
-  const { services } = yield* Settings
+  const { programOf } = yield* Settings
   yield* runScript({
-    args: [path.join(services, "admin", "main.ts"), "keys", "ensure", "--name", "local"],
+    args: [programOf("admin"), "keys", "ensure", "--name", "local"],
     environment: { GATEWAY_BOOTSTRAP_KEY: key, NATS_URL: natsUrl },
     within: "20 seconds",
     failure: "The first API key could not be created",

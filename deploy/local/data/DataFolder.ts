@@ -27,7 +27,7 @@ export const claimDataFolder = Effect.gen(function*() {
   const takeOver = Effect.gen(function*() {
     const pid = Number(yield* fs.readFileString(file))
     const words = pid === process.pid ? [] : yield* commandLine(pid)
-    if (words.some((word) => word.endsWith("deploy/local/main.ts"))) {
+    if (words.some((word) => word.endsWith("deploy/local/launch.js"))) {
       const running = `The gateway is already running from ${data} (process ${pid})`
       const advice = "stop it, or set GATEWAY_DATA and GATEWAY_PORT to run another one"
       return yield* new StartFailed({ detail: `${running}: ${advice}` })

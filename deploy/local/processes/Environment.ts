@@ -16,6 +16,7 @@ const system = [
   "LANG",
   "TZ",
   "TMPDIR",
+  "NODE_COMPILE_CACHE",
   "NODE_ENV",
   "NODE_OPTIONS",
   "NODE_EXTRA_CA_CERTS",

@@ -41,7 +41,7 @@ export const startServices = Effect.fn("Services.start")(function*(shared: Share
   const path = yield* Path.Path
   const client = yield* HttpClient.HttpClient
   const supervisor = yield* Supervisor
-  const { catalogue, collector, consolePort, data, port, publicUrl, services } = yield* Settings
+  const { catalogue, collector, consolePort, data, port, programOf, publicUrl, services } = yield* Settings
   const address = `http://127.0.0.1:${port}`
 
   /** Fixed ports. Each service also has a free port for health and metrics, which it logs. */
@@ -57,7 +57,7 @@ export const startServices = Effect.fn("Services.start")(function*(shared: Share
       const healthPort = yield* freePort()
       return {
         command: process.execPath,
-        args: [...nodeFlags, path.join(services, name, "main.ts")],
+        args: [...nodeFlags, programOf(name)],
         environment: {
           ...Environment.ofService(name, snapshot, process.env),
           PORT: port === undefined ? undefined : String(port),

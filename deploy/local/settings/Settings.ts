@@ -34,8 +34,10 @@ export class Settings extends Context.Service<Settings, {
   readonly publicUrl: Option.Option<string>
   /** `OTEL_EXPORTER_OTLP_ENDPOINT`, or that of traces: the collector, instead of the console. */
   readonly collector: Option.Option<string>
-  /** `GATEWAY_SERVICES`: the folder of the services; tests use another than the project's. */
+  /** `GATEWAY_SERVICES`: the folder of the services' sources; tests use another than the project's. */
   readonly services: string
+  /** The program of a service: its bundle, or its source if `GATEWAY_SERVICES` is set. */
+  readonly programOf: (service: string) => string
   /** The project's folder. */
   readonly project: string
 }>()("deploy/local/Settings") {
@@ -50,6 +52,8 @@ export class Settings extends Context.Service<Settings, {
           Config.map(Option.map((value) => path.resolve(base, value))),
           Config.map(Option.getOrElse(() => path.join(project, fallback)))
         )
+      const services = yield* file("GATEWAY_SERVICES", "services")
+      const isOwn = services === path.join(project, "services")
       return Settings.of({
         port: yield* Config.Port("GATEWAY_PORT").pipe(Config.withDefault(8080)),
         consolePort: yield* Config.Port("CONSOLE_PORT").pipe(Config.withDefault(8090)),
@@ -64,7 +68,12 @@ export class Settings extends Context.Service<Settings, {
           yield* text("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"),
           yield* text("OTEL_EXPORTER_OTLP_ENDPOINT")
         ]),
-        services: yield* file("GATEWAY_SERVICES", "services"),
+        services,
+        // the bundle of this file is beside those of the services
+        programOf: (service) =>
+          isOwn
+            ? path.join(path.dirname(import.meta.filename), `${service}.js`)
+            : path.join(services, service, "main.ts"),
         project
       })
     }).pipe(Effect.mapError((error) => new StartFailed({ detail: startupMessage(error) })))

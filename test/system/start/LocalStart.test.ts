@@ -379,7 +379,7 @@ describe("npm start", () => {
           adminToken: Option.none(),
           consolePort: place.consolePort
         },
-        ...{ project, services: place.environment["GATEWAY_SERVICES"] ?? "" }
+        ...{ project, services: place.environment["GATEWAY_SERVICES"] ?? "", programOf: () => "" }
       })
       yield* Effect.gen(function*() {
         const supervisor = yield* Supervisor

@@ -3,7 +3,7 @@ import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Context, Effect, FileSystem, Layer, Logger } from "effect"
 import { TestClock } from "effect/testing"
-import { Catalogue, load, namesEngine, parse } from "../../../shared/catalogue/Catalogue.ts"
+import { Catalogue, load, parse } from "../../../shared/catalogue/Catalogue.ts"
 import { defaultBreaker, defaultRetry, isIdempotent } from "../../../shared/catalogue/Provider.ts"
 
 const valid = `
@@ -81,20 +81,6 @@ describe("a catalogue", () => {
         )
         assert.strictEqual(isIdempotent(providers.get("a")!), expected, `${protocol} ${setting}`)
       }
-    }))
-
-  it.effect("knows which workloads use a built-in engine", () =>
-    Effect.gen(function*() {
-      const named = yield* parse("gateway.yaml", valid)
-      assert.isTrue(namesEngine(named, "chat"))
-      assert.isFalse(namesEngine(named, "images"))
-      const paid = "{ protocol: openai, baseUrl: \"https://api.example.com/v1\" }"
-      assert.isFalse(
-        namesEngine(
-          yield* parse("gateway.yaml", change("{ protocol: local, options: { pace: { tokensPerSecond: 50 } } }", paid)),
-          "chat"
-        )
-      )
     }))
 
   it.effect("of a local start is valid", () =>

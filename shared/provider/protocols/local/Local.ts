@@ -16,8 +16,6 @@ import * as MultipartText from "../openai/MultipartText.ts"
 export class LocalEngines extends Context.Service<LocalEngines, {
   /** The operations that this worker's engine serves, by name. */
   readonly performs: ReadonlyMap<string, Perform>
-  /** Runs before the worker pulls its first job: work that would otherwise delay other jobs during the first call. */
-  readonly warmUp?: Effect.Effect<void>
 }>()("shared/provider/Local/LocalEngines") {}
 
 export const make = (engines: LocalEngines["Service"]): Perform => {
