@@ -1,5 +1,6 @@
 /** What one failure may cost that comes alone. */
-import { ingressGoneAfterMs, windowBytes } from "../../shared/bus/protocol/Timings.ts"
+import { attemptKey, jobStream, newestVersion } from "../../shared/bus/protocol/Subjects.ts"
+import { ingressGoneAfterMs, maxAttempts, windowBytes } from "../../shared/bus/protocol/Timings.ts"
 import { type Cost, costs, usualMs } from "./Drills.ts"
 import type { Client } from "./gateway/Client.ts"
 import { formerJobsIn } from "./gateway/FormerWorker.ts"
@@ -56,6 +57,46 @@ function* failuresCostLittle({ clients, scenario }: Ended): Generator<Violation>
       yield named("a failure costs little", client, `${outcome} after one failure`)
     } else if (outcome === "complete" && lateMs > cost.lateMs) {
       yield named("a failure costs little", client, `is ${lateMs.toFixed(0)} ms late after one failure`)
+    }
+  }
+}
+
+/** How long jobs may wait on once NATS serves their queue again, in milliseconds. */
+const afterOutageMs = 1_500
+
+/** Jobs that wait for NATS are claimed soon after it serves their queue again. */
+function* outagesEnd({ clients, outages, scenario }: Ended): Generator<Violation> {
+  const cost = costIn(scenario)
+  if (cost === undefined) return
+  for (const { until } of outages) {
+    if (until === undefined || until < warmUpMs + startMs) continue
+    for (const client of clients) {
+      const { claimedAt, endedAt, request } = client
+      const claimed = claimedAt ?? endedAt ?? Number.POSITIVE_INFINITY
+      if (request.at >= until || claimed < until || outages.some(({ from }) => from > until && from < claimed)) continue
+      if (claimed - until > afterOutageMs) {
+        yield named("outages end", client, `waited for ${(claimed - until).toFixed(0)} ms after NATS was back`)
+      }
+    }
+  }
+}
+
+/** A job gets another attempt only once the one before it was delivered, unless its stream has lost that. */
+function* attemptsFollowDeliveries({ clients, cluster: { jetStream }, scenario }: Ended): Generator<Violation> {
+  if (costIn(scenario) === undefined) return
+  const history = jetStream.streams.get(jobStream("chat", newestVersion))?.history
+  for (const client of clients) {
+    for (let attempt = 2; attempt <= maxAttempts; attempt++) {
+      const before = history?.get(attemptKey(client.job ?? "", attempt - 1))
+      const after = history?.get(attemptKey(client.job ?? "", attempt))
+      if (before === undefined || after === undefined) continue
+      if ((before.deliveredAt ?? Infinity) > after.storedAt) {
+        yield named(
+          "attempts follow deliveries",
+          client,
+          `was published again before attempt ${attempt - 1} was delivered`
+        )
+      }
     }
   }
 }
@@ -124,6 +165,8 @@ function* newestVersionIsUsed({ clients, cluster, formerJobs, scenario }: Ended)
 
 export const checks: ReadonlyArray<Check> = [
   failuresCostLittle,
+  outagesEnd,
+  attemptsFollowDeliveries,
   windowsHold,
   orphansEnd,
   deploysEnd,

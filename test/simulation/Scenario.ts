@@ -39,8 +39,8 @@ export const isNatsFault = (kind: FaultKind): kind is NatsFaultKind =>
 export const isBucketFault = (kind: FaultKind): kind is BucketFaultKind =>
   (bucketFaultKinds as ReadonlyArray<string>).includes(kind)
 
-/** Whether faults occur that the gateway is known not to survive, and what it is known to violate is looked at. */
-export const hasKnown = process.env["SIMULATE_KNOWN"] === "1"
+/** Whether faults occur that the gateway is known not to survive. */
+const hasKnown = process.env["SIMULATE_KNOWN"] === "1"
 
 const natsKinds: ReadonlyArray<NatsFaultKind> = [...natsFaultKinds, ...(hasKnown ? knownFaultKinds : [])]
 
@@ -134,7 +134,7 @@ export const endOf = ({ servers }: Pick<Scenario, "servers">, { at, kind, moment
   at + (moment === undefined ? 0 : momentMs) + (kind.startsWith("clock") ? 0 : ms) +
   (isNatsFault(kind) && servers > 1 ? mostElectionMs : 0)
 
-const faultOf = (random: Random, at: number, kind: FaultKind): Fault => {
+export const faultOf = (random: Random, at: number, kind: FaultKind): Fault => {
   const [, process] = /(worker|ingress)$/.exec(kind) ?? []
   const texts = process === undefined || kind.startsWith("clock") ? [] : moments[process as keyof typeof moments]
   const isShort = random.chance(0.4)
@@ -262,7 +262,7 @@ const formerFaultsOf = (random: Random): ReadonlyArray<Fault> =>
   })
 
 /** Some answers are so long that they need credit, and some so slow that only heartbeats show that their workers live. */
-const extreme = (random: Random, request: Request): Request =>
+export const extreme = (random: Random, request: Request): Request =>
   random.chance(0.85)
     ? request
     : random.chance(0.5)

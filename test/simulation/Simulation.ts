@@ -1,6 +1,7 @@
 /** Runs one scenario to its end and returns what it violated. */
 import { enter } from "./world/Interposition.ts"
 import { Layer } from "effect"
+import { jobStream, newestVersion, versionsOf } from "../../shared/bus/protocol/Subjects.ts"
 import { Performer } from "../../shared/worker/JobLife.ts"
 import { Client } from "./gateway/Client.ts"
 import { HttpProvider, providerNames } from "./gateway/HttpProvider.ts"
@@ -36,6 +37,12 @@ export interface Result {
   readonly world: World
 }
 
+/** A time in which the queue's stream or its consumer had no leader, in milliseconds of the world. */
+export interface Outage {
+  readonly from: number
+  until: number | undefined
+}
+
 /** Everything that invariants look at. */
 export interface Ended {
   readonly world: World
@@ -49,6 +56,8 @@ export interface Ended {
   readonly formerJobs: number
   /** How many jobs workers have asked for and not got. */
   readonly pulls: number
+  /** When NATS itself did not serve the queue. */
+  readonly outages: ReadonlyArray<Outage>
   /** The last wave, after all faults have healed. */
   readonly probes: ReadonlyArray<Client>
   /** Later ones, one after another, after every circuit has had a probe. */
@@ -85,13 +94,22 @@ const jobsLeft = ({ jetStream }: Cluster): number => {
   return left
 }
 
-/** How many jobs the pull requests in JetStream ask for. */
+/** How many jobs of chat the pull requests in JetStream ask for. */
 const pullsOf = ({ jetStream }: Cluster): number => {
   let asked = 0
-  for (const { consumers } of jetStream.streams.values()) {
-    for (const consumer of consumers.values()) asked += consumer.asked
+  for (const version of versionsOf("chat")) {
+    for (const consumer of jetStream.streams.get(jobStream("chat", version))?.consumers.values() ?? []) {
+      asked += consumer.asked
+    }
   }
   return asked
+}
+
+/** Whether NATS would store a job in the queue of the newest version now, and deliver it. */
+const servesQueue = ({ jetStream }: Cluster): boolean => {
+  const stream = jetStream.streams.get(jobStream("chat", newestVersion))
+  const groups = [stream?.group, stream?.consumers.get("default")?.group]
+  return groups.every((group) => group?.isDecided === true && group.hasMajority)
 }
 
 export const simulate = async (scenario: Scenario): Promise<Result> => {
@@ -275,6 +293,15 @@ export const simulate = async (scenario: Scenario): Promise<Result> => {
   const startProbes = (first: number) => {
     for (let at = 0; at < probeCount; at++) probes.push(probe(first + at))
   }
+  const outages: Array<Outage> = []
+  const watchQueue = () => {
+    const last = outages.at(-1)
+    const isOut = last !== undefined && last.until === undefined
+    if (servesQueue(cluster)) { if (isOut) last.until = world.now }
+    else if (!isOut) outages.push({ from: world.now, until: undefined })
+    world.after(10, undefined, watchQueue)
+  }
+  world.after(warmUpMs, undefined, watchQueue)
   let formerJobs = 0
   world.after(healedAt, undefined, () => {
     formerJobs = formerJobsIn(cluster)
@@ -315,6 +342,7 @@ export const simulate = async (scenario: Scenario): Promise<Result> => {
     workers,
     formerJobs,
     pulls: Math.max(...pulls),
+    outages,
     probes,
     lastProbes,
     administrator,

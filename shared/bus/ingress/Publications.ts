@@ -79,7 +79,7 @@ export class Publications {
     // the last attempt stays in the stream, which redelivers it
     if (since !== undefined && state.state === "Published" && state.attempt < Timings.maxAttempts) {
       // a worker may be waiting for `go`, or may return the job
-      return now - since > overtakenForMs && now - job.publishedAt > Timings.overtakenAfterMs
+      if (now - since > overtakenForMs && now - job.publishedAt > Timings.overtakenAfterMs) return true
     }
     if (now >= job.confirmAt || (pool.awaitsStream && job.storedAs === undefined && now >= pool.probeAt)) {
       pool.probeAt = now + probeEveryMs

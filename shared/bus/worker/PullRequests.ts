@@ -15,6 +15,11 @@ import * as Subjects from "../protocol/Subjects.ts"
 const expiresMs = 1_000
 /** A request that the server has not ended this long after its expiry is forgotten, in milliseconds: its leader is gone. */
 const overdueMs = 250
+/**
+ * When a pull request expires that follows a forgotten or rejected one. No leader gets it until one is elected, so it is repeated
+ * whenever `watch` runs.
+ */
+const retryExpiresMs = 200
 /** The pause after a rejected pull request: the consumer has another leader, or none yet. */
 const rejectedMs = 200
 
@@ -40,6 +45,8 @@ export class PullRequests {
   #deliveredAt = Number.NEGATIVE_INFINITY
   #scheduled = false
   #backOffUntil = 0
+  /** Whether the queue has served a request or let it expire since it last forgot or rejected one. */
+  #hasLeader = true
 
   constructor(options: PullOptions) {
     this.#options = options
@@ -62,7 +69,10 @@ export class PullRequests {
     return this.#deliveredAt
   }
 
-  /** Starts, or starts afresh after the server has forgotten the standing requests. */
+  /**
+   * Starts, or starts afresh after the server has forgotten standing requests. If it has not, answers to them do not count: each
+   * would cause another request, for ever.
+   */
   begin(): void {
     // a job may still be on its way to the old subscription; if the connection is gone, so is the job
     this.#subscription?.drain().catch(() => undefined)
@@ -93,11 +103,10 @@ export class PullRequests {
   /** Requests again what the server has forgotten: it drops pull requests to a missing consumer without an answer. */
   watch(): void {
     if (this.#subscription === undefined || !this.#nats.isConnected()) return
-    const now = this.#now()
-    for (let [first] = this.#standing; first !== undefined && first.until < now; [first] = this.#standing) {
-      this.#ended(first.left)
-    }
-    this.schedule()
+    const [first] = this.#standing
+    if (first === undefined || first.until >= this.#now()) return this.schedule()
+    this.#hasLeader = false
+    this.begin()
   }
 
   /** So many of the requested jobs were delivered, or will not be. The server serves the oldest request first. */
@@ -117,17 +126,24 @@ export class PullRequests {
     const now = this.#now()
     // the server's own messages have no reply subject
     if (message.reply === "") return isCurrent ? this.#status(message) : undefined
-    if (isCurrent) this.#ended(1)
+    if (isCurrent) {
+      this.#hasLeader = true
+      this.#ended(1)
+    }
     this.#deliveredAt = now
     this.#options.onJob(message)
   }
 
-  /** Ends a pull request: states how much of it was not served. */
+  /** Ends a pull request: it has expired, and states how much of it was not served, or was rejected, and others may be gone, too. */
   #status({ headers }: Msg): void {
     if (headers === undefined) return
+    this.#hasLeader = headers.code === 408
+    if (!this.#hasLeader) {
+      this.#backOffUntil = this.#now() + rejectedMs
+      return this.begin()
+    }
     const pending = headers.has(Subjects.header.pendingMessages)
     this.#ended(pending ? Number(headers.get(Subjects.header.pendingMessages)) : this.#outstanding)
-    if (headers.code !== 408) this.#backOffUntil = this.#now() + rejectedMs
     this.schedule()
   }
 
@@ -137,8 +153,9 @@ export class PullRequests {
     const batch = this.#options.wanted()
     if (batch <= 0 || this.#now() < this.#backOffUntil) return
     this.#outstanding += batch
-    this.#standing.push({ left: batch, until: this.#now() + expiresMs + overdueMs })
-    const request = { batch, expires: expiresMs * 1_000_000 }
+    const [forMs, overdueAfterMs] = this.#hasLeader ? [expiresMs, overdueMs] : [retryExpiresMs, 0]
+    this.#standing.push({ left: batch, until: this.#now() + forMs + overdueAfterMs })
+    const request = { batch, expires: forMs * 1_000_000 }
     this.#nats.outbox.publish(this.#options.subject, Buffer.from(JSON.stringify(request)), undefined, this.#inbox)
   }
 }

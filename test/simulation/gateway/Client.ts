@@ -20,7 +20,7 @@ export interface Request extends Order {
   readonly bodyBytes: number
   /** It leaves so many milliseconds after its start. */
   readonly leavesAfterMs: number | undefined
-  /** How long it takes to read a chunk, in milliseconds. */
+  /** How long it does something else before it reads what has arrived, in milliseconds. */
   readonly readMs: number
 }
 
@@ -169,15 +169,19 @@ export class Client {
       onStart: (head: { readonly status: number } | undefined) => this.starts.push(head?.status),
       onChunk: (bytes) => {
         this.#receive(bytes)
-        const { length } = bytes
-        this.#unread += length
+        const isReading = this.#unread > 0
+        this.#unread += bytes.length
         this.mostUnread = Math.max(this.mostUnread, this.#unread)
         const isFirst = !hasBytes
         hasBytes = true
-        world.after(request.readMs, machine, () => {
-          this.#unread -= length
-          this.#handle?.taken(length)
-        })
+        // it reads all that is there
+        if (!isReading) {
+          world.after(request.readMs, machine, () => {
+            const read = this.#unread
+            this.#unread = 0
+            this.#handle?.taken(read)
+          })
+        }
         if (isFirst) setImmediate(() => this.#handle?.flushed())
       },
       onRestart: () => {

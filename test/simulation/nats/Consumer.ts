@@ -216,6 +216,7 @@ export class Consumer {
       pending.isDue = false
       this.#pending.set(stored.sequence, pending)
       this.#cursor = Math.max(this.#cursor, stored.sequence)
+      this.#stream.delivered(stored)
       leader.send(request.inbox, this.#toMessage(stored, pending.deliveries))
     }
     this.#plan()

@@ -43,8 +43,6 @@ export interface NatsFault {
   readonly ms: number | undefined
 }
 
-/** The streams of a simulation, by whom they are hit. */
-const jobs = "JOBS"
 const usage = "USAGE"
 
 /** Strikes, and heals after `ms` or with the returned function. */
@@ -52,6 +50,9 @@ export const strikeNats = (cluster: Cluster, { kind, ms, target }: NatsFault): (
   const { jetStream, network, world } = cluster
   const server = cluster.servers[target % cluster.servers.length]!
   const streams = [...jetStream.streams.values()]
+  const queues = streams.filter(({ config: { name } }) => name.startsWith("JOBS"))
+  // the one in use
+  const jobs = queues.find(({ messages }) => messages.size > 0) ?? queues[0]
   const stream = streams[target % Math.max(1, streams.length)]
   const consumers = streams.flatMap(({ consumers }) => [...consumers.values()])
   const consumer = consumers[target % Math.max(1, consumers.length)]
@@ -132,10 +133,10 @@ export const strikeNats = (cluster: Cluster, { kind, ms, target }: NatsFault): (
       streams.find(({ config }) => config.name === usage)?.forgetNewest(world.random.integer(1, 5))
       return undefined
     case "jobs forget newest":
-      streams.find(({ config }) => config.name.startsWith(jobs))?.forgetNewest(world.random.integer(1, 5))
+      jobs?.forgetNewest(world.random.integer(1, 5))
       return undefined
     case "jobs forget all":
-      streams.find(({ config }) => config.name.startsWith(jobs))?.forgetAll()
+      jobs?.forgetAll()
       return undefined
   }
 }

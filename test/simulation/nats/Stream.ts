@@ -76,6 +76,8 @@ export class Stream {
   #bytes = 0
   #ids = new Map<string, { readonly sequence: number; readonly at: number }>()
   #last = 0
+  /** When each message was stored that has an id, and when it was first delivered, in milliseconds of the world. */
+  readonly history = new Map<string, { readonly storedAt: number; deliveredAt: number | undefined }>()
   readonly #subjects: ReadonlyArray<ReadonlyArray<string>>
   /** Old servers forget the record around a message when they look for room, and then remove the oldest ones. */
   readonly #countsRecords: boolean
@@ -165,9 +167,18 @@ export class Stream {
       }
       this.remove(oldest)
     }
-    if (id !== undefined) this.#ids.set(id, { sequence, at: now })
+    if (id !== undefined) {
+      this.#ids.set(id, { sequence, at: now })
+      this.history.set(id, { storedAt: now, deliveredAt: undefined })
+    }
     for (const consumer of this.consumers.values()) consumer.stored(this.leader)
     return { stream: name, seq: sequence }
+  }
+
+  /** A consumer has delivered it. */
+  delivered({ message }: Stored): void {
+    const known = this.history.get(headerOf(message, "Nats-Msg-Id") ?? "")
+    if (known !== undefined) known.deliveredAt ??= this.#world.now
   }
 
   /** A consumer has acknowledged it. */

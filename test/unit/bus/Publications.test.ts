@@ -64,6 +64,8 @@ const publish = (count: number) => {
   for (const job of jobs) publications.published(job)
   return {
     asked,
+    jobs,
+    pool,
     answer: () => {
       isSilent = false
     },
@@ -80,6 +82,16 @@ const publish = (count: number) => {
     }
   }
 }
+
+describe("a job that later ones have overtaken", () => {
+  it("is asked about, because the stream may have lost it", async () => {
+    const { answer, asked, jobs: [job], pass, pool } = publish(2)
+    answer()
+    pool.claimed("worker", 2, Number.NaN, 0)
+    await pass(400)
+    assert.include(asked.map(({ id }) => id), job?.id)
+  })
+})
 
 describe("a stream that does not answer", () => {
   it("is asked about one job at a time, four times a second", async () => {
