@@ -17,7 +17,9 @@ export class Child {
       // short-lived objects are most of the work
       execArgv: [...process.execArgv, "--max-semi-space-size=64", "--import", join(import.meta.dirname, "Replace.ts")],
       env: { ...process.env, ...(mutant === undefined ? {} : { MUTANT: mutant }) },
-      stdio: ["ignore", "ignore", "ignore", "ipc"]
+      stdio: ["ignore", "ignore", "ignore", "ipc"],
+      // what is absent in a scenario stays absent
+      serialization: "advanced"
     })
     this.#process.on("message", (message) => this.#take(message))
     this.#process.on("exit", () => this.#take(undefined))

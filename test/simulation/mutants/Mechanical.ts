@@ -18,16 +18,21 @@ import {
 } from "./Files.ts"
 import type { Switch } from "./Mutants.ts"
 import {
+  absentWorker,
   alone,
   bodies,
   cuts,
-  election,
   extremes,
   fault,
-  frozenServer,
+  frozenLeader,
+  lastClaimsLost,
+  lateBundles,
   longAlone,
   longAndCut,
+  longFreeze,
   longSilence,
+  longSilenceInCluster,
+  lostCancel,
   lostCredit,
   type Needs,
   orphans,
@@ -95,6 +100,8 @@ const faultOf = (line: string): Fault | undefined => {
 interface Note {
   readonly file: string
   readonly line: string
+  /** How the line above begins, if several lines begin alike. */
+  readonly below?: string
   /** Why no simulation can find it. */
   readonly excuse?: string
   readonly needs?: Needs
@@ -104,6 +111,9 @@ const afterReconnect =
   "messages leave up to 750 ms earlier or later after a reconnect; bundles are sent again if they are lost"
 const estimates =
   "the window stays smaller or grows larger, which takes more jobs per second than a simulation has to show"
+
+const rates =
+  "how fast the queue moves is measured at other times, so that fewer requests are rejected early, which takes more of them"
 
 const notes: ReadonlyArray<Note> = [
   { file: reply, line: "if (isUrgent) this.#options.outbox", excuse: "frames leave a millisecond earlier or later" },
@@ -128,10 +138,17 @@ const notes: ReadonlyArray<Note> = [
     excuse:
       "a job whose call is free runs twice until its first frame is refused, or its claim waits for an answer in vain"
   },
-  { file: tracker, line: "if (state.state === \"Claimed\" && state.redispatch", needs: frozenServer },
+  { file: tracker, line: "if (state.state === \"Claimed\" && state.redispatch", needs: longSilenceInCluster },
   { file: tracker, line: "if (wasStalled || !this.#nats.isSettled())", needs: version2 },
   { file: tracker, line: "else if (!isStalled) this.occupancyExchange", needs: version2 },
-  { file: tracker, line: "if (wasStalled) this.#workers", needs: alone("freeze ingress") },
+  { file: tracker, line: "if (wasStalled) this.#workers", needs: longFreeze },
+  {
+    file: tracker,
+    line: "if (sender !== undefined) {",
+    below: "case \"refuse\":",
+    excuse: "a job whose call is free runs twice until its first frame is refused"
+  },
+  { file: tracker, line: "if (this.#nats.isSettled()) { for (const pool", excuse: rates },
   {
     file: tracker,
     line: "if (this.#nats.isSettled() && !wasStalled",
@@ -143,11 +160,11 @@ const notes: ReadonlyArray<Note> = [
   { file: tracker, line: "if (frame.type === \"claims\")", needs: version2 },
   { file: tracker, line: "if (message.reply === undefined", needs: version2 },
   { file: tracker, line: "if (frame === undefined) return", needs: version2 },
-  { file: tracker, line: "if (!isLast(frame)) this.#refuse", needs: extremes },
+  { file: tracker, line: "if (!isLast(frame)) this.#refuse", needs: lostCancel },
   { file: tracker, line: "if (job.worker === undefined || attempt === undefined) return", needs: longAlone },
   { file: watch, line: "if (now() - askedAt <= stalledMs) return", needs: longSilence },
   { file: watch, line: "if (this.#askedAt !== undefined) return", needs: alone("freeze nats") },
-  { file: watch, line: "if (silentMs > Timings.pongWithinMs)", needs: frozenServer },
+  { file: watch, line: "if (silentMs > Timings.pongWithinMs)", needs: longSilenceInCluster },
   { file: watch, line: "if (silentMs > mostMs)", needs: longAlone },
   { file: watch, line: "if (this.#unheard.size === 0) nats.outbox", excuse: afterReconnect },
   {
@@ -155,22 +172,29 @@ const notes: ReadonlyArray<Note> = [
     line: "if (now - link.lastSeen <= Timings.pingAfterMs)",
     needs: alone("kill worker", "freeze worker")
   },
-  { file: publications, line: "if (pool.hasOvertaken", needs: alone("kill worker") },
-  { file: publications, line: "if (job.version <= pool.version)", needs: version2 },
+  { file: publications, line: "if (job.confirmingSince", needs: frozenLeader },
+  { file: publications, line: "if (pool.askingSince", excuse: rates },
+  { file: publications, line: "if (pool.hasOvertaken", needs: absentWorker },
+  { file: publications, line: "if (job.version <= pool.version)", needs: absentWorker },
+  { file: publications, line: "if (since !== undefined", needs: lastClaimsLost },
   { file: publications, line: "if (now >= job.confirmAt", needs: alone("jobs forget newest") },
   { file: publications, line: "if (state.state !== \"Published\") return", needs: alone("jobs forget newest") },
-  { file: publications, line: "if (storedAs === undefined || now < pool.askAt)", needs: alone("kill worker") },
-  { file: publications, line: "if (delivered === undefined) return", needs: alone("kill worker") },
-  { file: publications, line: "if (each.", needs: alone("kill worker") },
-  {
-    file: publications,
-    line: "if (job.state.state !== \"Published\" || job.state.attempt",
-    needs: alone("kill worker")
-  },
-  { file: publications, line: "if (!pool.awaitsStream) return", needs: election },
-  { file: publications, line: "if (hasNoAnswer", needs: election },
+  { file: publications, line: "if (storedAs === undefined || now < pool.askAt)", needs: lastClaimsLost },
+  { file: publications, line: "if (delivered === undefined) return", needs: lastClaimsLost },
+  { file: publications, line: "if (each.", needs: lastClaimsLost },
+  { file: publications, line: "if (each.pool === pool", needs: frozenLeader },
+  { file: publications, line: "if (job.state.state !== \"Published\" || job.state.attempt", needs: lastClaimsLost },
+  { file: publications, line: "if (!pool.awaitsStream) return", needs: frozenLeader },
+  { file: publications, line: "if (hasNoAnswer", needs: frozenLeader },
   { file: publications, line: "if (verdict === \"full\")", needs: fault("full stream") },
-  { file: publications, line: "if (verdict === \"duplicate\")", needs: alone("kill worker", "lost confirmations") },
+  { file: publications, line: "if (verdict === \"duplicate\")", needs: absentWorker },
+  { file: receiver, line: "if (link !== undefined) link.server", needs: longSilenceInCluster },
+  {
+    file: receiver,
+    line: "if (link.acknowledged < link.next)",
+    excuse: "workers ask half a second later, and the answer acknowledges as well"
+  },
+  { file: receiver, line: "else if (link.heardAt < before)", needs: lateBundles },
   { file: receiver, line: "if (number", needs: cuts },
   { file: receiver, line: "if (link.asked.from", needs: cuts },
   { file: sender, line: "if (link.resent.from", needs: cuts },
@@ -186,7 +210,16 @@ const notes: ReadonlyArray<Note> = [
   { file: sender, line: "if (this.#keptBytes === 0)", needs: alone("deploy worker") },
   { file: sender, line: "if (link.kept.length > 0 && silentMs", needs: cuts },
   { file: sender, line: "else if (link.kept.length === 0", needs: rests },
-  { file: reply, line: "if (this.#claimed && !this.#over) this.claim(this.#redispatch)", needs: version2 },
+  {
+    file: reply,
+    line: "if (this.#claimed && !this.#over) this.claim(this.#redispatch)",
+    excuse: "the first frame replaces a lost claim"
+  },
+  {
+    file: reply,
+    line: "if (refused) this.#answerClaim",
+    excuse: "the interruption ends what waits for the claim, too"
+  },
   { file: reply, line: "if (redispatch !== this.#asked.redispatch", needs: version2 },
   { file: reply, line: "if (this.#over || this.#options.now() - this.#lastSent", needs: longAlone },
   { file: reply, line: "this.#send({ type: \"heartbeat\"", needs: longAlone },
@@ -215,10 +248,13 @@ interface Line extends Switch {
 }
 
 const linesOf = (file: string): ReadonlyArray<Omit<Line, "number">> =>
-  textOf(file).split("\n").flatMap((line, at) => {
+  textOf(file).split("\n").flatMap((line, at, lines) => {
     const fault = faultOf(line)
     if (fault === undefined) return []
-    const { excuse, needs } = notes.find((note) => note.file === file && line.trimStart().startsWith(note.line)) ?? {}
+    const above = lines[at - 1]?.trimStart() ?? ""
+    const isOf = (note: Note) =>
+      note.file === file && line.trimStart().startsWith(note.line) && above.startsWith(note.below ?? "")
+    const { excuse, needs } = notes.find(isOf) ?? {}
     return [{ name: `${file}:${at + 1} ${fault.does}`, file, at, fault, excuse, needs }]
   })
 
@@ -230,11 +266,11 @@ for (const { file, line } of notes) {
   if (!textOf(file).includes(line)) throw new Error(`${file} has no line "${line}" any more`)
 }
 
-/** The text of a file with all its faults, of which `globalThis.mutant` chooses one; `undefined` if it has none. */
+/** The text of a file with all its faults, of which `globalThis.hasMutant` chooses one; `undefined` if it has none. */
 export const switched = (file: string): string | undefined => {
   const own = lines.filter((line) => line.file === file)
   if (own.length === 0) return undefined
   const text = textOf(file).split("\n")
-  for (const { at, fault, number } of own) text[at] = fault.line(`globalThis.mutant === ${number}`)
+  for (const { at, fault, number } of own) text[at] = fault.line(`globalThis.hasMutant(${number})`)
   return text.join("\n")
 }

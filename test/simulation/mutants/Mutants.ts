@@ -1,8 +1,6 @@
 /** Faults put into the gateway's code, to show that the simulation can fail: those of the past by hand, others mechanically. */
 import type { Needs } from "./Needs.ts"
 
-export type Seed = number
-
 export interface Mutant {
   readonly name: string
   /** From the project's folder. */

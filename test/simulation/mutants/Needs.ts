@@ -1,51 +1,69 @@
-/** Which scenarios may show a fault. */
+/** The scenarios that may show a fault. Each is one that a seed might mean. */
 import { inlineBodyBytes } from "../../../shared/bus/protocol/Timings.ts"
-import type { FaultKind, Scenario } from "../Scenario.ts"
+import { activeMs, extreme, type Fault, type FaultKind, faultOf, type Scenario, warmUpMs } from "../Scenario.ts"
+import { Random } from "../world/Random.ts"
 
-export type Needs = (scenario: Scenario) => boolean
+/** Makes a scenario that may show a fault of one that may not; `undefined` if it cannot. */
+export type Needs = (scenario: Scenario) => Scenario | undefined
 
-export const limits: Needs = (scenario) => scenario.limits !== undefined
-export const tasks: Needs = (scenario) => scenario.tasks !== undefined
+const only = (isFit: (scenario: Scenario) => boolean): Needs => (scenario) => isFit(scenario) ? scenario : undefined
+
+/** Each makes what the one before it has made. */
+export const all = (...needs: ReadonlyArray<Needs>): Needs => (scenario) =>
+  needs.reduce<Scenario | undefined>((made, need) => made === undefined ? undefined : need(made), scenario)
+
+export const limits = only((scenario) => scenario.limits !== undefined)
+export const tasks = only((scenario) => scenario.tasks !== undefined)
 /** Jobs fail although their workers live. */
-export const weather: Needs = (scenario) => (scenario.weather?.length ?? 0) > 0
-export const version2: Needs = ({ faults, upgradedAt }) => upgradedAt !== undefined && faults.length > 0
-export const fault = (...kinds: ReadonlyArray<FaultKind>): Needs => ({ faults }) =>
-  faults.some(({ kind }) => kinds.includes(kind))
+export const weather = only((scenario) => (scenario.weather?.length ?? 0) > 0)
+export const version2 = only(({ faults, upgradedAt }) => upgradedAt !== undefined && faults.length > 0)
+export const fault = (...kinds: ReadonlyArray<FaultKind>): Needs =>
+  only(({ faults }) => faults.some(({ kind }) => kinds.includes(kind)))
 /** Links are forgotten; see `restMs` in `Simulation.ts`. */
-export const rests: Needs = ({ faults }) => faults.length <= 1
-/** The only failure, which invariants look at closely. */
-export const alone = (...kinds: ReadonlyArray<FaultKind>): Needs => (scenario) =>
-  scenario.faults.length === 1 && scenario.upgradedAt === undefined && scenario.limits === undefined &&
-  scenario.tasks === undefined && scenario.weather === undefined && fault(...kinds)(scenario)
-export const cluster = (needs: Needs): Needs => (scenario) => scenario.servers > 1 && needs(scenario)
+export const rests = only(({ faults }) => faults.length <= 1)
+
+const plain = { limits: undefined, tasks: undefined, upgradedAt: undefined, weather: undefined }
+
+/** One failure, or none, which invariants look at closely. `change` adapts it. */
+export const aloneWith = (kinds: ReadonlyArray<FaultKind>, change: Partial<Fault>): Needs => (scenario) => {
+  const random = new Random(scenario.seed ^ 0xa1_0e_e5)
+  const fault = kinds.length === 0
+    ? []
+    : [{ ...faultOf(random, warmUpMs + random.between(0, activeMs), random.pick(kinds)), ...change }]
+  return { ...scenario, ...plain, faults: fault }
+}
+export const alone = (...kinds: ReadonlyArray<FaultKind>): Needs => aloneWith(kinds, {})
+export const cluster = (needs: Needs): Needs => (scenario) => needs({ ...scenario, servers: 3 })
+export const severalWorkers: Needs = (scenario) => ({ ...scenario, workers: Math.max(2, scenario.workers) })
 /** A stream has no leader for a while, and nothing else fails. */
 export const election = cluster(alone("no stream leader", "no consumer leader", "kill nats", "freeze nats"))
 /** Some answers need credit and heartbeats. */
-export const extremes: Needs = ({ requests }) => requests.some(({ everyMs }) => everyMs > 1_000)
+export const extremes: Needs = (scenario) => {
+  const random = new Random(scenario.seed ^ 0xe2_7e_3e)
+  const requests = scenario.requests.map((request) => extreme(random, request))
+  return { ...scenario, weather: undefined, requests }
+}
 /** Calls go on for long after their ingress has died. */
-export const orphans: Needs = (scenario) => extremes(scenario) && fault("kill ingress")(scenario)
+export const orphans = all(fault("kill ingress"), extremes)
 /** Answers need credit, and an ingress loses some. */
-export const lostCredit: Needs = (scenario) =>
-  extremes(scenario) &&
-  scenario.faults.some(({ kind, moment }) =>
-    kind === "cut ingress" && moment?.isBefore === true && moment.text === "Gw-Ctl: credit"
-  )
+export const lostCredit = all(
+  aloneWith(["cut ingress"], { moment: { text: "Gw-Ctl: credit", isBefore: true } }),
+  extremes
+)
 /** Long answers, of which invariants know how long they take. */
-export const longAlone: Needs = (scenario) =>
-  extremes(scenario) && scenario.faults.length <= 1 && scenario.upgradedAt === undefined
+export const longAlone = all(alone("cut worker", "freeze ingress", "kill worker"), extremes)
 /** Connections lose what is in their buffers. */
 export const cuts = fault("cut worker", "cut ingress", "cut nats")
-export const frozenServer = cluster(alone("freeze nats"))
 /** Workers pull bodies, and have no room for all. */
-export const bodies: Needs = ({ requests }) =>
-  requests.filter(({ bodyBytes }) => bodyBytes > inlineBodyBytes).length > 2
+export const bodies = only(({ requests }) => requests.filter(({ bodyBytes }) => bodyBytes > inlineBodyBytes).length > 2)
 /** A worker dies or falls silent when it says that it has a job, which may be lost. */
-export const lostClaim: Needs = ({ faults }) =>
+export const lostClaim = only(({ faults }) =>
   faults.some(({ kind, moment }) =>
     /^(kill|freeze|hold) worker$/.test(kind) && /^(claim|ask) id$/.test(moment?.text ?? "")
   )
+)
 /** A clock changes while jobs wait for the only worker or server of NATS. */
-export const clockWhileWaiting: Needs = ({ faults, servers, workers }) =>
+export const clockWhileWaiting = only(({ faults, servers, workers }) =>
   faults.some(({ at, kind }) =>
     kind === "clock of ingress" && faults.some((other) =>
       other.at < at && at < other.at + other.ms &&
@@ -53,21 +71,89 @@ export const clockWhileWaiting: Needs = ({ faults, servers, workers }) =>
         servers === 1 && /^(kill|freeze) nats$/.test(other.kind))
     )
   )
+)
 /** Connections break while messages are on their way for long. */
-export const cutWhileSlow: Needs = ({ faults }) =>
+export const cutWhileSlow = only(({ faults }) =>
   faults.some(({ at, kind }) =>
     kind.startsWith("cut ") &&
     faults.some((other) =>
       /^(slow|hold) (worker|ingress)$/.test(other.kind) && other.at < at && at < other.at + other.ms
     )
   )
+)
 /** Messages arrive by a server that was away after they have been sent again by another. */
 export const lateBundles = cluster(fault("freeze nats", "isolate nats", "slow routes"))
 /** Many bytes are lost. */
-export const longAndCut: Needs = (scenario) => extremes(scenario) && cuts(scenario)
+export const longAndCut = all(cuts, extremes)
 /** Jobs in version 2 are silent for so long that ingress asks for their workers. */
-export const slowVersion2: Needs = (scenario) => extremes(scenario) && scenario.upgradedAt !== undefined
+export const slowVersion2 = all(only(({ upgradedAt }) => upgradedAt !== undefined), extremes)
 /** One of several workers is silent for longer than its jobs may be. */
-export const longSilence: Needs = (scenario) =>
-  scenario.workers > 1 && alone("freeze worker", "hold worker")(scenario) &&
-  scenario.faults.some(({ ms }) => ms > 7_000)
+export const longSilence = all(severalWorkers, aloneWith(["freeze worker", "hold worker"], { ms: 8_500 }))
+/** The same, and it may be the only one behind its server of NATS, so that this is suspected. */
+export const longSilenceInCluster = cluster(longSilence)
+/** Ingress is frozen for longer than workers may be silent, while their calls go on. */
+export const longFreeze = all(aloneWith(["freeze ingress"], { ms: 8_500 }), extremes)
+/** A leader is frozen for longer than requests to JetStream may take. */
+export const frozenLeader = cluster(aloneWith(["freeze nats"], { ms: 6_000 }))
+/** Jobs wait in their stream for the only worker, which died before they were delivered. */
+export const absentWorker = all(
+  (scenario) => ({ ...scenario, workers: 1, slots: scenario.slots * scenario.workers }),
+  aloneWith(["kill worker"], { ms: 8_000, moment: undefined })
+)
+/** The claims of the last jobs are lost with their worker. */
+export const lastClaimsLost = all(
+  severalWorkers,
+  aloneWith(["kill worker"], { ms: 8_000, moment: { text: "claim id", isBefore: true } }),
+  (scenario) => {
+    const at = scenario.faults[0]?.at ?? 0
+    const late = (index: number) => at + 100 + 100 * index
+    return {
+      ...scenario,
+      requests: scenario.requests.slice(0, 10).map((each, index) => ({ ...each, at: late(index) }))
+    }
+  }
+)
+/** Clients leave long calls, and the worker does not learn of it at once. */
+export const lostCancel = all(
+  aloneWith(["cut ingress"], { moment: { text: "Gw-Ctl: cancel", isBefore: true } }),
+  extremes,
+  (scenario) => ({
+    ...scenario,
+    requests: scenario.requests.map((each) => each.everyMs > 1_000 ? { ...each, leavesAfterMs: 1_500 } : each)
+  })
+)
+const former = (kind: FaultKind, at: number, text: string, isBefore: boolean): Fault => ({
+  kind,
+  at,
+  target: 0,
+  ms: 1_000,
+  moment: { text, isBefore }
+})
+/** In version 2 single paid jobs lose their ends, and then the acknowledgements of their messages. */
+export const lostEnds: Needs = (scenario) => ({
+  ...scenario,
+  ...plain,
+  workers: 1,
+  upgradedAt: warmUpMs + activeMs,
+  requests: scenario.requests.slice(0, 5).map((request, index) => ({
+    ...request,
+    at: warmUpMs + 500 + 3_500 * index,
+    isPaid: true,
+    chunks: 1,
+    leavesAfterMs: undefined
+  })),
+  faults: Array.from({ length: 5 }, (_, index) => warmUpMs + 400 + 3_500 * index).flatMap((at) => [
+    former("cut worker", at, "Gw-Frame: data", true),
+    former("cut worker", at + 1_000, "+ACK", true)
+  ])
+})
+/** In version 2 workers that have just claimed lose their connections, and die a little later. */
+export const repeatedClaims = all(extremes, severalWorkers, (scenario) => ({
+  ...scenario,
+  ...plain,
+  upgradedAt: warmUpMs + activeMs,
+  faults: Array.from({ length: 6 }, (_, index) => warmUpMs + 300 + 3_000 * index).flatMap((at) => [
+    former("cut worker", at, "Gw-Frame: claim", false),
+    { ...former("kill worker", at + 1_000, "", true), moment: undefined }
+  ])
+}))

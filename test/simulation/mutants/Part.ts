@@ -1,27 +1,40 @@
 /** A process of `main.ts`: simulates what it is sent, one after another, and reports each. */
-import { scenarioOf } from "../Scenario.ts"
+import type { Scenario } from "../Scenario.ts"
 import { simulate } from "../Simulation.ts"
-import type { Seed } from "./Mutants.ts"
 
 export interface Order {
-  readonly seed: Seed
+  readonly scenario: Scenario
   /** Of a mechanical mutant; 0: none of them. */
   readonly number: number
 }
 
 export interface Report {
+  /** The mechanical mutants whose lines it has run, by their numbers. */
+  readonly reached: ReadonlyArray<number>
   /** The first invariant that the seed violates. */
   readonly violated: string | undefined
   /** Why it did not come to its end. */
   readonly error: string | undefined
 }
 
-const run = async ({ number, seed }: Order): Promise<Report> => {
-  Object.assign(globalThis, { mutant: number })
-  return await simulate(scenarioOf(seed)).then(
+let chosen = 0
+const isReached: Array<true | undefined> = []
+// called by the lines that have mechanical mutants
+Object.assign(globalThis, {
+  hasMutant: (number: number): boolean => {
+    isReached[number] = true
+    return number === chosen
+  }
+})
+
+const run = async ({ number, scenario }: Order): Promise<Report> => {
+  chosen = number
+  isReached.length = 0
+  const { error, violated } = await simulate(scenario).then(
     ({ violations: [first] }) => ({ violated: first?.invariant, error: undefined }),
     (error: unknown) => ({ violated: undefined, error: String(error) })
   )
+  return { violated, error, reached: Object.keys(isReached).map(Number) }
 }
 
 process.on("message", (order: Order) => void run(order).then((report) => process.send?.(report)))

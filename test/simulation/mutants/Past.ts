@@ -32,13 +32,17 @@ import {
   election,
   extremes,
   fault,
+  lastClaimsLost,
   lateBundles,
   limits,
+  longAlone,
+  longFreeze,
   lostClaim,
   lostCredit,
+  lostEnds,
+  repeatedClaims,
   rests,
-  tasks,
-  version2
+  tasks
 } from "./Needs.ts"
 
 export const past: ReadonlyArray<Patch> = [
@@ -47,7 +51,7 @@ export const past: ReadonlyArray<Patch> = [
     file: server,
     from: "if (this.#ended.has(key) || this.#endedBefore.has(key)) return job.acknowledge()",
     to: "",
-    needs: version2
+    needs: lostEnds
   },
   {
     name: "a paid call does not wait for ingress",
@@ -61,7 +65,7 @@ export const past: ReadonlyArray<Patch> = [
     file: state,
     from: "state.redispatch === \"mayHaveBeenSent\" ? { ...event, redispatch: \"mayHaveBeenSent\" } : event",
     to: "event",
-    needs: version2
+    needs: repeatedClaims
   },
   {
     name: "a job that may have been sent gets another attempt",
@@ -73,14 +77,15 @@ export const past: ReadonlyArray<Patch> = [
     name: "an overtaken job is not published again",
     file: state,
     from: "return state.attempt < maxAttempts ? publish(state.attempt + 1, state.losses) : stay(state)",
-    to: "return stay(state)"
+    to: "return stay(state)",
+    needs: lastClaimsLost
   },
   {
     name: "one 503 means that a worker is gone",
     file: links,
     from: "this.#now() - link.missingSince >= Timings.workerGoneAfterMs",
     to: "true",
-    needs: alone("cut worker", "restart nats", "kill nats")
+    needs: longAlone
   },
   {
     name: "a stalled server makes workers look lost",
@@ -165,7 +170,7 @@ export const past: ReadonlyArray<Patch> = [
     file: publications,
     from: "this.#askForDelivery(job, now)",
     to: "",
-    needs: alone("kill worker")
+    needs: lastClaimsLost
   },
   {
     name: "a client stays with a frozen server of NATS",
@@ -236,9 +241,16 @@ export const past: ReadonlyArray<Patch> = [
   {
     name: "pull requests that went with a leader count as standing",
     file: pulls,
-    from: "first !== undefined && first.until < now",
-    to: "first !== undefined && first.until < 0",
+    from: "if (first === undefined || first.until >= this.#now()) return this.schedule()",
+    to: "if (first === undefined || first.until >= 0) return this.schedule()",
     needs: alone("consumer forgets pulls", "no consumer leader", "kill nats")
+  },
+  {
+    name: "answers to forgotten pull requests count",
+    file: pulls,
+    from: "return isCurrent ? this.#status(message) : undefined",
+    to: "return this.#status(message)",
+    needs: fault("hold worker", "freeze nats", "slow worker")
   },
   {
     name: "credit is sent once",
@@ -265,7 +277,7 @@ export const past: ReadonlyArray<Patch> = [
     file: tracker,
     from: "if (wasStalled) this.#workers.links.resetSilences()",
     to: "",
-    needs: alone("freeze ingress")
+    needs: longFreeze
   },
   {
     name: "a task whose record is not known yet is dropped",
