@@ -59,15 +59,12 @@ const expand = (
   })
 }
 
-const prepare = Effect.fnUntraced(function*(
+const expandIn = Effect.fnUntraced(function*(
   compactions: Compactions["Service"],
-  work: Work
+  work: Work,
+  format: Format
 ): Effect.fn.Return<Work, JobError> {
-  const { operation, tenant } = work
-  const body = Buffer.from(work.body.buffer, work.body.byteOffset, work.body.byteLength)
-  const format = formats.get(operation.name)
-  if (format === undefined || !format.marks.some((mark) => body.includes(mark))) return work
-
+  const { body, operation, tenant } = work
   const unseal = (sealed: string) => compactions.seal.open(tenant, sealed)
   const expandAll = (items: ReadonlyArray<unknown>) =>
     Effect.forEach(items, (item, index) => expand(format, unseal, item, `${format.field}[${index}]`))
@@ -89,6 +86,16 @@ const prepare = Effect.fnUntraced(function*(
   }
   return changes.size === 0 ? work : { ...work, body: JsonText.setMembers(body, members, changes) }
 })
+
+/** Most requests need no change. */
+const prepare = (compactions: Compactions["Service"], work: Work): Effect.Effect<Work, JobError> => {
+  const { body: { buffer, byteLength, byteOffset }, operation } = work
+  const body = Buffer.from(buffer, byteOffset, byteLength)
+  const format = formats.get(operation.name)
+  return format === undefined || !format.marks.some((mark) => body.includes(mark))
+    ? Effect.succeed(work)
+    : expandIn(compactions, work, format)
+}
 
 export const layer = Layer.effect(
   Preparation,

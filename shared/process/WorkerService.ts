@@ -1,6 +1,7 @@
 /** A worker process, except for the built-in engines of its workload. */
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Effect, Layer } from "effect"
+import * as Fiberless from "../bounds/Fiberless.ts"
 import { JobServer } from "../bus/worker/JobServer.ts"
 import { Nats } from "../nats/Nats.ts"
 import { Presence } from "../bus/provision/Presence.ts"
@@ -46,7 +47,7 @@ const performer = Layer.effect(
     const catalogue = yield* Catalogue
     return Performer.of({
       isIdempotent,
-      perform: (work, reply) => Effect.flatMap(prepare(work), (prepared) => perform(prepared, reply)),
+      perform: (work, reply) => Fiberless.flatMap(prepare(work), (prepared) => perform(prepared, reply)),
       cost: (...about) => costAt(catalogue.current().models, ...about)
     })
   })

@@ -2,7 +2,8 @@
  * Runs each job of a worker: claims, decodes and performs it (the performer routes, admits and sends it to a provider), ends
  * its reply and meters it. The job is acknowledged when the effect ends.
  */
-import { Cause, Context, Effect, Metric, Option } from "effect"
+import { Cause, Context, Effect, Exit, Option } from "effect"
+import * as Fiberless from "../bounds/Fiberless.ts"
 import type { JobReply } from "../bus/worker/JobReply.ts"
 import type { ServedJob } from "../bus/worker/JobServer.ts"
 import { type Cancelled, InternalError, InvalidRequest, type JobError } from "../contract/JobError.ts"
@@ -11,7 +12,6 @@ import { operationNamed } from "../contract/operations/operations.ts"
 import type { Usage } from "../contract/Usage.ts"
 import * as Attributes from "../telemetry/Attributes.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
-import * as Span from "../telemetry/Span.ts"
 import * as TraceParent from "../telemetry/TraceParent.ts"
 import { Meter, type Metering } from "./Meter.ts"
 
@@ -52,7 +52,7 @@ export interface Dependencies extends Metering {
 const noHeaders: Work["headers"] = {}
 
 const decode = (job: ServedJob, meter: Meter, queuedMs: number): Effect.Effect<Work, JobError> =>
-  Effect.flatMap(job.body, (body) => {
+  Fiberless.flatMap(job.body, (body) => {
     const { contentType, deadline, headers = noHeaders, model, operation: name, tenant } = job.pulled
     const operation = operationNamed(name)
     return operation === undefined
@@ -89,14 +89,11 @@ const fail = (means: Dependencies, job: ServedJob, meter: Meter, cause: Cause.Ca
     job.reply.fail(error)
     meter.failed(error._tag)
   }
-  const counted = Metric.update(Metrics.jobs(job.pulled.operation, error._tag), 1)
-  return Option.isSome(found) ? counted : Effect.andThen(
-    counted,
-    Effect.logError(
-      "job failed by a bug of the gateway",
-      { job: job.pulled.id, operation: job.pulled.operation },
-      cause
-    )
+  Metrics.update(Metrics.jobs(job.pulled.operation, error._tag), 1)
+  return Option.isSome(found) ? Effect.void : Effect.logError(
+    "job failed by a bug of the gateway",
+    { job: job.pulled.id, operation: job.pulled.operation },
+    cause
   )
 }
 
@@ -107,10 +104,10 @@ const end = (job: ServedJob, meter: Meter, usage: Usage | undefined): void => {
 }
 
 /** Ingress has cancelled the job, or this worker has to end. */
-const interrupt = (means: Dependencies, job: ServedJob, meter: Meter): Effect.Effect<void> => {
+const interrupt = (means: Dependencies, job: ServedJob, meter: Meter): void => {
   if (!job.reply.isOver) meter.failed("WorkerLost")
   else if (mayBeSent(means, job)) meter.cancelled()
-  return Metric.update(Metrics.jobs(job.pulled.operation, "Cancelled"), 1)
+  Metrics.update(Metrics.jobs(job.pulled.operation, "Cancelled"), 1)
 }
 
 /** How long the first worker of a redelivered job that is over has to store its usage event, in milliseconds. */
@@ -136,34 +133,33 @@ const claim = (job: ServedJob, meter: Meter, isIdempotent: boolean): Effect.Effe
 }
 
 /** Records queue time and usage in the job's span. */
-const perform = (means: Dependencies, job: ServedJob, meter: Meter): Effect.Effect<Usage | undefined, JobError> =>
-  Effect.withFiber(({ cache }) => {
-    const span = cache.span?._tag === "Span" ? cache.span : undefined
-    const queuedMs = Math.max(0, means.now() - job.pulled.publishedAt)
-    span?.attribute(Attributes.name.queueMs, queuedMs)
-    return decode(job, meter, queuedMs).pipe(
-      Effect.flatMap((work) => means.performer.perform(work, job.reply)),
-      Effect.map((usage) => {
-        if (usage !== undefined && span !== undefined) Attributes.usage(usage)(span)
-        return usage
-      })
-    )
+const perform = (means: Dependencies, job: ServedJob, meter: Meter): Effect.Effect<Usage | undefined, JobError> => {
+  const { pulled, reply } = job
+  const options = { kind: "consumer", ...TraceParent.asParent(pulled.traceparent) } as const
+  return Fiberless.inSpan(`process ${pulled.subject}`, options, (span) => {
+    Attributes.pulled(pulled)(span)
+    const claimed = claim(job, meter, means.performer.isIdempotent(pulled.model))
+    const decoded = Fiberless.flatMap(claimed, () => {
+      const queuedMs = Math.max(0, means.now() - pulled.publishedAt)
+      span.attribute(Attributes.name.queueMs, queuedMs)
+      return decode(job, meter, queuedMs)
+    })
+    const performed = Fiberless.flatMap(decoded, (work) => means.performer.perform(work, reply))
+    return Fiberless.flatMap(performed, (usage) => {
+      if (usage !== undefined) Attributes.usage(usage)(span)
+      return Exit.succeed(usage)
+    })
   })
+}
 
+/** An ordinary job needs no fiber; see `Fiberless.ts`. */
 export const runJob = (means: Dependencies, job: ServedJob): Effect.Effect<void> =>
-  Effect.suspend(() => {
+  Fiberless.suspend(() => {
     const meter = new Meter(means, job)
-    return claim(job, meter, means.performer.isIdempotent(job.pulled.model)).pipe(
-      Effect.flatMap(() => perform(means, job, meter)),
-      Span.around(
-        `process ${job.pulled.subject}`,
-        { kind: "consumer", ...TraceParent.asParent(job.pulled.traceparent) },
-        Attributes.pulled(job.pulled)
-      ),
-      Effect.matchCauseEffect({
-        onSuccess: (usage) => Effect.sync(() => end(job, meter, usage)),
-        onFailure: (cause) => fail(means, job, meter, cause)
-      }),
-      Effect.onInterrupt(() => interrupt(means, job, meter))
-    )
+    return Fiberless.matchExit(perform(means, job, meter), (exit, { isStopped }) => {
+      if (Exit.isSuccess(exit)) end(job, meter, exit.value)
+      else if (!isStopped) return fail(means, job, meter, exit.cause)
+      else interrupt(means, job, meter)
+      return Effect.void
+    })
   })

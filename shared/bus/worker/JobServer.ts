@@ -3,11 +3,12 @@
  * job. The caller decides what a job does.
  */
 import type { Msg } from "@nats-io/nats-core"
-import { Clock, Config, Context, Effect, type Fiber, Latch, Layer, type Scope } from "effect"
+import { Clock, Config, Context, Effect, Latch, Layer, type Scope } from "effect"
 import { atLeast } from "../../contract/Fields.ts"
 import type { AnswerLost } from "../../contract/JobError.ts"
 import { Cancelled, WorkerLost } from "../../contract/JobError.ts"
 import { bodyBudgetBytes } from "../../bounds/BodyBudget.ts"
+import * as Fiberless from "../../bounds/Fiberless.ts"
 import { BodyPull } from "./BodyPull.ts"
 import { BundleSender } from "./BundleSender.ts"
 import { SingleFrames } from "./SingleFrames.ts"
@@ -113,7 +114,7 @@ class Server implements PoolServer.PoolServer {
   readonly #options: ServeOptions & { readonly bodyBytes: number }
   readonly #clock: Clock.Clock
   readonly #now: () => number
-  readonly #fork: <A, E>(effect: Effect.Effect<A, E>) => Fiber.Fiber<A, E>
+  readonly #context: Context.Context<never>
   readonly source: JobSource
   /** For jobs in version 2 and 3 of the protocol. */
   readonly #frames: SingleFrames
@@ -122,7 +123,9 @@ class Server implements PoolServer.PoolServer {
   readonly #unheard = new Set<string>()
   readonly #replies = new Map<string, { readonly reply: JobReply; readonly job: PulledJob }>()
   readonly #bodies = new BodyPull()
-  readonly #fibers = new Set<Fiber.Fiber<void>>()
+  readonly #running = new Set<Fiberless.Run>()
+  /** Runs when the last running job has ended. */
+  #onIdle: (() => void) | undefined
   /** Ingresses whose subjects have no listener, and since when. */
   readonly #missingSince = new Map<string, number>()
   /** Jobs that have not started because there is no room for their bodies, in order of arrival. */
@@ -153,7 +156,7 @@ class Server implements PoolServer.PoolServer {
     this.#clock = clock
     this.#now = monotonicMs(clock)
     this.#forgottenAt = this.#checkedAt = this.#now()
-    this.#fork = Effect.runForkWith(context)
+    this.#context = context
     const { id: worker, outbox } = nats
     const { workload } = options
     this.#frames = new SingleFrames(outbox, workload, worker)
@@ -222,7 +225,9 @@ class Server implements PoolServer.PoolServer {
     this.#announce()
     for (const job of this.#waiting.values()) job.giveBack()
     this.#waiting.clear()
-    yield* PoolServer.endWithin(this.#options.graceMs, [...this.#fibers])
+    yield* Effect.timeoutOption(this.#idle, this.#options.graceMs)
+    for (const run of [...this.#running]) run.stop()
+    yield* this.#idle
     // JetStream redelivers jobs that are held for longer
     yield* Effect.timeoutOption(this.#released.await, flushWithinMs)
     this.#announce()
@@ -235,6 +240,12 @@ class Server implements PoolServer.PoolServer {
     )
     yield* Effect.timeoutOption(acknowledged, flushWithinMs)
     if (isConnected()) yield* Effect.promise(() => connection.flush())
+  })
+
+  /** Returns when no job runs. */
+  readonly #idle = Effect.callback<void>((resume) => {
+    if (this.#running.size === 0) resume(Effect.void)
+    else this.#onIdle = () => resume(Effect.void)
   })
 
   #begin(job: PulledJob): void {
@@ -260,7 +271,7 @@ class Server implements PoolServer.PoolServer {
   }
 
   #run(key: string, job: PulledJob): void {
-    let fiber: Fiber.Fiber<void> | undefined
+    let running: Fiberless.Run | undefined
     let isHeld = false
     let hasEnded = false
     const settle = () => {
@@ -280,11 +291,11 @@ class Server implements PoolServer.PoolServer {
       behind: job.behind,
       subject: job.reply,
       now: this.#now,
-      onCancel: () => fiber?.interruptUnsafe()
+      onCancel: () => running?.stop()
     })
     this.#replies.set(key, { reply, job })
     let committing: Effect.Effect<void, Cancelled> | undefined
-    const running = this.#fork(this.#options.run({
+    const work = this.#options.run({
       pulled: job,
       reply,
       takenAt: this.#now(),
@@ -302,7 +313,7 @@ class Server implements PoolServer.PoolServer {
       body: job.body === undefined
         ? this.#bodies.fetch(key, job.bodySize, (offset, length) => reply.pull(offset, length))
         : Effect.succeed(job.body)
-    }))
+    })
     const ended = () => {
       this.#replies.delete(key)
       if (job.body === undefined) {
@@ -311,7 +322,6 @@ class Server implements PoolServer.PoolServer {
       }
       if (reply.isCommitted) this.#remember(key)
       if (!reply.isOver) reply.fail(new WorkerLost())
-      this.#fibers.delete(running)
       hasEnded = true
       if (isHeld) {
         this.#held.set(key, job)
@@ -319,11 +329,13 @@ class Server implements PoolServer.PoolServer {
         job.free()
       }
       settle()
+      if (running !== undefined) this.#running.delete(running)
+      if (this.#running.size === 0) this.#onIdle?.()
     }
-    if (running.pollUnsafe() !== undefined) return ended()
-    fiber = running
-    this.#fibers.add(running)
-    running.addObserver(ended)
+    const started = Fiberless.run(this.#context, work, ended)
+    if (hasEnded) return
+    running = started
+    this.#running.add(started)
   }
 
   #remember(key: string): void {
@@ -343,17 +355,14 @@ class Server implements PoolServer.PoolServer {
       now > job.deadline
     return redispatch === "mayHaveBeenSent" || hasWaited || this.#wasStalled()
       ? claimAndWait(reply, redispatch)
-      : job.bodySize <= smallBodyBytes
-      ? Effect.sync(() => reply.claim(redispatch))
-      // a large body may stall or kill this process, so ingress must know before that which worker has the job
-      : Effect.andThen(
-        Effect.sync(() => {
-          reply.claim(redispatch)
-          this.#nats.outbox.flush()
-        }),
+      : Fiberless.suspend(() => {
+        reply.claim(redispatch)
+        if (job.bodySize <= smallBodyBytes) return Effect.void
+        // a large body may stall or kill this process, so ingress must know before that which worker has the job
+        this.#nats.outbox.flush()
         // the client writes in a microtask
-        Effect.yieldNow
-      )
+        return Effect.yieldNow
+      })
   }
 
   /** Jobs received after a stall are old, whatever the clocks of worker and server say. */
@@ -390,7 +399,9 @@ class Server implements PoolServer.PoolServer {
     const since = this.#missingSince.get(ingress)
     if (since === undefined) {
       this.#missingSince.set(ingress, now)
-      this.#fork(Effect.delay(Effect.sync(() => this.#ask(ingress)), Timings.ingressGoneAfterMs))
+      Effect.runForkWith(this.#context)(
+        Effect.delay(Effect.sync(() => this.#ask(ingress)), Timings.ingressGoneAfterMs)
+      )
     } else if (now - since >= Timings.ingressGoneAfterMs) {
       this.#missingSince.delete(ingress)
       this.#abandon(ingress)

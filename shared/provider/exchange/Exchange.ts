@@ -2,8 +2,9 @@
  * One HTTP exchange with a provider, fed to a reader: errors by their status, streams as they arrive, other answers once
  * complete, with back-pressure from the client.
  */
-import { Cause, Effect, Exit, type Fiber, Option, Redacted, Tracer } from "effect"
+import { Cause, Effect, Exit, Option, Redacted, Tracer } from "effect"
 import type { IncomingHttpHeaders } from "node:http"
+import * as Fiberless from "../../bounds/Fiberless.ts"
 import { type JobError, ProviderFailed } from "../../contract/JobError.ts"
 import { isReported, type Usage } from "../../contract/Usage.ts"
 import * as TraceParent from "../../telemetry/TraceParent.ts"
@@ -43,23 +44,22 @@ export interface ExchangeOptions extends ExchangeTools {
 /** The usual way to send a key. */
 export const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
 
-/** Without a generator: every call to a provider runs through here. */
 export const exchange = (options: ExchangeOptions): Effect.Effect<Usage | undefined, JobError> =>
-  Effect.flatMap(
-    Endpoint.keyOf(options.call.endpoint, options.secrets),
-    (key) =>
-      Effect.withFiber((fiber) => exchangeIn(fiber, Option.getOrUndefined(Option.map(key, Redacted.value)), options))
+  Fiberless.suspend((run) =>
+    Fiberless.flatMap(
+      Endpoint.keyOf(options.call.endpoint, options.secrets),
+      (key) => exchangeIn(run, Option.isSome(key) ? Redacted.value(key.value) : undefined, options)
+    )
   )
 
 const exchangeIn = (
-  fiber: Fiber.Fiber<unknown, unknown>,
+  { span, tracer }: Fiberless.Run,
   key: string | undefined,
   { authorize, call: { endpoint, onCut }, reader: makeReader, request, sink, upstream }: ExchangeOptions
 ): Effect.Effect<Usage | undefined, JobError> => {
   const secrets = [key ?? "", endpoint.provider.baseUrl ?? ""]
   const reader = makeReader(secrets)
   const answer = new Delivery(endpoint.name, sink, reader)
-  const { span } = fiber.cache
   const { body } = request
   const exchanged = upstream.exchange({
     provider: endpoint.name,
@@ -79,24 +79,25 @@ const exchangeIn = (
   /** Reads the texts only now, and only if the provider has reported no usage. */
   const estimate = (): Effect.Effect<Usage> | undefined =>
     body === undefined || reader.textBytes === undefined ? undefined : EstimatedUsage.ofBody(body, reader.textBytes())
-  const whole = Effect.map(Effect.flatMap(exchanged, () => answer.finish(secrets, estimate)), (usage) => {
-    // only if spans are exported
-    if (span?._tag === "Span" && fiber.getRef(Tracer.Tracer) !== Tracer.nativeTracer) {
-      ResponseMetadata.annotate(span, reader.ends())
+  const finished = Fiberless.flatMap(exchanged, () => answer.finish(secrets, estimate))
+  return Fiberless.matchExit(finished, (exit) => {
+    if (Exit.isSuccess(exit)) {
+      // only if spans are exported
+      if (span?._tag === "Span" && tracer !== Tracer.nativeTracer) ResponseMetadata.annotate(span, reader.ends())
+      return exit
     }
-    return usage
-  })
-  if (onCut === undefined) return whole
-  return Effect.onExitPrimitive(whole, (exit) => {
-    if (Exit.isSuccess(exit) || !answer.hasBegun) return undefined
+    if (onCut === undefined || !answer.hasBegun) return exit
     const usage = reader.usage()
     if (isReported(usage)) {
       onCut(usage)
-      return undefined
+      return exit
     }
     // a client that disconnects has used the provider; a failed answer is not metered
     const estimated = Cause.hasInterruptsOnly(exit.cause) ? estimate() : undefined
-    return estimated && Effect.map(estimated, onCut)
+    return estimated === undefined ? exit : Effect.flatMap(estimated, (usage) => {
+      onCut(usage)
+      return exit
+    })
   })
 }
 

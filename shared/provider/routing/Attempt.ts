@@ -1,11 +1,11 @@
 /** One call to one candidate, if its limits, its circuit breaker and its retry budget allow it. */
 import { Clock, Effect, Exit } from "effect"
+import * as Fiberless from "../../bounds/Fiberless.ts"
 import { isIdempotent } from "../../catalogue/Provider.ts"
 import type { JobError } from "../../contract/JobError.ts"
 import type { Usage } from "../../contract/Usage.ts"
 import * as Attributes from "../../telemetry/Attributes.ts"
 import * as Metrics from "../../telemetry/Metrics.ts"
-import * as Span from "../../telemetry/Span.ts"
 import type { AnnotatedSink } from "./AnnotatedSink.ts"
 import * as AttemptTelemetry from "./AttemptTelemetry.ts"
 import { retryOf } from "./AttemptHistory.ts"
@@ -72,16 +72,15 @@ export const make = Effect.gen(function*() {
     request.onCall?.(endpoint)
     const { commit } = request
     const reason = isRetry ? "retry" : answer.attempts === 1 ? "first" : "fallback"
-    const performed = performs[endpoint.provider.protocol](call, answer)
-    const committed = commit === undefined || isIdempotent(endpoint.provider)
-      ? performed
-      : Effect.provideService(performed, Commitment, commit)
-    return committed.pipe(
-      AttemptTelemetry.record(endpoint, request.model, answer),
-      Span.around(`${Attributes.genAiOperation(request.operation.name)} ${endpoint.model}`, {
-        kind: "client"
-      }, Attributes.attempt(request.operation.name, endpoint, answer.attempts, reason))
-    )
+    const name = `${Attributes.genAiOperation(request.operation.name)} ${endpoint.model}`
+    return Fiberless.inSpan(name, { kind: "client" }, (span) => {
+      Attributes.attempt(request.operation.name, endpoint, answer.attempts, reason)(span)
+      const performed = performs[endpoint.provider.protocol](call, answer)
+      const committed = commit === undefined || isIdempotent(endpoint.provider)
+        ? performed
+        : Fiberless.provideService(performed, Commitment, commit)
+      return AttemptTelemetry.record(endpoint, request.model, answer, span, committed)
+    })
   }
 
   /** The probe of a half-open circuit. It succeeds as soon as its answer starts. */
@@ -116,7 +115,6 @@ export const make = Effect.gen(function*() {
       Effect.andThen(Effect.fail(error))
     )
 
-  /** Without a generator: every request runs through here. */
   const call = (
     candidate: Candidate,
     request: Request,
@@ -124,12 +122,12 @@ export const make = Effect.gen(function*() {
     permit: Gate.Permit,
     kind: AttemptKind
   ): Effect.Effect<Usage | undefined, JobError | Skipped> =>
-    Effect.flatMap(health.admit(candidate), (admission) => {
+    Fiberless.flatMap(health.admit(candidate), (admission) => {
       answer.queuedMs += permit.waitedMs
       // before the call, which counts itself among the attempts
       if (kind.isRetry) Metrics.update(Metrics.retries(candidate.endpoint.name), 1)
       else if (answer.attempts > 0) Metrics.update(Metrics.fallbacks(candidate.endpoint.name), 1)
-      return Effect.matchEffect(
+      return Fiberless.matchEffect(
         admission.probe
           ? probe(candidate, admission, request, answer, kind)
           : perform(candidate, request, answer, kind),

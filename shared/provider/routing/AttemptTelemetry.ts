@@ -1,5 +1,6 @@
 /** Metrics and span attributes of one call to a provider: outcome, duration, time to first token and usage. */
-import { Cause, Clock, Effect, Exit, Option } from "effect"
+import { Cause, type Effect, Exit, Option, type Tracer } from "effect"
+import * as Fiberless from "../../bounds/Fiberless.ts"
 import type { JobError } from "../../contract/JobError.ts"
 import type { Usage } from "../../contract/Usage.ts"
 import * as Attributes from "../../telemetry/Attributes.ts"
@@ -25,48 +26,46 @@ const countTokens = (provider: string, model: string, usage: Usage): void => {
   if (estimatedTokens !== undefined) Metrics.update(Metrics.tokens(provider, model, "estimated"), estimatedTokens)
 }
 
-/** Records a call to an endpoint, within the call's span. `model` is the clients' name of the model. */
-export const record =
-  ({ model: theirs, name }: Endpoint, model: string, answer: AnnotatedSink) =>
-  (call: Effect.Effect<Usage | undefined, JobError>): Effect.Effect<Usage | undefined, JobError> =>
-    Effect.withFiber((fiber) => {
-      const clock = fiber.getRef(Clock.Clock)
-      const span = fiber.cache.span?._tag === "Span" ? fiber.cache.span : undefined
-      const startedAt = clock.currentTimeNanosUnsafe()
-      let first: bigint | undefined
-      answer.onFirstChunk(() => {
-        first = clock.currentTimeNanosUnsafe()
-        span?.event("first chunk", first)
-      })
-      const record = (exit: Exit.Exit<Usage | undefined, JobError>): void => {
-        answer.onFirstChunk(undefined)
-        const endedAt = clock.currentTimeNanosUnsafe()
-        Metrics.update(Metrics.attempts(name, outcomeOf(exit)), 1)
-        Metrics.update(Metrics.attemptDuration(name, theirs), secondsOf(endedAt - startedAt))
-        if (first !== undefined) {
-          const firstSeconds = secondsOf(first - startedAt)
-          Metrics.update(Metrics.timeToFirstToken(name, theirs), firstSeconds)
-          span?.attribute(Attributes.name.isStream, true)
-          span?.attribute(Attributes.name.firstChunk, firstSeconds)
-        }
-        if (Exit.isFailure(exit)) {
-          const error = Cause.findErrorOption(exit.cause)
-          if (Option.isSome(error) && span !== undefined) Attributes.failure(error.value)(span)
-          return
-        }
-        const usage = exit.value
-        if (usage === undefined) return
-        if (span !== undefined) Attributes.usage(usage)(span)
-        countTokens(name, model, usage)
-        if (first !== undefined && usage.outputTokens > 1) {
-          const seconds = secondsOf(endedAt - first) / (usage.outputTokens - 1)
-          Metrics.update(Metrics.timePerOutputToken(name, theirs), seconds)
-        }
-      }
-      return Effect.onExitPrimitive(call, (exit) => {
-        record(exit)
-        return undefined
-      })
+/** Records a call to an endpoint. `span` is the call's, `model` the clients' name of the model. */
+export const record = (
+  { model: theirs, name }: Endpoint,
+  model: string,
+  answer: AnnotatedSink,
+  span: Tracer.Span,
+  call: Effect.Effect<Usage | undefined, JobError>
+): Effect.Effect<Usage | undefined, JobError> =>
+  Fiberless.suspend(({ clock }) => {
+    const startedAt = clock.currentTimeNanosUnsafe()
+    let first: bigint | undefined
+    answer.onFirstChunk(() => {
+      first = clock.currentTimeNanosUnsafe()
+      span.event("first chunk", first)
     })
+    return Fiberless.onExit(call, (exit) => {
+      answer.onFirstChunk(undefined)
+      const endedAt = clock.currentTimeNanosUnsafe()
+      Metrics.update(Metrics.attempts(name, outcomeOf(exit)), 1)
+      Metrics.update(Metrics.attemptDuration(name, theirs), secondsOf(endedAt - startedAt))
+      if (first !== undefined) {
+        const firstSeconds = secondsOf(first - startedAt)
+        Metrics.update(Metrics.timeToFirstToken(name, theirs), firstSeconds)
+        span.attribute(Attributes.name.isStream, true)
+        span.attribute(Attributes.name.firstChunk, firstSeconds)
+      }
+      if (Exit.isFailure(exit)) {
+        const error = Cause.findErrorOption(exit.cause)
+        if (Option.isSome(error)) Attributes.failure(error.value)(span)
+        return
+      }
+      const usage = exit.value
+      if (usage === undefined) return
+      Attributes.usage(usage)(span)
+      countTokens(name, model, usage)
+      if (first !== undefined && usage.outputTokens > 1) {
+        const seconds = secondsOf(endedAt - first) / (usage.outputTokens - 1)
+        Metrics.update(Metrics.timePerOutputToken(name, theirs), seconds)
+      }
+    })
+  })
 
 const secondsOf = (nanos: bigint): number => Number(nanos) / 1e9

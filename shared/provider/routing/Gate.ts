@@ -3,6 +3,7 @@
  * Each wait has its own span.
  */
 import { Cause, Clock, Effect, Exit, Metric, Option, Predicate } from "effect"
+import * as Fiberless from "../../bounds/Fiberless.ts"
 import { type Demand, Holding, limitWindowMs } from "../../bounds/Limit.ts"
 import type { JobError } from "../../contract/JobError.ts"
 import type { Operation } from "../../contract/Operation.ts"
@@ -77,45 +78,42 @@ export const make = Effect.gen(function*() {
     else holding.settle(usage && usage.inputTokens + usage.outputTokens)
   }
 
-  const wait = Effect.fnUntraced(function*(
-    candidate: Candidate,
-    holding: Holding,
-    until: number,
-    restore: <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E>
-  ): Effect.fn.Return<Permit, Skipped> {
-    const { name } = candidate.endpoint
-    const startedAt = yield* Clock.currentTimeMillis
-    const epoch = pace.isHeld(candidate) ? yield* restore(pace.wait(candidate, until)) : 0
-    yield* Effect.mapError(
-      holding.takeRest(({ limit, units }) => shared.take(limit, units, until)),
-      ({ retryAfterMs }) => new Skipped({ reason: "busy", retryAfterMs })
-    )
-    const waitedMs = (yield* Clock.currentTimeMillis) - startedAt
-    yield* Metric.update(Metrics.providerWait(name), waitedMs / 1_000)
-    return { epoch, waitedMs }
-  })
+  const wait = Effect.fnUntraced(
+    function*(
+      candidate: Candidate,
+      holding: Holding,
+      until: number
+    ): Effect.fn.Return<Permit, Skipped> {
+      const { name } = candidate.endpoint
+      const startedAt = yield* Clock.currentTimeMillis
+      const epoch = pace.isHeld(candidate) ? yield* Effect.interruptible(pace.wait(candidate, until)) : 0
+      yield* Effect.mapError(
+        holding.takeRest(({ limit, units }) => shared.take(limit, units, until)),
+        ({ retryAfterMs }) => new Skipped({ reason: "busy", retryAfterMs })
+      )
+      const waitedMs = (yield* Clock.currentTimeMillis) - startedAt
+      yield* Metric.update(Metrics.providerWait(name), waitedMs / 1_000)
+      return { epoch, waitedMs }
+    },
+    Effect.uninterruptible,
+    (waiting, { endpoint }) => {
+      const describe = Attributes.provider(endpoint)
+      return Span.around(`wait for ${endpoint.name}`, {}, describe)(waiting)
+    }
+  )
 
   const run: Gate["run"] = (candidate, request, until, call) => {
     // by far the most frequent case
     if (candidate.endpoint.provider.limits === undefined && !pace.isHeld(candidate)) return call(immediate)
-    return Effect.uninterruptibleMask((restore) =>
-      Effect.suspend(() => {
-        const holding = new Holding(demandsOf(candidate, request))
-        const isFree = !pace.isHeld(candidate) &&
-          holding.takeAvailable(({ limit, units }) => shared.tryTake(limit, units))
-        // while it waits, other calls may take the units
-        if (!isFree) holding.returnAll()
-        const permit = isFree
-          ? Effect.succeed(immediate)
-          : Span.around(`wait for ${candidate.endpoint.name}`, {}, Attributes.provider(candidate.endpoint))(
-            wait(candidate, holding, until, restore)
-          )
-        return permit.pipe(
-          Effect.flatMap((permit) => restore(call(permit))),
-          Effect.onExit((exit) => Effect.sync(() => settle(holding, exit)))
-        )
-      })
-    )
+    return Fiberless.suspend(() => {
+      const holding = new Holding(demandsOf(candidate, request))
+      const isFree = !pace.isHeld(candidate) &&
+        holding.takeAvailable(({ limit, units }) => shared.tryTake(limit, units))
+      // while it waits, other calls may take the units
+      if (!isFree) holding.returnAll()
+      const permit = isFree ? Effect.succeed(immediate) : wait(candidate, holding, until)
+      return Fiberless.onExit(Fiberless.flatMap(permit, call), (exit) => settle(holding, exit))
+    })
   }
 
   const gate: Gate = {

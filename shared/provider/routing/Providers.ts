@@ -1,6 +1,7 @@
 /** Answers a request for a model: calls candidates until one starts an answer, in the steps of `AttemptHistory.ts`. */
 import { Array, Clock, Context, Effect, Layer, Random, Result } from "effect"
 import { RateLimiter } from "effect/persistence"
+import * as Fiberless from "../../bounds/Fiberless.ts"
 import { Catalogue } from "../../catalogue/Catalogue.ts"
 import { type JobError, ModelNotFound } from "../../contract/JobError.ts"
 import type { Usage } from "../../contract/Usage.ts"
@@ -79,7 +80,7 @@ export class Providers extends Context.Service<Providers, {
         if (!Array.isReadonlyArrayNonEmpty(candidates)) return Effect.fail(new ModelNotFound({ model: request.model }))
         const until = candidates.length === 1 ? late(request) : soon()
         // most requests end here and need no history
-        return Effect.catch(
+        return Fiberless.catchError(
           attempt.make(candidates[0], request, answer, { isFirst: true, isRetry: false, until }),
           (miss) => failOver(request, answer, candidates, miss)
         )
@@ -90,11 +91,11 @@ export class Providers extends Context.Service<Providers, {
         perform: (request, sink) => {
           const route = routeOf(catalogue.current(), request.model)
           if (route === undefined) return Effect.fail(new ModelNotFound({ model: request.model }))
-          const answer = new AnnotatedSink(sink, request.queuedMs)
-          return Effect.flatMap(
-            inOrder(route, route.sticky ? userOf(request) : undefined),
-            (candidates) => respond(request, answer, candidates)
-          )
+          return Fiberless.suspend(({ context }) => {
+            const answer = new AnnotatedSink(sink, request.queuedMs)
+            const random = Context.get(context, Random.Random)
+            return respond(request, answer, inOrder(route, random, route.sticky ? userOf(request) : undefined))
+          })
         }
       })
     })

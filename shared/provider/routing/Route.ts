@@ -2,7 +2,7 @@
  * The candidates for a request and their order: the model's targets by priority, then those of its fallbacks. Within one
  * priority each request draws a random order by weight; for sticky models the order is fixed per user.
  */
-import { Effect, Random } from "effect"
+import type { Random } from "effect"
 import { hash } from "node:crypto"
 import type { Snapshot } from "../../catalogue/Catalogue.ts"
 import { isIdempotent } from "../../catalogue/Provider.ts"
@@ -90,17 +90,12 @@ const stagesOf = (
  * The order for one request. With a `user`, rendezvous hashing sorts every stage: if a target is unavailable, users of other
  * targets keep theirs.
  */
-export const inOrder = (route: Route, user?: string): Effect.Effect<ReadonlyArray<Candidate>> =>
-  route.order === undefined
-    ? Effect.map(Random.Random, (random) => drawOrder(route, user, random))
-    : Effect.succeed(route.order)
-
-const drawOrder = (
-  { stages }: Route,
-  user: string | undefined,
-  random: typeof Random.Random.Service
+export const inOrder = (
+  { order, stages }: Route,
+  random: typeof Random.Random.Service,
+  user?: string
 ): ReadonlyArray<Candidate> =>
-  stages.flatMap((stage) => {
+  order ?? stages.flatMap((stage) => {
     const draws = stage.map((candidate) => {
       const chance = user === undefined ? random.nextDoubleUnsafe() : fractionOf(`${user}\0${candidate.key}`)
       // an exponential draw per target: sorting by it puts each first in proportion to its weight

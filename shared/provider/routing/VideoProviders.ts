@@ -1,5 +1,5 @@
 /** The providers of a video model, each with its protocol's engine, and with limits and circuit breakers as for all requests. */
-import { Cause, Context, Effect, Exit, Layer, Option } from "effect"
+import { Cause, Context, Effect, Exit, Layer, Option, Random } from "effect"
 import { RateLimiter } from "effect/persistence"
 import { Catalogue } from "../../catalogue/Catalogue.ts"
 import { isIdempotent, videoProtocols } from "../../catalogue/Provider.ts"
@@ -121,9 +121,8 @@ export class VideoProviders extends Context.Service<VideoProviders, {
         forModel: Effect.fnUntraced(function*(name) {
           const route = routeOf(catalogue.current(), name)
           if (route === undefined) return yield* new ModelNotFound({ model: name })
-          const providers = (yield* inOrder(route)).flatMap(({ endpoint }) =>
-            named(endpoint.name, endpoint.model) ?? []
-          )
+          const candidates = inOrder(route, yield* Random.Random)
+          const providers = candidates.flatMap(({ endpoint }) => named(endpoint.name, endpoint.model) ?? [])
           return providers.length > 0 ? providers : yield* notSupported({ model: name, operation: videoGenerations })
         }),
         find: named

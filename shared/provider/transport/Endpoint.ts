@@ -1,5 +1,6 @@
 /** The key, URLs and timeouts of the provider that was chosen for a call, with the defaults filled in. */
 import { Effect, Option, type Redacted } from "effect"
+import * as Fiberless from "../../bounds/Fiberless.ts"
 import { defaultTimeouts, type Provider } from "../../catalogue/Provider.ts"
 import { type JobError, ProviderFailed } from "../../contract/JobError.ts"
 import type { Secrets } from "./Secrets.ts"
@@ -19,10 +20,12 @@ export const keyOf = (
 ): Effect.Effect<Option.Option<Redacted.Redacted>, JobError> => {
   const { apiKey } = endpoint.provider
   if (apiKey === undefined) return Effect.succeedNone
-  return Effect.filterOrFail(
+  return Fiberless.flatMap(
     secrets.resolve(apiKey),
-    Option.isSome,
-    () => new ProviderFailed({ provider: endpoint.name, reason: "credentials" })
+    (key): ReturnType<typeof keyOf> =>
+      Option.isSome(key)
+        ? Effect.succeed(key)
+        : Effect.fail(new ProviderFailed({ provider: endpoint.name, reason: "credentials" }))
   )
 }
 

@@ -1,15 +1,12 @@
 /** The secrets that the catalogue refers to: environment variables and contents of files. */
-import { Cache, Config, ConfigProvider, Context, Duration, Effect, FileSystem, Layer, Option, Redacted } from "effect"
+import { Clock, Config, ConfigProvider, Context, Effect, FileSystem, Layer, Option, Redacted } from "effect"
 import * as SecretReference from "../../catalogue/SecretReference.ts"
 
 /** `None` if the variable is not set, the file cannot be read, or either is empty. */
 type Secret = Option.Option<Redacted.Redacted>
 
-/** More references than any catalogue has. */
-const capacity = 10_000
-
-/** How long a file's content is cached: a key rotated there is in use soon after. */
-const fileTimeToLive = Duration.seconds(10)
+/** How long a file's content is cached, in milliseconds: a key rotated there is in use soon after. */
+const fileMs = 10_000
 
 const isNotEmpty = (value: Redacted.Redacted): boolean => Redacted.value(value) !== ""
 
@@ -26,6 +23,7 @@ export class Secrets extends Context.Service<Secrets, {
     Effect.gen(function*() {
       const provider = yield* ConfigProvider.ConfigProvider
       const fs = yield* FileSystem.FileSystem
+      const clock = yield* Clock.Clock
 
       const ofVariable = (name: string): Effect.Effect<Secret> =>
         Config.Redacted(name).parse(provider).pipe(Effect.option, Effect.map(Option.filter(isNotEmpty)))
@@ -43,12 +41,20 @@ export class Secrets extends Context.Service<Secrets, {
         return parsed.kind === "variable" ? ofVariable(parsed.name) : ofFile(parsed.path)
       }
 
-      const cache = yield* Cache.makeWith(lookup, {
-        capacity,
-        timeToLive: (_, reference) =>
-          SecretReference.parse(reference)?.kind === "file" ? fileTimeToLive : Duration.infinity
+      const known = new Map<string, { readonly secret: Effect.Effect<Secret>; readonly until: number }>()
+      const read = (reference: string): Effect.Effect<Secret> =>
+        Effect.map(lookup(reference), (secret) => {
+          const isFile = SecretReference.parse(reference)?.kind === "file"
+          const until = isFile ? clock.currentTimeMillisUnsafe() + fileMs : Number.POSITIVE_INFINITY
+          known.set(reference, { secret: Effect.succeed(secret), until })
+          return secret
+        })
+      return Secrets.of({
+        resolve: (reference) => {
+          const found = known.get(reference)
+          return found !== undefined && clock.currentTimeMillisUnsafe() < found.until ? found.secret : read(reference)
+        }
       })
-      return Secrets.of({ resolve: (reference) => Cache.get(cache, reference) })
     })
   )
 }

@@ -7,6 +7,7 @@ import { Cause, Config, Context, Effect, Exit, Layer } from "effect"
 import type { IncomingHttpHeaders } from "node:http"
 import { Readable } from "node:stream"
 import { Agent, type Dispatcher } from "undici"
+import * as Fiberless from "../../bounds/Fiberless.ts"
 import { atLeast } from "../../contract/Fields.ts"
 import { type JobError, ProviderFailed, ProviderTimeout } from "../../contract/JobError.ts"
 import { type Commit, Commitment, none } from "./Commitment.ts"
@@ -63,8 +64,7 @@ export class Upstream extends Context.Service<Upstream, {
         (agent) => Effect.promise(() => agent.destroy())
       )
       return Upstream.of({
-        exchange: (request, receiver) =>
-          Effect.flatMap(Commitment, (commit) => exchange(agent, request, commit, receiver))
+        exchange: (request, receiver) => Fiberless.suspend((run) => exchange(agent, run, request, receiver))
       })
     })
   )
@@ -87,36 +87,35 @@ const bodyAfter = (commit: Commit, context: Context.Context<never>, body: Uint8A
 
 const exchange = (
   agent: Agent,
+  { context }: Fiberless.Run,
   request: UpstreamRequest,
-  commit: Commit,
   makeReceiver: (control: ExchangeControl) => Receiver
 ): Effect.Effect<void, JobError> =>
-  Effect.withFiber(({ context }) =>
-    Effect.callback<void, JobError>((resume) => {
-      const running = new Exchange(request, makeReceiver, resume)
-      const { body = null, headers, method = "POST", url } = request
-      const sent = body === null || commit === none ? { headers, body } : {
-        headers: { ...headers, "content-length": String(body.length) },
-        body: bodyAfter(Effect.tapError(commit, (error) => Effect.sync(() => running.fail(error))), context, body)
-      }
-      agent.dispatch({
-        origin: url.origin,
-        path: url.pathname + url.search,
-        method,
-        headers: sent.headers,
-        body: sent.body,
-        headersTimeout: request.firstByteMs,
-        bodyTimeout: request.idleMs
-      }, running)
-      return Effect.sync(() => running.abandon())
-    })
-  )
+  Fiberless.callback((resume) => {
+    const commit = Context.get(context, Commitment)
+    const running = new Exchange(request, makeReceiver, resume)
+    const { body = null, headers, method = "POST", url } = request
+    const sent = body === null || commit === none ? { headers, body } : {
+      headers: { ...headers, "content-length": String(body.length) },
+      body: bodyAfter(Effect.tapError(commit, (error) => Effect.sync(() => running.fail(error))), context, body)
+    }
+    agent.dispatch({
+      origin: url.origin,
+      path: url.pathname + url.search,
+      method,
+      headers: sent.headers,
+      body: sent.body,
+      headersTimeout: request.firstByteMs,
+      bodyTimeout: request.idleMs
+    }, running)
+    return () => running.abandon()
+  })
 
 /** The handler of one exchange's events from undici. */
 class Exchange implements Dispatcher.DispatchHandler, ExchangeControl {
   readonly #provider: string
   readonly #receiver: Receiver
-  readonly #resume: (result: Effect.Effect<void, JobError>) => void
+  readonly #resume: (result: Exit.Exit<void, JobError>) => void
   readonly #deadline: NodeJS.Timeout
   #firstToken: NodeJS.Timeout | undefined
   #controller: Dispatcher.DispatchController | undefined
@@ -128,11 +127,10 @@ class Exchange implements Dispatcher.DispatchHandler, ExchangeControl {
   constructor(
     { firstTokenMs, provider, totalMs }: UpstreamRequest,
     makeReceiver: (control: ExchangeControl) => Receiver,
-    resume: (result: Effect.Effect<void, JobError>) => void
+    resume: (result: Exit.Exit<void, JobError>) => void
   ) {
     this.#provider = provider
     this.#resume = resume
-    // not `Effect.timeout`, which would start two more fibers per request
     const failIn = (ms: number, phase: ProviderTimeout["phase"]) =>
       setTimeout(() => this.fail(new ProviderTimeout({ provider, phase })), ms)
     this.#deadline = failIn(totalMs, "total")
@@ -155,7 +153,7 @@ class Exchange implements Dispatcher.DispatchHandler, ExchangeControl {
   }
 
   fail(error: JobError): void {
-    this.#settle(Effect.fail(error))
+    this.#settle(Exit.fail(error))
     this.#abort()
   }
 
@@ -182,12 +180,12 @@ class Exchange implements Dispatcher.DispatchHandler, ExchangeControl {
 
   onResponseEnd(): void {
     this.#deliver()
-    this.#settle(Effect.void)
+    this.#settle(Exit.void)
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: NodeJS.ErrnoException): void {
     this.#deliver()
-    this.#settle(Effect.fail(networkFailure(this.#provider, error.code, this.#controller !== undefined)))
+    this.#settle(Exit.fail(networkFailure(this.#provider, error.code, this.#controller !== undefined)))
   }
 
   #deliver(): void {
@@ -198,7 +196,7 @@ class Exchange implements Dispatcher.DispatchHandler, ExchangeControl {
     if (!this.#over) this.#receiver.onData(read.length === 1 ? first : Buffer.concat(read))
   }
 
-  #settle(result: Effect.Effect<void, JobError>): void {
+  #settle(result: Exit.Exit<void, JobError>): void {
     if (this.#over) return
     this.#end()
     this.#resume(result)

@@ -12,10 +12,9 @@ describe("a call", () => {
     Effect.gen(function*() {
       const endpoint = { name: "anthropic-here", model: "theirs", provider: { protocol: "anthropic" as const } }
       const usage = { inputTokens: 100, outputTokens: 9, cachedTokens: 60, cacheWriteTokens: 30, reasoningTokens: 4 }
-      const call = AttemptTelemetry.record(endpoint, "ours", new AnnotatedSink(discardingSink, 0))(
-        Effect.succeed(usage)
-      )
-      const { attributes } = yield* Effect.andThen(call, Effect.currentSpan).pipe(Effect.withSpan("call"))
+      const answer = new AnnotatedSink(discardingSink, 0)
+      const { attributes } = yield* Effect.useSpan("call", (span) =>
+        Effect.as(AttemptTelemetry.record(endpoint, "ours", answer, span, Effect.succeed(usage)), span))
       assert.deepStrictEqual(Object.fromEntries(attributes), {
         "gen_ai.usage.input_tokens": 100,
         "gen_ai.usage.output_tokens": 9,
