@@ -45,17 +45,19 @@ describe("a fiberless effect", () => {
 
   it("runs nothing before its start", () => {
     let isRun = false
-    Fiberless.flatMap(now, () => {
+    const effect = Fiberless.flatMap(now, () => {
       isRun = true
       return Effect.void
     })
     assert.isFalse(isRun)
+    start(effect)
+    assert.isTrue(isRun)
   })
 
   it.effect("gives a fiber to any other effect, with its services and its span", () =>
     Effect.gen(function*() {
       const Name = Context.Reference<string>("test/Name", { defaultValue: () => "nobody" })
-      const done = yield* Deferred.make<unknown>()
+      const done = yield* Deferred.make<unknown, Cause.NoSuchElementError>()
       const inside = Effect.andThen(
         Effect.yieldNow,
         Effect.all([Name, Effect.map(Effect.currentSpan, ({ name }) => name)])
