@@ -1,6 +1,6 @@
 /** What must hold in every simulation, whatever fails. */
 import { attemptKey, jobStream, versionsOf } from "../../shared/bus/protocol/Subjects.ts"
-import { maxAttempts } from "../../shared/bus/protocol/Timings.ts"
+import { maxAttempts, maxDeliveries } from "../../shared/bus/protocol/Timings.ts"
 import { checks as drills } from "./DrillInvariants.ts"
 import { checks as flow } from "./FlowInvariants.ts"
 import type { Client } from "./gateway/Client.ts"
@@ -157,17 +157,17 @@ const mayLoseWorkers = (scenario: Ended["scenario"], at: number): boolean =>
     return losses.includes(fault.kind) && fault.at <= at && endOf(scenario, fault) + graceMs + lossMs >= at
   })
 
-/** Frames of version 2 may be lost. After a failure of NATS it is used while ingress and workers look for each other. */
-const isInVersion2 = (scenario: Ended["scenario"], from: number, until: number): boolean => {
-  const faults = scenario.faults.filter(({ kind }) => kind.endsWith(" nats"))
-  return scenario.upgradedAt !== undefined || isTouched({ ...scenario, weather: undefined, faults }, from, until)
-}
+/** Frames of version 2 may be lost. */
+const wasInVersion2 = ({ cluster: { jetStream } }: Ended, { job = "" }: Client): boolean =>
+  Array.from({ length: maxAttempts }, (_, at) => attemptKey(job, at + 1))
+    .some((id) => jetStream.hasStored(jobStream("chat", 2), id))
 
 /** Frames arrive, whatever connections lose; and connections that break alone are no reason to give up a worker. */
-function* answersArrive({ clients, scenario }: Ended): Generator<Violation> {
+function* answersArrive(ended: Ended): Generator<Violation> {
+  const { clients, scenario } = ended
   for (const client of clients) {
-    const { endedAt = Number.POSITIVE_INFINITY, outcome, request } = client
-    if (outcome === "AnswerLost" && !isInVersion2(scenario, request.at, endedAt)) {
+    const { endedAt = Number.POSITIVE_INFINITY, outcome } = client
+    if (outcome === "AnswerLost" && !wasInVersion2(ended, client)) {
       yield named("answers arrive", client, "has lost a frame")
     } else if (outcome === "WorkerLost" && scenario.upgradedAt === undefined && !mayLoseWorkers(scenario, endedAt)) {
       yield named("answers arrive", client, "has lost its worker")
@@ -225,6 +225,18 @@ function* nothingIsLeft({ cluster, ingresses, provider }: Ended): Generator<Viol
   }
 }
 
+/** No job runs out of deliveries unless as many workers may have died with it: those that another worker has do not count as failed. */
+function* deliveriesLast({ cluster, scenario }: Ended): Generator<Violation> {
+  if (scenario.faults.filter(({ kind }) => losses.includes(kind)).length >= maxDeliveries) return
+  for (const version of versionsOf("chat")) {
+    const name = jobStream("chat", version)
+    const orphans = cluster.jetStream.streams.get(name)?.consumers.get("default")?.orphans ?? 0
+    if (orphans > 0) {
+      yield { invariant: "deliveries last", detail: `${orphans} jobs of ${name} were delivered too often` }
+    }
+  }
+}
+
 /** What the gateway logs if its own code fails. */
 const bugs: ReadonlyArray<string> = [
   "a message handler failed",
@@ -252,6 +264,7 @@ const checks: ReadonlyArray<Check> = [
   leavingStopsTheCall,
   flowsAgain,
   nothingIsLeft,
+  deliveriesLast,
   ...drills,
   ...flow,
   ...limits,

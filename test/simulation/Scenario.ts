@@ -114,8 +114,8 @@ const moments = {
     "PUB usage",
     "heartbeat id"
   ],
-  // in version 2: claims, frames, ends with acknowledgements
-  former: ["Gw-Frame: claim", "Gw-Frame: data", "+ACK", "PUB usage"],
+  // in version 2: claims, frames, last frames, acknowledgements, usage events
+  former: ["Gw-Frame: claim", "Gw-Frame: data", "data [null,{", "+ACK", "PUB usage"],
   // records of tasks, their objects, usage events, and acknowledgements
   video: ["PUB $KV.VIDEO_TASKS", "PUB $O.VIDEO_CONTENT", "PUB usage", "+ACK", "MSG.NEXT"],
   ingress: [

@@ -58,6 +58,7 @@ export class PoolOccupancy {
   #slots = 0
   /** How many of the workers read the newest version of the protocol. */
   #newest = 0
+  #version: Version = 2
   #taken = 0
   #waiting = 0
   #ownWaiting = 0
@@ -81,10 +82,9 @@ export class PoolOccupancy {
     return this.#slots === 0 || this.#silentWorkers.size > 0 ? undefined : this.#slots
   }
 
-  /** The newest version of the protocol that every worker reads; the oldest while there is none. */
+  /** The newest version of the protocol that every worker reads, or has read while there were any; at first the oldest. */
   get version(): Version {
-    const readNewest = this.#newest > 0 && this.#newest === this.#workers.size && this.#silentWorkers.size === 0
-    return readNewest ? newestVersion : 2
+    return this.#silentWorkers.size === 0 ? this.#version : 2
   }
 
   /** Whether a job waits at this ingress. */
@@ -172,6 +172,8 @@ export class PoolOccupancy {
     this.#newest += Number(isNewest && slots > 0) - Number(known?.isNewest ?? false)
     if (slots === 0) this.#leave(worker)
     else this.#workers.set(worker, { slots, isNewest })
+    // after a failure of NATS those come back that were there before
+    if (this.#workers.size > 0) this.#version = this.#newest === this.#workers.size ? newestVersion : 2
     this.#isDirty = true
   }
 

@@ -136,7 +136,7 @@ export class PullRequests {
 
   /** Ends a pull request: it has expired, and states how much of it was not served, or was rejected, and others may be gone, too. */
   #status({ headers }: Msg): void {
-    if (headers === undefined) return
+    if (headers === undefined || !this.isOpen) return
     this.#hasLeader = headers.code === 408
     if (!this.#hasLeader) {
       this.#backOffUntil = this.#now() + rejectedMs

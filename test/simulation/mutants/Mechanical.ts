@@ -32,6 +32,7 @@ import {
   longFreeze,
   longSilence,
   longSilenceInCluster,
+  lostAnswers,
   lostCancel,
   lostCredit,
   type Needs,
@@ -208,7 +209,7 @@ const notes: ReadonlyArray<Note> = [
   },
   { file: sender, line: "if (size > 0 && size", needs: extremes },
   { file: sender, line: "if (this.#keptBytes === 0)", needs: alone("deploy worker") },
-  { file: sender, line: "if (link.kept.length > 0 && silentMs", needs: cuts },
+  { file: sender, line: "if (link.kept.length > 0 && silentMs", needs: lostAnswers },
   { file: sender, line: "else if (link.kept.length === 0", needs: rests },
   {
     file: reply,

@@ -81,6 +81,14 @@ export const cutWhileSlow = only(({ faults }) =>
     )
   )
 )
+/** Ingress loses whole answers: they come at once, and cost nothing, so that no worker waits for ingress. */
+export const lostAnswers = all(
+  aloneWith(["cut ingress"], { moment: { text: "Gw-Ctl: ack", isBefore: true } }),
+  (scenario) => ({
+    ...scenario,
+    requests: scenario.requests.map((each) => ({ ...each, isPaid: false, chunks: 1, everyMs: 1 }))
+  })
+)
 /** Messages arrive by a server that was away after they have been sent again by another. */
 export const lateBundles = cluster(fault("freeze nats", "isolate nats", "slow routes"))
 /** Many bytes are lost. */
@@ -100,7 +108,7 @@ export const absentWorker = all(
   (scenario) => ({ ...scenario, workers: 1, slots: scenario.slots * scenario.workers }),
   aloneWith(["kill worker"], { ms: 8_000, moment: undefined })
 )
-/** The claims of the last jobs are lost with their worker. */
+/** Jobs come together, and nothing after them; the claims of some are lost with their worker. */
 export const lastClaimsLost = all(
   severalWorkers,
   aloneWith(["kill worker"], { ms: 8_000, moment: { text: "claim id", isBefore: true } }),
@@ -140,10 +148,11 @@ export const lostEnds: Needs = (scenario) => ({
     at: warmUpMs + 500 + 3_500 * index,
     isPaid: true,
     chunks: 1,
+    everyMs: 50,
     leavesAfterMs: undefined
   })),
   faults: Array.from({ length: 5 }, (_, index) => warmUpMs + 400 + 3_500 * index).flatMap((at) => [
-    former("cut worker", at, "Gw-Frame: data", true),
+    former("cut worker", at, "data [null,{", true),
     former("cut worker", at + 1_000, "+ACK", true)
   ])
 })

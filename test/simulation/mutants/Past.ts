@@ -37,6 +37,7 @@ import {
   limits,
   longAlone,
   longFreeze,
+  lostAnswers,
   lostClaim,
   lostCredit,
   lostEnds,
@@ -149,7 +150,7 @@ export const past: ReadonlyArray<Patch> = [
     file: sender,
     from: "if (link.kept.length > 0 && silentMs >= unacknowledgedMs) this.ask(link.ingress)",
     to: "if (link.kept.length > 0) continue",
-    needs: cuts
+    needs: lostAnswers
   },
   {
     name: "a forgotten link starts from the first number again",
@@ -163,7 +164,7 @@ export const past: ReadonlyArray<Patch> = [
     file: watch,
     from: "const mostMs = this.#isServerSuspected(link) ? Timings.serverChangeWithinMs : Timings.pongWithinMs",
     to: "const mostMs = Timings.pongWithinMs",
-    needs: cluster(alone("freeze nats"))
+    excuse: "workers leave a frozen server within 1.5 s (`leaveStalledServer`) unless they cannot connect at once"
   },
   {
     name: "a full window waits for a job that was delivered to a dead worker",

@@ -62,6 +62,8 @@ export class Consumer {
   /** The newest message that was delivered. */
   #cursor = 0
   #delivered = 0
+  /** How many messages were delivered too often, and stay in the stream as orphans. */
+  orphans = 0
   #timer: Event | undefined
   /** The last messages that were acknowledged, with their deliveries. */
   #acknowledged: Array<{ readonly stored: Stored; readonly deliveries: number }> = []
@@ -324,9 +326,10 @@ export class Consumer {
     const most = this.config.max_deliver ?? -1
     for (const [sequence, pending] of this.#pending) {
       if (pending.isDue || pending.dueAt > this.#world.now) continue
-      // it stays in the stream as an orphan
-      if (most > 0 && pending.deliveries >= most) this.#pending.delete(sequence)
-      else pending.isDue = true
+      if (most > 0 && pending.deliveries >= most) {
+        this.#pending.delete(sequence)
+        this.orphans++
+      } else pending.isDue = true
     }
     this.pump()
     this.#plan()

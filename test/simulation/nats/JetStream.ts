@@ -40,6 +40,13 @@ export class JetStream {
     return streams.some(({ forgotten }) => forgotten.has(id)) && !streams.some((stream) => stream.knows(id))
   }
 
+  /** Whether a stream of this name has ever stored a message with this id. */
+  hasStored(name: string, id: string): boolean {
+    return [...this.#gone, ...this.streams.values()].some(({ config, history }) =>
+      config.name === name && history.has(id)
+    )
+  }
+
   /** Takes a message that is for JetStream. `false` if nothing of it has the subject. */
   accept(at: Server, message: Message): boolean {
     const { subject } = message

@@ -191,7 +191,15 @@ describe("the version of the protocol", () => {
     assert.strictEqual(pool.version, 2)
     pool.setWorker("new", 0)
     assert.strictEqual(pool.version, 3)
-    pool.setWorker("newer", 0)
+  })
+
+  it("stays while all workers are away", () => {
+    const pool = new PoolOccupancy()
+    pool.setWorker("new", 4, 3)
+    pool.setWorker("new", 0)
+    assert.strictEqual(pool.version, 3)
+    pool.setWorker("old", 4)
+    pool.setWorker("old", 0)
     assert.strictEqual(pool.version, 2)
   })
 
