@@ -46,6 +46,23 @@ function* nothingWaits({ clients, scenario: { slots, workers }, scenario }: Ende
   }
 }
 
+/** Most requests that no fault has touched are claimed within this time, in milliseconds. */
+const usualStartMs = 100
+/** Fewer requests than these say nothing. */
+const fewRequests = 10
+
+/** A worker claims most jobs as soon as ingress has them. */
+function* jobsStartAtOnce({ clients, scenario }: Ended): Generator<Violation> {
+  if (!isPlain(scenario)) return
+  const waits = clients.flatMap(({ claimedAt, request: { at } }) =>
+    claimedAt === undefined || isTouched(scenario, at, claimedAt) ? [] : [claimedAt - at]
+  ).toSorted((a, b) => a - b)
+  const median = waits[Math.floor(waits.length / 2)] ?? 0
+  if (waits.length >= fewRequests && median > usualStartMs) {
+    yield { invariant: "jobs start at once", detail: `half of ${waits.length} jobs waited for ${median.toFixed(0)} ms` }
+  }
+}
+
 /** Every slot of every worker is asked for again, and no bytes of bodies are taken. */
 function* slotsReturn({ clients, ingresses, pulls, workers }: Ended): Generator<Violation> {
   const ready = workers.filter(({ isReady, machine }) => isReady && machine.isAlive)
@@ -90,4 +107,4 @@ function* messagesAreBounded({ clients, cluster, ingresses, scenario, workers, w
   }
 }
 
-export const checks: ReadonlyArray<Check> = [nothingWaits, slotsReturn, messagesAreBounded]
+export const checks: ReadonlyArray<Check> = [nothingWaits, jobsStartAtOnce, slotsReturn, messagesAreBounded]

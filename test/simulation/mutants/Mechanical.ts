@@ -139,6 +139,7 @@ const notes: ReadonlyArray<Note> = [
     excuse:
       "a job whose call is free runs twice until its first frame is refused, or its claim waits for an answer in vain"
   },
+  { file: tracker, line: "return this.#outbox.publish(...job.toMessage", needs: alone() },
   { file: tracker, line: "if (state.state === \"Claimed\" && state.redispatch", needs: longSilenceInCluster },
   { file: tracker, line: "if (wasStalled || !this.#nats.isSettled())", needs: version2 },
   { file: tracker, line: "else if (!isStalled) this.occupancyExchange", needs: version2 },

@@ -212,7 +212,7 @@ describe("a server that lost the pull requests", () => {
   it.live("gets new ones after the lost ones would have expired, and not before", () =>
     Effect.gen(function*() {
       let time = 0
-      const { deliver, jobs, nats, pulls, source } = yield* sourceOf(2, () => time)
+      const { deliver, jobs, nats, pulls, source, status } = yield* sourceOf(2, () => time)
       source.start(3)
       const { inbox } = yield* Queue.take(pulls)
       deliver(inbox)
@@ -229,7 +229,19 @@ describe("a server that lost the pull requests", () => {
       yield* nothingElse(pulls)
       time += 1_000
       source.watch()
-      assert.deepStrictEqual(yield* Queue.take(pulls), { batch: 1, inbox })
+      const second = yield* Queue.take(pulls)
+      assert.strictEqual(second.batch, 1)
+      // soon, until it answers
+      time += 250
+      source.watch()
+      const third = yield* Queue.take(pulls)
+      assert.strictEqual(third.batch, 1)
+      // if it has not lost them, its answers cause no further requests
+      for (const each of [inbox, second.inbox, third.inbox]) status(each, "408 Request Timeout", 1)
+      assert.strictEqual((yield* Queue.take(pulls)).batch, 1)
+      nats.outbox.flush()
+      yield* Effect.promise(() => nats.connection.flush())
+      yield* nothingElse(pulls)
     }))
 
   it.live("may still deliver a job for an old one, which does not count as one of the new", () =>
