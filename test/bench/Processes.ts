@@ -90,6 +90,22 @@ export const answers = Effect.fn("Processes.answers")(function*(
   yield* Effect.raceFirst(asked, ended)
 })
 
+/** Waits up to a minute for such a line in the log. */
+export const untilLogged = Effect.fn("Processes.untilLogged")(function*(
+  program: Running,
+  line: RegExp,
+  every: Duration.Input = "100 millis"
+) {
+  const fs = yield* FileSystem.FileSystem
+  yield* fs.readFileString(program.log).pipe(
+    Effect.repeat({ until: (log) => line.test(log), schedule: Schedule.spaced(every) }),
+    Effect.timeoutOrElse({
+      duration: "1 minute",
+      orElse: () => new BenchFailed({ reason: `not ready within a minute. See ${program.log}` })
+    })
+  )
+})
+
 /** The processes' CPU time so far, user and system, in microseconds. */
 export const cpuMicros = (pids: ReadonlyArray<number>) =>
   Effect.map(Effect.forEach(pids, cpuMicrosOf), (micros) => micros.reduce((sum, one) => sum + one, 0))

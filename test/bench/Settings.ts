@@ -7,14 +7,18 @@ const words = (name: string, byDefault: string) =>
     Config.map((text) => text.split(",").map((word) => word.trim()))
   )
 
-export const settings = (options: { readonly rounds: number; readonly stacks: ReadonlyArray<string> }) =>
+export const settings = (options: {
+  readonly rounds: number
+  readonly seconds?: number
+  readonly stacks: ReadonlyArray<string>
+}) =>
   Config.all({
     stacks: words("BENCH_STACKS", options.stacks.join(",")),
     /** Selects rows by prefixes of their names. */
     isWanted: Config.map(words("BENCH_ROWS", ""), (wanted) => (row: { readonly name: string }) =>
       wanted.some((beginning) => row.name.startsWith(beginning))),
     rounds: Config.Int("BENCH_ROUNDS").pipe(Config.withDefault(options.rounds)),
-    seconds: Config.Int("BENCH_SECONDS").pipe(Config.withDefault(4)),
+    seconds: Config.Int("BENCH_SECONDS").pipe(Config.withDefault(options.seconds ?? 4)),
     warmUp: Config.Int("BENCH_WARM_UP").pipe(Config.withDefault(25)),
     results: Config.String("BENCH_RESULTS").pipe(Config.withDefault("test/bench/results")),
     natsServer: Config.String("NATS_SERVER").pipe(Config.withDefault("nats-server"))

@@ -8,12 +8,11 @@
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Console, Duration, Effect, FileSystem, Layer, Path, Schedule } from "effect"
+import { Console, Duration, Effect, FileSystem, Layer, Path } from "effect"
 import { HttpClientRequest } from "effect/http"
 import { bundleServices } from "../../fixture/gateway/Bundles.ts"
 import { median } from "../Median.ts"
-import type { Running } from "../Processes.ts"
-import { answers, BenchFailed, cpuMicros, freePort, start, startService } from "../Processes.ts"
+import { answers, cpuMicros, freePort, start, startService, untilLogged } from "../Processes.ts"
 import { machine, publish, table } from "../Results.ts"
 import { settings } from "../Settings.ts"
 import { makeLogs, startNats } from "../Stacks.ts"
@@ -24,18 +23,6 @@ const checkInterval = Duration.millis(10)
 /** The targets, in milliseconds. */
 const targets = { service: 1_000, npmStart: 5_000 }
 
-/** Waits up to a minute for such a line in the log. */
-const untilLogged = Effect.fn("startup.untilLogged")(function*(program: Running, line: RegExp) {
-  const fs = yield* FileSystem.FileSystem
-  yield* fs.readFileString(program.log).pipe(
-    Effect.repeat({ until: (log) => line.test(log), schedule: Schedule.spaced(checkInterval) }),
-    Effect.timeoutOrElse({
-      duration: "1 minute",
-      orElse: () => new BenchFailed({ reason: `not ready within a minute. See ${program.log}` })
-    })
-  )
-})
-
 /** Starts the whole gateway in its own folder. */
 const npmStart = Effect.fn("startup.npmStart")(function*(logs: string) {
   const path = yield* Path.Path
@@ -44,7 +31,7 @@ const npmStart = Effect.fn("startup.npmStart")(function*(logs: string) {
     GATEWAY_PORT: `${yield* freePort}`,
     CONSOLE_PORT: `${yield* freePort}`
   })
-  yield* untilLogged(program, /^ready /m)
+  yield* untilLogged(program, /^ready /m, checkInterval)
   return undefined
 })
 
