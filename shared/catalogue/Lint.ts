@@ -4,7 +4,7 @@ import { enumerate } from "../contract/Expectation.ts"
 import { operations } from "../contract/operations/operations.ts"
 import type { Snapshot } from "./Catalogue.ts"
 import type { Finding } from "./Inconsistencies.ts"
-import type { Model } from "./Model.ts"
+import { type Model, targetsOf } from "./Model.ts"
 import { defaultTimeouts, isIdempotent, protocols, type Provider } from "./Provider.ts"
 import * as SecretReference from "./SecretReference.ts"
 
@@ -41,6 +41,7 @@ export const lint = Effect.fn("Lint.lint")(function*(snapshot: Snapshot, surroun
     remarks.push(...protocolRemarks(snapshot, name, model, surroundings))
     remarks.push(...fallbackRemarks(snapshot, name, model))
     remarks.push(...contextRemarks(snapshot, name, model))
+    remarks.push(...continuationRemarks(snapshot, name, model))
   }
   return remarks
 })
@@ -114,6 +115,23 @@ const contextRemarks = ({ models }: Snapshot, name: string, model: Model): Reado
       message: `has a smaller context window, ${largest} tokens instead of ${own}: it rejects the longest requests`
     }]
   })
+}
+
+/** Continuations that never happen, and ways to ask for one that the provider does not know. */
+const continuationRemarks = ({ models, providers }: Snapshot, name: string, model: Model): ReadonlyArray<Finding> => {
+  const path = ["models", name]
+  const unknown = model.targets.flatMap(({ continues = "assistant", provider }, index): ReadonlyArray<Finding> => {
+    const protocol = providers.get(provider)?.protocol
+    return continues === "assistant" || protocol === "openai" || protocol === undefined ? [] : [{
+      path: [...path, "targets", index, "continues"],
+      message: `has the effect of \`assistant\`: only the protocol openai has \`${continues}\``
+    }]
+  })
+  const isPossible = model.workload === "chat" &&
+    [...targetsOf(models, name)].some(({ target }) => target.continues !== undefined)
+  return model.continuation !== true || isPossible
+    ? unknown
+    : [...unknown, { path: [...path, "continuation"], message: "has no effect: no chat target has `continues`" }]
 }
 
 const unusedProviders = ({ models, providers }: Snapshot): ReadonlyArray<Finding> => {

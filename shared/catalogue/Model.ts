@@ -5,6 +5,13 @@ import { PoolName, type Workload, workloads } from "../contract/Operation.ts"
 import type { Usage } from "../contract/Usage.ts"
 import { costOf, Price } from "./Price.ts"
 
+/**
+ * How a target is told to continue the last message of a request, which is the assistant's: by that message alone; by `prefix` or
+ * `partial` in it; or by `continue_final_message` in the request.
+ */
+export const Continues = Schema.Literals(["assistant", "prefix", "partial", "continueFinalMessage"])
+export type Continues = typeof Continues.Type
+
 export const Target = Schema.Struct({
   provider: Schema.NonEmptyString,
   /** The model's name at the provider. Default: its name here. */
@@ -15,6 +22,8 @@ export const Target = Schema.Struct({
   priority: Schema.optionalKey(atLeast(0)),
   /** The most tokens of a request and its answer, at this target. Default: the model's. */
   contextWindow: Schema.optionalKey(atLeast(1)),
+  /** It can continue an answer that another call began; see the model's `continuation`. Default: it cannot. */
+  continues: Schema.optionalKey(Continues),
   /** The price at this target. Default: the model's. */
   price: Schema.optionalKey(Price)
 })
@@ -34,6 +43,11 @@ export const Model = Schema.Struct({
   sticky: Schema.optionalKey(Schema.Literal("user")),
   /** Models of the same workload to try in this order after every target failed, with their own fallbacks. */
   fallbacks: Schema.optionalKey(Schema.Array(Schema.NonEmptyString)),
+  /**
+   * Whether an answer of plain text that breaks off is continued by a target with `continues`, which is a second paid call.
+   * Default false.
+   */
+  continuation: Schema.optionalKey(Schema.Boolean),
   /** The most videos of one request to a video model, 1 to 100. Default 4. */
   maxVideos: Schema.optionalKey(integer(1, 100)),
   /**

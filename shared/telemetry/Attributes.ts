@@ -102,7 +102,7 @@ export const attempt = (
   operation: string,
   endpoint: Endpoint,
   number: number,
-  reason: "first" | "retry" | "fallback"
+  reason: "first" | "retry" | "fallback" | "continuation"
 ): Description =>
 (span) => {
   call(span, operation, endpoint)

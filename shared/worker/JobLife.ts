@@ -98,7 +98,7 @@ const fail = (means: Dependencies, job: ServedJob, meter: Meter, cause: Cause.Ca
 }
 
 const end = (job: ServedJob, meter: Meter, usage: Usage | undefined): void => {
-  job.reply.end(usage)
+  job.reply.end(meter.total(usage))
   meter.ended(usage)
   Metrics.update(Metrics.jobs(job.pulled.operation, "Done"), 1)
 }
@@ -146,7 +146,8 @@ const perform = (means: Dependencies, job: ServedJob, meter: Meter): Effect.Effe
     })
     const performed = Fiberless.flatMap(decoded, (work) => means.performer.perform(work, reply))
     return Fiberless.flatMap(performed, (usage) => {
-      if (usage !== undefined) Attributes.usage(usage)(span)
+      const total = meter.total(usage)
+      if (total !== undefined) Attributes.usage(total)(span)
       return Exit.succeed(usage)
     })
   })

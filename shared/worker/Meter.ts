@@ -5,6 +5,7 @@
 import type { ServedJob } from "../bus/worker/JobServer.ts"
 import type { Workload } from "../contract/Operation.ts"
 import type { Usage } from "../contract/Usage.ts"
+import * as UsageSum from "../contract/UsageSum.ts"
 import * as TraceParent from "../telemetry/TraceParent.ts"
 import type { UsageEvent } from "../usage/UsageEvent.ts"
 import type { UsageLog } from "../usage/UsageLog.ts"
@@ -33,6 +34,9 @@ export class Meter {
   #endpoint: Endpoint | undefined
   /** What the last call's provider had reported before its answer was cut off. */
   #partialUsage: Usage | undefined
+  /** The usage and the cost of the calls before the last one, as far as they are known. */
+  #spent: Usage | undefined
+  #spentUsd: number | null = null
   #isWritten = false
 
   constructor(metering: Metering, job: ServedJob) {
@@ -41,9 +45,18 @@ export class Meter {
   }
 
   called(endpoint: Endpoint): void {
+    if (this.#partialUsage !== undefined) {
+      this.#spent = this.total(this.#partialUsage)
+      this.#spentUsd = this.#costOf(this.#partialUsage)
+    }
     this.#calls++
     this.#endpoint = endpoint
     this.#partialUsage = undefined
+  }
+
+  /** The usage of all calls, with that of the last one. */
+  total(usage: Usage | undefined): Usage | undefined {
+    return usage === undefined ? this.#spent : UsageSum.sum(this.#spent, usage)
   }
 
   /** The usage that the provider had reported before its answer was cut off. */
@@ -68,10 +81,17 @@ export class Meter {
     this.#write("failure", "WorkerLost", undefined)
   }
 
+  /** The cost of all calls, with that of the last one; `null` if nothing is known. */
+  #costOf(usage: Usage | undefined): number | null {
+    const { cost } = this.#metering
+    const last = cost(this.#job.pulled.model, usage, this.#endpoint)
+    return last === null ? this.#spentUsd : last + (this.#spentUsd ?? 0)
+  }
+
   #write(outcome: UsageEvent["outcome"], error: string | null, usage: Usage | undefined): void {
     if (this.#isWritten) return
     this.#isWritten = true
-    const { cost, log, now, workload } = this.#metering
+    const { log, now, workload } = this.#metering
     const { now: elapsed, pulled, reply, takenAt } = this.#job
     const time = now()
     const traceId = TraceParent.traceIdOf(pulled.traceparent)
@@ -85,8 +105,8 @@ export class Meter {
         model: pulled.model,
         provider: this.#endpoint?.name ?? null,
         providerModel: this.#endpoint?.model ?? null,
-        usage: usage ?? null,
-        costUsd: cost(pulled.model, outcome === "success" ? usage ?? noTokens : usage, this.#endpoint),
+        usage: this.total(usage) ?? null,
+        costUsd: this.#costOf(outcome === "success" ? usage ?? noTokens : usage),
         outcome,
         error,
         durationMs: Math.round(elapsed() - takenAt),

@@ -1,6 +1,7 @@
 /** A provider protocol: one function that makes one attempt at one call. */
 import { Effect } from "effect"
 import { InvalidRequest, type JobError } from "../../contract/JobError.ts"
+import type { Continues } from "../../catalogue/Model.ts"
 import type { Operation, Workload } from "../../contract/Operation.ts"
 import type { Usage } from "../../contract/Usage.ts"
 import type { Endpoint } from "../transport/Endpoint.ts"
@@ -23,6 +24,8 @@ export interface Call {
   readonly body: Uint8Array
   /** Gets the usage so far, if an answer fails after it has started. */
   readonly onCut?: (usage: Usage) => void
+  /** The request ends with the beginning of its own answer: how to tell the provider to continue it. */
+  readonly continues?: Continues | undefined
   readonly endpoint: Endpoint
 }
 

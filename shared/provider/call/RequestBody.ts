@@ -28,7 +28,7 @@ export const turnFor = ({ body }: Pick<Call, "body">): Effect.Effect<void> =>
 /** Decodes the JSON body of calls by this schema. */
 export const reader = <Request>(
   schema: Schema.Codec<Request, unknown>
-): (call: Call) => Effect.Effect<RequestBody<Request>, InvalidRequest> => {
+): (call: Pick<Call, "body">) => Effect.Effect<RequestBody<Request>, InvalidRequest> => {
   // compiled to code at its first use: decodes three times as fast
   SchemaJITCompiler.enable(schema.ast)
   const decode = Schema.decodeUnknownEffect(schema)

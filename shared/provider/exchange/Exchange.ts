@@ -11,7 +11,8 @@ import * as TraceParent from "../../telemetry/TraceParent.ts"
 import * as Endpoint from "../transport/Endpoint.ts"
 import * as EstimatedUsage from "../call/EstimatedUsage.ts"
 import type { Call } from "../call/Protocol.ts"
-import * as UsageSum from "../dialects/conversation/UsageSum.ts"
+import * as Prefill from "../dialects/openai/Prefill.ts"
+import * as UsageSum from "../../contract/UsageSum.ts"
 import type { GuardedFetch } from "../transport/GuardedFetch.ts"
 import type { Sink } from "../transport/Sink.ts"
 import type { Secrets } from "../transport/Secrets.ts"
@@ -34,7 +35,7 @@ export interface GuardedTools extends ExchangeTools {
 
 export interface ExchangeOptions extends ExchangeTools {
   readonly authorize: HttpProtocol<never>["authorize"]
-  readonly call: Pick<Call, "endpoint" | "onCut">
+  readonly call: Pick<Call, "continues" | "endpoint" | "onCut">
   readonly sink: Sink
   readonly request: Outgoing
   /** Gets the texts that no error may reveal. */
@@ -55,12 +56,12 @@ export const exchange = (options: ExchangeOptions): Effect.Effect<Usage | undefi
 const exchangeIn = (
   { span, tracer }: Fiberless.Run,
   key: string | undefined,
-  { authorize, call: { endpoint, onCut }, reader: makeReader, request, sink, upstream }: ExchangeOptions
+  { authorize, call: { continues, endpoint, onCut }, reader: makeReader, request, sink, upstream }: ExchangeOptions
 ): Effect.Effect<Usage | undefined, JobError> => {
   const secrets = [key ?? "", endpoint.provider.baseUrl ?? ""]
   const reader = makeReader(secrets)
   const answer = new Delivery(endpoint.name, sink, reader)
-  const { body } = request
+  const body = request.body && continues ? Prefill.mark(request.body, continues) : request.body
   const exchanged = upstream.exchange({
     provider: endpoint.name,
     method: body === undefined ? "GET" : "POST",

@@ -79,10 +79,16 @@ const modelIn = (json: unknown): unknown => {
   return model ?? modelVersion ?? Json.fields(message)["model"]
 }
 
-/** Adds the metadata to the call's span. */
-export const annotate = (span: Tracer.Span, pieces: ReadonlyArray<unknown>): void => {
+/** Why the answer ended, as far as these pieces say it. */
+export const reasonsIn = (pieces: ReadonlyArray<unknown>): ReadonlyArray<string> => {
   const reasons: Array<string> = []
   for (const piece of pieces) addReasons(piece, reasons)
+  return reasons
+}
+
+/** Adds the metadata to the call's span. */
+export const annotate = (span: Tracer.Span, pieces: ReadonlyArray<unknown>): void => {
+  const reasons = reasonsIn(pieces)
   const model = pieces.map(modelIn).find(isPlain)
   if (model !== undefined) span.attribute(Attributes.name.responseModel, model)
   if (reasons.length > 0) span.attribute(Attributes.name.finishReasons, reasons)

@@ -156,6 +156,16 @@ export const setMembers = (
   return Buffer.concat(pieces)
 }
 
+/** Adds an item at the end of the list that is a member of the outermost object. */
+export const append = (bytes: Uint8Array, name: string, item: unknown): Uint8Array => {
+  const member = members(bytes)?.findLast((member) => member.name === name)
+  if (member === undefined) return bytes
+  const isEmpty = bytes[skipSpace(bytes, member.valueStart + 1)] === 0x5d
+  const end = member.valueEnd - 1
+  const added = Buffer.from(`${isEmpty ? "" : ","}${JSON.stringify(item)}`)
+  return Buffer.concat([bytes.subarray(0, end), added, bytes.subarray(end)])
+}
+
 /** Replaces the value at a path of members; `undefined` if there is none. */
 export const setAt = (
   bytes: Uint8Array,

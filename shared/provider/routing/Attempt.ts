@@ -20,7 +20,9 @@ import { RetryBudget } from "./RetryBudget.ts"
 import type { Candidate } from "./Route.ts"
 
 /** The parts of a request that all its calls share. */
-export interface Request extends Omit<Call, "endpoint" | "workload" | "answersAs"> {
+export interface Request extends Omit<Call, "continues" | "endpoint" | "workload" | "answersAs"> {
+  /** The body ends with the beginning of the answer. */
+  readonly isContinuation?: boolean
   /** Called before each call is made. */
   readonly onCall?: (endpoint: Pick<Endpoint, "name" | "model">) => void
   /** Runs before a call that must not be made twice. */
@@ -61,17 +63,29 @@ export const make = Effect.gen(function*() {
   }
 
   const perform = (
-    { endpoint, workload }: Candidate,
+    { continues, endpoint, workload }: Candidate,
     request: Request,
     answer: AnnotatedSink,
     { isFirst, isRetry }: AttemptKind
   ) => {
-    const call: Call = { ...request, workload, endpoint, answersAs: isFirst ? request.model : endpoint.model }
+    const call: Call = {
+      ...request,
+      workload,
+      endpoint,
+      answersAs: isFirst ? request.model : endpoint.model,
+      continues: request.isContinuation === true ? continues : undefined
+    }
     answer.provider = endpoint.name
     answer.attempts++
     request.onCall?.(endpoint)
     const { commit } = request
-    const reason = isRetry ? "retry" : answer.attempts === 1 ? "first" : "fallback"
+    const reason = request.isContinuation === true
+      ? "continuation"
+      : isRetry
+      ? "retry"
+      : answer.attempts === 1
+      ? "first"
+      : "fallback"
     const name = `${Attributes.genAiOperation(request.operation.name)} ${endpoint.model}`
     return Fiberless.inSpan(name, { kind: "client" }, (span) => {
       Attributes.attempt(request.operation.name, endpoint, answer.attempts, reason)(span)

@@ -2,7 +2,7 @@
 import { defaultRetry, type Retry } from "../../catalogue/Provider.ts"
 import { InternalError, type JobError } from "../../contract/JobError.ts"
 import { defaultRetryMs } from "./Pace.ts"
-import { type RetryRule, ruleOf } from "./RetryRules.ts"
+import { type RetryRule, ruleOf, ruleToContinue } from "./RetryRules.ts"
 import type { Skipped } from "./Skipped.ts"
 import type { Candidate } from "./Route.ts"
 
@@ -34,6 +34,9 @@ const maxCalls = 6
 /** Maximum number of skipped attempts for one request, whatever the candidates say about their times. */
 const maxSkips = 30
 
+/** How long after an answer has broken off another target may be called to continue it. In milliseconds. */
+const continuationMs = 10_000
+
 /** How much a pause varies. */
 const jitter = 0.2
 
@@ -56,9 +59,9 @@ const mayBeLarger = (candidate: Candidate, than: Candidate): boolean =>
     : candidate.contextWindow > than.contextWindow
 
 export class AttemptHistory {
-  readonly #candidates: ReadonlyArray<Candidate>
+  #candidates: ReadonlyArray<Candidate>
   /** Epoch milliseconds. */
-  readonly #deadline: number
+  #deadline: number
   readonly #failures = new Map<Candidate, Failure>()
   /** The candidates whose last attempt was skipped, and until when they reject calls, in epoch milliseconds. */
   readonly #skipped = new Map<Candidate, { readonly by: Skipped; readonly until: number }>()
@@ -72,6 +75,8 @@ export class AttemptHistory {
   #calls = 0
   #skips = 0
   #isEnded = false
+  /** An answer has broken off, and is to be continued. */
+  #isContinued = false
 
   constructor(candidates: ReadonlyArray<Candidate>, deadline: number) {
     this.#candidates = candidates
@@ -85,14 +90,26 @@ export class AttemptHistory {
     this.#isEnded = true
   }
 
+  /**
+   * The answer has broken off, with the error that is recorded next. Only targets that can continue it are called, and the
+   * client gets this error if none does.
+   */
+  continueAt(now: number): void {
+    this.#deadline = Math.max(this.#deadline, now + continuationMs)
+    if (this.#isContinued) return
+    this.#isContinued = true
+    this.#error = undefined
+    this.#candidates = this.#candidates.filter(({ continues }) => continues !== undefined)
+  }
+
   /** `chance`, from 0 to 1, varies the pause before a retry. */
-  record(candidate: Candidate, miss: JobError | Skipped, now: number, chance: number): void {
+  record(candidate: Candidate, miss: JobError | Skipped, now: number, chance: number, wasSilent = false): void {
     if (miss._tag === "Skipped") {
       if (++this.#skips > maxSkips + this.#candidates.length) this.end()
       this.#skipped.set(candidate, { by: miss, until: now + miss.retryAfterMs })
       return
     }
-    const rule = ruleOf(miss)
+    const rule = this.#isContinued ? ruleToContinue(miss, wasSilent) : ruleOf(miss)
     const times = (this.#failures.get(candidate)?.times ?? 0) + 1
     const retryAfterMs = retryAfterOf(miss)
     const notBefore = now + retryAfterMs + backOffMs(retryOf(candidate), times, chance)
@@ -101,7 +118,7 @@ export class AttemptHistory {
     this.#calls++
     this.#last = candidate
     // what another model says about a request that was too long for the first helps the client less
-    if (this.#tooSmall.length === 0) this.#error = miss
+    if (this.#tooSmall.length === 0 && !(this.#isContinued && this.#error !== undefined)) this.#error = miss
     if (rule.otherTargets === "larger context") this.#tooSmall.push(candidate)
     if (rule.otherTargets === "none" || this.#calls >= maxCalls) this.end()
   }
@@ -143,6 +160,7 @@ export class AttemptHistory {
 
   /** When the candidate that has just failed may be called again, if that is before any other candidate. */
   #retryFirst(candidate: Candidate): number | undefined {
+    if (!this.#candidates.includes(candidate)) return undefined
     const at = this.#retryAt(candidate)
     const { retryAfterMs, rule, times } = this.#failures.get(candidate)!
     const isFirst = rule.sameTarget === "first" && times === 1 && retryAfterMs <= retryOf(candidate).maxMs

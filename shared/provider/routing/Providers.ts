@@ -3,11 +3,12 @@ import { Array, Clock, Context, Effect, Layer, Random, Result } from "effect"
 import { RateLimiter } from "effect/persistence"
 import * as Fiberless from "../../bounds/Fiberless.ts"
 import { Catalogue } from "../../catalogue/Catalogue.ts"
-import { type JobError, ModelNotFound } from "../../contract/JobError.ts"
+import { type JobError, ModelNotFound, ProviderFailed } from "../../contract/JobError.ts"
 import type { Usage } from "../../contract/Usage.ts"
 import { AnnotatedSink } from "./AnnotatedSink.ts"
 import * as Attempt from "./Attempt.ts"
 import { AttemptHistory } from "./AttemptHistory.ts"
+import * as ContinuedAnswer from "../exchange/continuation/ContinuedAnswer.ts"
 import * as CircuitBreakers from "./CircuitBreakers.ts"
 import type { Skipped } from "./Skipped.ts"
 import { type Candidate, inOrder, routeOf } from "./Route.ts"
@@ -37,24 +38,31 @@ export class Providers extends Context.Service<Providers, {
       const attempt = yield* Attempt.make
       const clock = yield* Clock.Clock
 
-      const soon = () => clock.currentTimeMillisUnsafe() + momentMs
+      const now = () => clock.currentTimeMillisUnsafe()
+      const soon = () => now() + momentMs
       /** A request may check for free capacity even after its deadline. */
       const late = ({ deadline }: ProviderRequest) => Math.max(deadline, soon())
 
       /** Takes one step after another, after the first candidate has failed or was skipped. */
       const failOver = Effect.fnUntraced(function*(
-        request: ProviderRequest,
+        first: ProviderRequest,
         answer: AnnotatedSink,
         candidates: readonly [Candidate, ...ReadonlyArray<Candidate>],
-        firstMiss: JobError | Skipped
+        firstMiss: JobError | Skipped,
+        continued: ContinuedAnswer.ContinuedAnswer | undefined
       ) {
+        let request = first
         const history = new AttemptHistory(candidates, request.deadline)
-        const now = () => clock.currentTimeMillisUnsafe()
-        const record = (candidate: Candidate, miss: JobError | Skipped) =>
-          Effect.map(Random.next, (chance) => {
-            history.record(candidate, miss, now(), chance)
-            if (answer.hasStarted) history.end()
-          })
+        const record = Effect.fnUntraced(function*(candidate: Candidate, miss: JobError | Skipped) {
+          const hasStarted = answer.hasStarted
+          const rest = hasStarted && continued !== undefined ? yield* continued.resume : undefined
+          if (rest !== undefined) {
+            history.continueAt(now())
+            request = { ...request, body: rest, isContinuation: true }
+          }
+          history.record(candidate, miss, now(), yield* Random.next, hasStarted && continued?.wasSilent)
+          if (hasStarted && rest === undefined) history.end()
+        })
 
         yield* record(candidates[0], firstMiss)
         for (;;) {
@@ -71,18 +79,24 @@ export class Providers extends Context.Service<Providers, {
           const isFirst = candidate === candidates[0]
           const until = waits ? late(request) : soon()
           const result = yield* Effect.result(attempt.make(candidate, request, answer, { isFirst, isRetry, until }))
-          if (Result.isSuccess(result)) return result.success
-          yield* record(candidate, result.failure)
+          if (Result.isFailure(result)) yield* record(candidate, result.failure)
+          else if (request === first || continued?.end(result.success) === true) return result.success
+          else yield* record(candidate, ProviderFailed.malformed(candidate.endpoint.name))
         }
       })
 
-      const respond = (request: ProviderRequest, answer: AnnotatedSink, candidates: ReadonlyArray<Candidate>) => {
+      const respond = (
+        request: ProviderRequest,
+        answer: AnnotatedSink,
+        candidates: ReadonlyArray<Candidate>,
+        continued: ContinuedAnswer.ContinuedAnswer | undefined
+      ) => {
         if (!Array.isReadonlyArrayNonEmpty(candidates)) return Effect.fail(new ModelNotFound({ model: request.model }))
         const until = candidates.length === 1 ? late(request) : soon()
         // most requests end here and need no history
         return Fiberless.catchError(
           attempt.make(candidates[0], request, answer, { isFirst: true, isRetry: false, until }),
-          (miss) => failOver(request, answer, candidates, miss)
+          (miss) => failOver(request, answer, candidates, miss, continued)
         )
       }
 
@@ -92,9 +106,12 @@ export class Providers extends Context.Service<Providers, {
           const route = routeOf(catalogue.current(), request.model)
           if (route === undefined) return Effect.fail(new ModelNotFound({ model: request.model }))
           return Fiberless.suspend(({ context }) => {
-            const answer = new AnnotatedSink(sink, request.queuedMs)
+            const continued = route.continuation ? ContinuedAnswer.make(sink, request, now) : undefined
+            const answer = new AnnotatedSink(continued ?? sink, request.queuedMs)
+            const metered = continued === undefined ? request : { ...request, onCut: continued.onCut }
             const random = Context.get(context, Random.Random)
-            return respond(request, answer, inOrder(route, random, route.sticky ? userOf(request) : undefined))
+            const candidates = inOrder(route, random, route.sticky ? userOf(request) : undefined)
+            return respond(metered, answer, candidates, continued)
           })
         }
       })

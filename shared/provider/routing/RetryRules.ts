@@ -49,3 +49,10 @@ export const ruleOf = (error: JobError): RetryRule => {
       return final
   }
 }
+
+/** The rule while an answer is continued that has broken off. Another target may accept what this one refuses. */
+export const ruleToContinue = (error: JobError, wasSilent: boolean): RetryRule => {
+  if (error._tag === "Cancelled") return final
+  const rule = ruleOf(error)
+  return wasSilent || error._tag === "ProviderTimeout" || rule === final ? ofProvider : rule
+}

@@ -6,6 +6,7 @@ import type { Random } from "effect"
 import { hash } from "node:crypto"
 import type { Snapshot } from "../../catalogue/Catalogue.ts"
 import { isIdempotent } from "../../catalogue/Provider.ts"
+import type { Continues } from "../../catalogue/Model.ts"
 import type { Workload } from "../../contract/Operation.ts"
 import type { Endpoint } from "../transport/Endpoint.ts"
 
@@ -18,6 +19,8 @@ export interface Candidate {
   readonly weight: number
   /** In tokens; `undefined` if unknown. */
   readonly contextWindow?: number | undefined
+  /** How it continues an answer that has broken off; `undefined` if it cannot. */
+  readonly continues?: Continues | undefined
 }
 
 export interface Route {
@@ -26,6 +29,8 @@ export interface Route {
   /** The order, if it is the same for all requests. */
   readonly order: ReadonlyArray<Candidate> | undefined
   readonly sticky: boolean
+  /** Whether an answer that breaks off is continued. */
+  readonly continuation: boolean
   /** Whether every target's provider is idempotent; see the catalogue's `idempotent`. */
   readonly isIdempotent: boolean
 }
@@ -53,6 +58,7 @@ const makeRoute = (snapshot: Snapshot, name: string): Route => {
     stages,
     order: stages.every(({ length }) => length === 1) ? all : undefined,
     sticky: snapshot.models.get(name)?.sticky === "user",
+    continuation: snapshot.models.get(name)?.continuation === true,
     isIdempotent: all.every(({ endpoint }) => isIdempotent(endpoint.provider))
   }
 }
@@ -68,6 +74,7 @@ const stagesOf = (
   for (const target of model.targets) {
     const {
       contextWindow = model.contextWindow,
+      continues,
       model: alias = name,
       priority = 0,
       provider: providerName,
@@ -79,7 +86,7 @@ const stagesOf = (
     seen.add(key)
     const stage = byPriority.get(priority) ?? []
     const endpoint = { name: providerName, provider, model: alias }
-    stage.push({ key, weight, workload: model.workload, contextWindow, endpoint })
+    stage.push({ key, weight, workload: model.workload, contextWindow, continues, endpoint })
     byPriority.set(priority, stage)
   }
   const own = [...byPriority].toSorted(([a], [b]) => a - b).map(([, stage]) => stage)

@@ -123,6 +123,26 @@ models:
     ])
   })
 
+  it("warns of continuations that no target can make, or that a protocol knows only in one way", async () => {
+    const { code, lines } = await check(`
+providers:
+  own: { protocol: local }
+  google: { protocol: gemini, baseUrl: "http://b/v1beta" }
+models:
+  vain: { workload: chat, continuation: true, fallbacks: [also], targets: [{ provider: own }] }
+  also: { workload: chat, continuation: true, targets: [{ provider: google, model: a }] }
+  good: { workload: chat, continuation: true, targets: [{ provider: own }], fallbacks: [able] }
+  able: { workload: chat, targets: [{ provider: google, continues: assistant }] }
+  odd: { workload: chat, targets: [{ provider: google, continues: prefix }] }
+`)
+    assert.deepStrictEqual([code, ...lines.filter((line) => line.includes("continu"))], [
+      0,
+      "FILE:5 models.vain.continuation: warning: has no effect: no chat target has `continues`",
+      "FILE:6 models.also.continuation: warning: has no effect: no chat target has `continues`",
+      "FILE:9 models.odd.targets[0].continues: warning: has the effect of `assistant`: only the protocol openai has `prefix`"
+    ])
+  })
+
   it("warns of models whose protocols can never serve their operations", async () => {
     const { code, lines } = await check(`
 providers:

@@ -2,6 +2,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { events } from "../../fixture/client/ChatClient.ts"
 import type { Behaviour, Received } from "../../fixture/provider/FakeProvider.ts"
+import { eventually } from "../../fixture/general/Eventually.ts"
+import { eventsIn } from "../../fixture/nats/UsageEvents.ts"
 import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
 
 const text = "one two three four five six seven eight nine ten"
@@ -20,7 +22,11 @@ const scenarios = [
   "damaged",
   "damaged-call",
   "too-long",
-  "refused"
+  "refused",
+  "cut",
+  "stalled",
+  "unterminated",
+  "refused-to-continue"
 ] as const
 type Scenario = typeof scenarios[number]
 
@@ -34,10 +40,14 @@ const shared = sharedGateway({
   models: `
 ${
     scenarios.map((name) =>
-      `  ${name}: { workload: chat, targets: [{ provider: wall }], fallbacks: [spare], contextWindow: 8192 }`
+      `  ${name}: { workload: chat, continuation: true, contextWindow: 8192, fallbacks: [spare], ` +
+      "targets: [{ provider: wall, continues: assistant, price: { outputPerMillion: 1000000 } }] }"
     ).join("\n")
   }
-  spare: { workload: chat, contextWindow: 100000, targets: [{ provider: wall, model: ${spare} }] }
+  spare:
+    workload: chat
+    contextWindow: 100000
+    targets: [{ provider: wall, model: ${spare}, continues: assistant, price: { outputPerMillion: 2000000 } }]
 `
 })
 
@@ -143,6 +153,44 @@ describe("when a provider", { timeout: 30_000 }, () => {
     behave("damaged-call", { kind: "malformed", after: 3 })
     const { error, isDone } = await ask("damaged-call", { tools })
     assert.deepStrictEqual([error, isDone], ["upstream_error", false])
+  })
+
+  it("cuts its answer, the same target continues it", async () => {
+    behave("cut", { kind: "cut", after: 7, bytes: 20 })
+    const { error, ...answer } = await ask("cut")
+    assert.deepInclude(answer, { text, models: ["cut"], isDone: true })
+    // 28 bytes of text count as seven tokens; a space and four words follow
+    assert.deepStrictEqual([error, answer.tokens, callsTo("cut").length], [undefined, 12, 2])
+  })
+
+  it("stops sending in the middle of its answer, another target continues it, at the price of both", async () => {
+    const before = callsTo(spare).length
+    behave("stalled", { kind: "hold", after: 7 })
+    const { error, ...answer } = await ask("stalled")
+    assert.deepInclude(answer, { text, models: ["stalled"], isDone: true })
+    assert.deepStrictEqual([error, answer.tokens], [undefined, 12])
+    assert.deepStrictEqual([callsTo("stalled").length, callsTo(spare).length], [1, before + 1])
+    const [event] = await eventually(
+      async () => (await eventsIn(shared().nats)).filter(({ model }) => model === "stalled"),
+      ({ length }) => length > 0,
+      5_000
+    )
+    assert.deepInclude(event, { outcome: "success", attempts: 2, costUsd: 7 + 5 * 2 })
+    assert.strictEqual(event!.usage!.outputTokens, 12)
+  })
+
+  it("refuses to continue an answer, the client gets the first error", async () => {
+    behave("refused-to-continue", { kind: "cut", after: 7 })
+    shared().provider.behave({ kind: "prefill", is: "refused" }, { model: "refused-to-continue" })
+    shared().provider.behaveInTurn(spare, { kind: "prefill", is: "refused" })
+    const answer = await ask("refused-to-continue")
+    assert.deepInclude(answer, { text: "one two three four five six ", error: "upstream_error", isDone: false })
+  })
+
+  it("ends a stream without its terminator, the answer is complete", async () => {
+    behave("unterminated", { kind: "unterminated" })
+    const { error, isDone, models, text: arrived, tokens } = await ask("unterminated")
+    assert.deepStrictEqual([error, isDone, models, arrived, tokens], [undefined, false, ["unterminated"], text, 10])
   })
 
   it("rejects a request that is too long, a target with a larger context window answers", async () => {

@@ -62,15 +62,15 @@ describe("the usage event", () => {
       assert.deepInclude(events[0], { usage, error, costUsd: 2 })
     })
 
-    it(`of a job that ${outcome} has no usage of an earlier call`, () => {
+    it(`of a job that ${outcome} has the usage and the cost of an earlier call`, () => {
       const { events, job, metering, priced } = served()
       const meter = new Meter(metering, job)
       meter.called(endpoint)
       meter.cut(usage)
       meter.called(endpoint)
       finish(meter)
-      assert.deepStrictEqual(priced, [undefined])
-      assert.deepInclude(events[0], { usage: null, costUsd: null, attempts: 2 })
+      assert.deepStrictEqual(priced, [usage, undefined])
+      assert.deepInclude(events[0], { usage, costUsd: 2, attempts: 2 })
     })
   }
 

@@ -1,7 +1,9 @@
 /** The messages dialect of a client. */
 import * as Contract from "../../../contract/operations/Messages.ts"
 import type { ClientDialect } from "../conversation/Dialect.ts"
+import * as JsonText from "../../json/JsonText.ts"
 import { Encoder } from "./MessagesAnswer.ts"
+import { Decoder } from "./MessagesProviderAnswer.ts"
 import { fates, settings, toConversation } from "./MessagesRequest.ts"
 
 export const messages: ClientDialect<Contract.MessagesRequest> = {
@@ -11,5 +13,9 @@ export const messages: ClientDialect<Contract.MessagesRequest> = {
   fates,
   toConversation,
   streams: (request) => request.stream === true,
-  encoder: (_request, identity) => new Encoder(identity)
+  encoder: (_request, identity) => new Encoder(identity),
+  continuation: {
+    decoder: () => new Decoder(),
+    prefill: (body, content) => JsonText.append(body, "messages", { role: "assistant", content })
+  }
 }

@@ -1,11 +1,11 @@
 /** Encodes answers for clients of the messages dialect. */
 import type * as Contract from "../../../contract/operations/Messages.ts"
 import type { Usage } from "../../../contract/Usage.ts"
-import type { AnswerEncoder, AnswerIdentity } from "../conversation/Dialect.ts"
+import { type AnswerEncoder, type AnswerIdentity, idOf } from "../conversation/Dialect.ts"
 import type { ModelEvent } from "../conversation/ModelEvent.ts"
 import * as Signature from "../conversation/Signature.ts"
 import * as ToolCalls from "../conversation/ToolCalls.ts"
-import * as UsageSum from "../conversation/UsageSum.ts"
+import * as UsageSum from "../../../contract/UsageSum.ts"
 
 /** `input_tokens` excludes tokens read from or written to the cache. */
 const toMessageUsage = (usage: Usage): typeof Contract.MessageUsage.Type => {
@@ -178,7 +178,12 @@ export class Encoder implements AnswerEncoder {
   }
 
   #head() {
-    return { id: `msg_${this.#identity.id}`, type: "message", role: "assistant", model: this.#identity.model } as const
+    return {
+      id: idOf("msg_", this.#identity),
+      type: "message",
+      role: "assistant",
+      model: this.#identity.model
+    } as const
   }
 
   #begin(): string {

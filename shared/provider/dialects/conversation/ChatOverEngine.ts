@@ -11,7 +11,7 @@ import { type ClientDialect, newIdentity } from "./Dialect.ts"
 import type { Losses } from "./Losses.ts"
 import type { ModelEvent } from "./ModelEvent.ts"
 import * as TextUsage from "./TextUsage.ts"
-import * as UsageSum from "./UsageSum.ts"
+import * as UsageSum from "../../../contract/UsageSum.ts"
 
 const utf8 = new TextEncoder()
 

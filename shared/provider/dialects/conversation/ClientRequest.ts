@@ -19,7 +19,7 @@ export interface ClientRequest<Request> {
 export const decoder = <Request>(
   dialect: ClientDialect<Request>,
   tolerance: "ordinary" | "lenient"
-): (call: Call) => Effect.Effect<ClientRequest<Request>, InvalidRequest> => {
+): (call: Pick<Call, "body" | "headers">) => Effect.Effect<ClientRequest<Request>, InvalidRequest> => {
   const read = reader(dialect.request)
   return (call) =>
     Effect.flatMap(read(call), ({ json, request }) => {

@@ -14,6 +14,8 @@ import type { Origin } from "./Signature.ts"
 export interface AnswerIdentity {
   /** 32 hexadecimal digits; the dialect adds its prefix. */
   readonly id: string
+  /** The whole id, if the answer continues one that has begun. */
+  readonly givenId?: string | undefined
   /** Unix time in seconds. */
   readonly created: number
   /** As the client knows it. */
@@ -21,6 +23,9 @@ export interface AnswerIdentity {
   /** Identifies the engine, if known. */
   readonly fingerprint: string | undefined
 }
+
+/** The id with the dialect's prefix. */
+export const idOf = (prefix: string, { givenId, id }: AnswerIdentity): string => givenId ?? prefix + id
 
 export const newIdentity = (model: string, fingerprint?: string): Effect.Effect<AnswerIdentity> =>
   Effect.map(Clock.currentTimeMillis, (now) => ({
@@ -40,6 +45,14 @@ export interface AnswerEncoder {
   readonly body: (events: ReadonlyArray<ModelEvent>) => unknown
 }
 
+/** What it takes to continue an answer in a client's dialect. */
+export interface Continuation {
+  /** Reads the client's own stream. */
+  readonly decoder: () => AnswerDecoder
+  /** The client's body with the beginning of the answer at its end; `undefined` if it cannot have that. */
+  readonly prefill: (body: Uint8Array, text: string) => Uint8Array | undefined
+}
+
 export interface ClientDialect<Request> {
   /** The operation whose requests are in this dialect. */
   readonly operation: string
@@ -51,6 +64,7 @@ export interface ClientDialect<Request> {
   readonly toConversation: (request: Request, losses: Losses) => Conversation | ReadonlyArray<Conversation>
   readonly streams: (request: Request) => boolean
   readonly encoder: (request: Request, identity: AnswerIdentity) => AnswerEncoder
+  readonly continuation: Continuation
 }
 
 /** The recipient of a request. */

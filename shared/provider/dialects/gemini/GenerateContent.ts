@@ -1,7 +1,9 @@
 /** The Gemini dialect of a client. */
 import * as Contract from "../../../contract/operations/GenerateContent.ts"
 import type { ClientDialect } from "../conversation/Dialect.ts"
+import * as JsonText from "../../json/JsonText.ts"
 import { Encoder } from "./GenerateContentAnswer.ts"
+import { Decoder } from "./GenerateContentProviderAnswer.ts"
 import { fates, settings, toConversation } from "./GenerateContentRequest.ts"
 
 const dialect = (operation: string, streams: boolean): ClientDialect<Contract.GenerateContentRequest> => ({
@@ -11,7 +13,11 @@ const dialect = (operation: string, streams: boolean): ClientDialect<Contract.Ge
   fates,
   toConversation,
   streams: () => streams,
-  encoder: (_request, identity) => new Encoder(identity)
+  encoder: (_request, identity) => new Encoder(identity),
+  continuation: {
+    decoder: () => new Decoder(),
+    prefill: (body, text) => JsonText.append(body, "contents", { role: "model", parts: [{ text }] })
+  }
 })
 
 export const generateContent = dialect(Contract.generateContent.name, false)

@@ -3,11 +3,11 @@ import type * as Contract from "../../../contract/operations/GenerateContent.ts"
 import type { Usage } from "../../../contract/Usage.ts"
 import { toUsageMetadata } from "./GeminiUsage.ts"
 import { Choices } from "../conversation/Choices.ts"
-import type { AnswerEncoder, AnswerIdentity } from "../conversation/Dialect.ts"
+import { type AnswerEncoder, type AnswerIdentity, idOf } from "../conversation/Dialect.ts"
 import type { FinishReason, ModelEvent } from "../conversation/ModelEvent.ts"
 import * as Signature from "../conversation/Signature.ts"
 import * as ToolCalls from "../conversation/ToolCalls.ts"
-import * as UsageSum from "../conversation/UsageSum.ts"
+import * as UsageSum from "../../../contract/UsageSum.ts"
 
 const toFinishReason = (reason: FinishReason | undefined): string => {
   switch (reason) {
@@ -109,7 +109,7 @@ export class Encoder implements AnswerEncoder {
       candidates,
       ...(usage === undefined ? {} : { usageMetadata: toUsageMetadata(usage) }),
       modelVersion: this.#identity.model,
-      responseId: this.#identity.id
+      responseId: idOf("", this.#identity)
     }
   }
 

@@ -1,8 +1,10 @@
 /** The chat completions dialect of a client. */
 import * as Contract from "../../../contract/operations/ChatCompletions.ts"
 import { encoder } from "./ChatCompletionsAnswer.ts"
+import { Decoder } from "./ChatCompletionsProviderAnswer.ts"
 import { fates, settings, toConversation } from "./ChatCompletionsRequest.ts"
 import type { ClientDialect } from "../conversation/Dialect.ts"
+import * as JsonText from "../../json/JsonText.ts"
 
 export const chatCompletions: ClientDialect<Contract.ChatCompletionRequest> = {
   operation: Contract.chatCompletions.name,
@@ -11,5 +13,9 @@ export const chatCompletions: ClientDialect<Contract.ChatCompletionRequest> = {
   fates,
   toConversation,
   streams: (request) => request.stream === true,
-  encoder: (request, identity) => encoder(identity, request.stream_options?.include_usage === true)
+  encoder: (request, identity) => encoder(identity, request.stream_options?.include_usage === true),
+  continuation: {
+    decoder: () => new Decoder(),
+    prefill: (body, content) => JsonText.append(body, "messages", { role: "assistant", content })
+  }
 }

@@ -1,13 +1,13 @@
 /** Encodes answers for clients of the chat completions dialect. */
 import type * as Contract from "../../../contract/operations/ChatCompletions.ts"
 import { Choices } from "../conversation/Choices.ts"
-import type { AnswerEncoder, AnswerIdentity } from "../conversation/Dialect.ts"
+import { type AnswerEncoder, type AnswerIdentity, idOf } from "../conversation/Dialect.ts"
 import { Chunks } from "./Chunks.ts"
 import { toTokenUsage } from "./OpenAiUsage.ts"
 import { toDataUrl } from "../conversation/Media.ts"
 import type { FinishReason, ModelEvent } from "../conversation/ModelEvent.ts"
 import * as Signature from "../conversation/Signature.ts"
-import * as UsageSum from "../conversation/UsageSum.ts"
+import * as UsageSum from "../../../contract/UsageSum.ts"
 
 const toDetail = (signature: Signature.Signature, text: string): Contract.ReasoningDetail => {
   const opaque = Signature.toClient(signature, "openai")
@@ -87,7 +87,7 @@ class AnswerFold {
 
   toBody(identity: AnswerIdentity): Contract.ChatCompletion {
     return {
-      id: `chatcmpl-${identity.id}`,
+      id: idOf("chatcmpl-", identity),
       object: "chat.completion",
       created: identity.created,
       model: identity.model,
@@ -120,7 +120,7 @@ class AnswerFrames {
   readonly #unsigned = new Map<number, string>()
 
   constructor(identity: AnswerIdentity, includeUsage: boolean) {
-    const head = { id: `chatcmpl-${identity.id}`, object: "chat.completion.chunk" }
+    const head = { id: idOf("chatcmpl-", identity), object: "chat.completion.chunk" }
     this.#chunks = new Chunks(head, identity, includeUsage)
   }
 

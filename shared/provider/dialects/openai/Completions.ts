@@ -2,12 +2,15 @@
 import * as Contract from "../../../contract/operations/Completions.ts"
 import { Chunks } from "./Chunks.ts"
 import { toTokenUsage } from "./OpenAiUsage.ts"
+import { Decoder } from "./ChatCompletionsProviderAnswer.ts"
 import { settings, toSampling } from "./ChatCompletionsRequest.ts"
 import { type Conversation, textTurn, type Turn } from "../conversation/Conversation.ts"
-import type { AnswerIdentity, ClientDialect } from "../conversation/Dialect.ts"
+import { type AnswerIdentity, type ClientDialect, idOf } from "../conversation/Dialect.ts"
 import { carried, type Fate, type Losses, meaning } from "../conversation/Losses.ts"
 import type { FinishReason, ModelEvent } from "../conversation/ModelEvent.ts"
-import * as UsageSum from "../conversation/UsageSum.ts"
+import * as UsageSum from "../../../contract/UsageSum.ts"
+import * as Json from "../../json/Json.ts"
+import * as JsonText from "../../json/JsonText.ts"
 
 // Request
 
@@ -90,7 +93,7 @@ const toBody = (
     if (event.type === "finish") choice.finish_reason = toFinish(event.reason)
   }
   return {
-    id: `cmpl-${identity.id}`,
+    id: idOf("cmpl-", identity),
     object: "text_completion",
     created: identity.created,
     model: identity.model,
@@ -107,7 +110,7 @@ class AnswerFrames {
   readonly #begun = new Set<number>()
 
   constructor(request: Contract.CompletionRequest, identity: AnswerIdentity) {
-    const head = { id: `cmpl-${identity.id}`, object: "text_completion" }
+    const head = { id: idOf("cmpl-", identity), object: "text_completion" }
     this.#chunks = new Chunks(head, identity, request.stream_options?.include_usage === true)
     this.#echo = echoes(request)
   }
@@ -138,6 +141,19 @@ class AnswerFrames {
   }
 }
 
+// Continuation
+
+/** Reads a stream of this dialect: the text of a choice is where chat completions have a delta. */
+class StreamDecoder extends Decoder {
+  override frame(data: unknown): ReadonlyArray<ModelEvent> | undefined {
+    const choices = Json.list(Json.fields(data)["choices"]).map(Json.fields)
+    return super.frame({
+      ...Json.fields(data),
+      choices: choices.map(({ text, ...choice }) => ({ ...choice, delta: { content: text } }))
+    })
+  }
+}
+
 export const completions: ClientDialect<Contract.CompletionRequest> = {
   operation: Contract.completions.name,
   request: Contract.CompletionRequest,
@@ -151,6 +167,16 @@ export const completions: ClientDialect<Contract.CompletionRequest> = {
       frames: (event) => frames.encode(event),
       lastFrames: () => "data: [DONE]\n\n",
       body: (events) => toBody(request, identity, events)
+    }
+  },
+  continuation: {
+    decoder: () => new StreamDecoder(),
+    prefill: (body, text) => {
+      const members = JsonText.members(body) ?? []
+      const valueOf = (name: string) => JsonText.valueOf(body, members, name)
+      const prompt = [valueOf("prompt")].flat()[0]
+      if (typeof prompt !== "string" || valueOf("suffix") || valueOf("echo") === true) return undefined
+      return JsonText.setMembers(body, members, new Map([["prompt", prompt + text]]))
     }
   }
 }

@@ -3,7 +3,7 @@ import type { LanguageModelV4StreamPart, LanguageModelV4Usage } from "@ai-sdk/pr
 import { Predicate } from "effect"
 import type { Usage } from "../../../contract/Usage.ts"
 import type { FinishReason, ModelEvent } from "../../dialects/conversation/ModelEvent.ts"
-import * as UsageSum from "../../dialects/conversation/UsageSum.ts"
+import * as UsageSum from "../../../contract/UsageSum.ts"
 import * as GeminiUsage from "../../dialects/gemini/GeminiUsage.ts"
 import * as OpenAiUsage from "../../dialects/openai/OpenAiUsage.ts"
 import * as Json from "../../json/Json.ts"

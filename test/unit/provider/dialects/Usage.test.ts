@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as GeminiUsage from "../../../../shared/provider/dialects/gemini/GeminiUsage.ts"
 import * as OpenAiUsage from "../../../../shared/provider/dialects/openai/OpenAiUsage.ts"
 import * as TextUsage from "../../../../shared/provider/dialects/conversation/TextUsage.ts"
-import * as UsageSum from "../../../../shared/provider/dialects/conversation/UsageSum.ts"
+import * as UsageSum from "../../../../shared/contract/UsageSum.ts"
 
 const kinds = {
   inputTextTokens: 5,

@@ -1,6 +1,6 @@
 /** Adds up the usage of several answers. */
 import { Struct } from "effect"
-import { Usage } from "../../../contract/Usage.ts"
+import { Usage } from "./Usage.ts"
 
 export const none: Usage = { inputTokens: 0, outputTokens: 0 }
 

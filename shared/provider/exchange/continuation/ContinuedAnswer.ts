@@ -1,0 +1,283 @@
+/**
+ * A streamed answer of plain text that is continued by another call if it breaks off: the client gets one stream, with the first
+ * call's id and model, the rest of the text, one finish and the usage of all calls.
+ *
+ * Until a call fails, it only keeps the bytes that pass. Everything is in the client's dialect, whatever the providers speak.
+ */
+import { Effect, Result } from "effect"
+import { isReported, type Usage } from "../../../contract/Usage.ts"
+import * as EstimatedUsage from "../../call/EstimatedUsage.ts"
+import type { Call } from "../../call/Protocol.ts"
+import * as ClientRequest from "../../dialects/conversation/ClientRequest.ts"
+import * as ClientDialects from "../../dialects/ClientDialects.ts"
+import type { Conversation } from "../../dialects/conversation/Conversation.ts"
+import type { AnswerEncoder, AnswerIdentity, ClientDialect } from "../../dialects/conversation/Dialect.ts"
+import type { ModelEvent } from "../../dialects/conversation/ModelEvent.ts"
+import * as UsageSum from "../../../contract/UsageSum.ts"
+import * as Json from "../../json/Json.ts"
+import * as JsonText from "../../json/JsonText.ts"
+import type { Head, Sink } from "../../transport/Sink.ts"
+import type { AnswerGrammar } from "../AnswerGrammar.ts"
+import { isFailure } from "../AnswerReader.ts"
+import { EchoFilter, givenOf } from "./EchoFilter.ts"
+import { reasonsIn } from "../ResponseMetadata.ts"
+import { TranslatedAnswer, TranslatedPart } from "../TranslatedAnswer.ts"
+
+/** The parts of a request that matter to its continuation. */
+type Request = Pick<Call, "body" | "headers" | "model" | "onCut" | "operation">
+
+/** More bytes of a stream are read, so that only their text is kept. */
+const maxKeptBytes = 64 * 1024
+
+/** Longer answers are not continued. In characters. */
+const maxText = 1024 * 1024
+
+/** A pause before a cut that counts as silence. In milliseconds. */
+const silenceMs = 5_000
+
+/** The streams of all client dialects. */
+const grammar: AnswerGrammar = {
+  terminator: Buffer.from("[DONE]"),
+  marks: [],
+  modelPaths: [],
+  read: () => ({}),
+  isLast: () => false
+}
+
+/** The places of the setting `maxTokens` in all client dialects. */
+const limitPaths = [["max_tokens"], ["max_completion_tokens"], ["generationConfig", "maxOutputTokens"]]
+
+/** The text of an answer, as the client has got it. */
+class Text implements AnswerEncoder {
+  text = ""
+  /** Whether there was nothing but text. */
+  isPlain = true
+  /** Encodes for the client; `undefined` if the client has got it already. */
+  encoder: AnswerEncoder | undefined
+  /** Removes what the current call repeats. */
+  echo: EchoFilter | undefined
+  /** The usage of the calls before the current one. */
+  spent: Usage | undefined
+
+  frames(event: ModelEvent): string {
+    if (event.type === "text" && event.choice === 0) return this.#take(this.echo?.push(event.delta) ?? event.delta)
+    const held = this.#take(this.echo?.end() ?? "")
+    if (event.type === "usage") {
+      return held + (this.encoder?.frames({ type: "usage", usage: UsageSum.sum(this.spent, event.usage) }) ?? "")
+    }
+    if (event.type !== "finish") this.isPlain = false
+    return held + (this.encoder?.frames(event) ?? "")
+  }
+
+  lastFrames(): string {
+    return this.encoder?.lastFrames() ?? ""
+  }
+
+  body(): undefined {
+    return undefined
+  }
+
+  #take(delta: string): string {
+    if (delta === "") return ""
+    if (this.text.length <= maxText) this.text += delta
+    return this.encoder?.frames({ type: "text", choice: 0, delta }) ?? ""
+  }
+}
+
+/** Makes the sink of a request's answer. `now` is in milliseconds. */
+type Make = (sink: Sink, request: Request, now: () => number) => ContinuedAnswer
+
+/** By the names of the chat operations. */
+const makes: ReadonlyMap<string, Make> = new Map(
+  ClientDialects.map((client): [string, Make] => {
+    const decode = ClientRequest.decoder(client, "lenient")
+    return [client.operation, (...about) => new DialectAnswer(client, decode, ...about)]
+  })
+)
+
+/** `undefined` if answers of this operation cannot be continued. */
+export const make = (...[sink, request, now]: Parameters<Make>): ContinuedAnswer | undefined =>
+  makes.get(request.operation.name)?.(sink, request, now)
+
+export interface ContinuedAnswer extends Sink {
+  /** See `Call`. */
+  readonly onCut: (usage: Usage) => void
+  /** Whether the provider fell silent before its answer broke off. */
+  readonly wasSilent: boolean
+  /**
+   * Returns the body of a call that continues the answer, which has started and broken off; `undefined` if it must not be
+   * continued. Meters the call that has failed.
+   */
+  readonly resume: Effect.Effect<Uint8Array | undefined>
+  /** Ends an answer that was continued. Returns whether it is complete. */
+  readonly end: (usage: Usage | undefined) => boolean
+}
+
+class DialectAnswer<R> implements ContinuedAnswer {
+  readonly #client: ClientDialect<R>
+  readonly #decode: ReturnType<typeof ClientRequest.decoder<R>>
+  readonly #sink: Sink
+  readonly #request: Request
+  readonly #now: () => number
+  readonly #text = new Text()
+  /** The bytes of the first call that are not read yet. */
+  #kept: Array<Uint8Array> = []
+  #keptBytes = 0
+  /** Reads the current call's stream. */
+  #part: TranslatedPart
+  #isFirst = true
+  /** The body of the current call, and the number of bytes of text before it. */
+  #body: Uint8Array
+  #textBytes = 0
+  #isStream = false
+  #hasStarted = false
+  #wroteAt = 0
+  /** The usage that the current call's provider has reported. */
+  #reported: Usage | undefined
+
+  constructor(
+    client: ClientDialect<R>,
+    decode: ReturnType<typeof ClientRequest.decoder<R>>,
+    ...[sink, request, now]: Parameters<Make>
+  ) {
+    this.#client = client
+    this.#decode = decode
+    this.#sink = sink
+    this.#request = request
+    this.#body = request.body
+    this.#now = now
+    this.#part = this.#read()
+  }
+
+  /** Whether the current call has started its part of the answer. */
+  get hasStarted(): boolean {
+    return this.#hasStarted
+  }
+
+  readonly onCut = (usage: Usage): void => {
+    this.#reported = usage
+    this.#request.onCut?.(usage)
+  }
+
+  start(head: Head): void {
+    this.#hasStarted = true
+    this.#isStream = head.contentType.startsWith("text/event-stream")
+    if (this.#isFirst) this.#sink.start(head)
+  }
+
+  write(bytes: Uint8Array): boolean {
+    if (!this.#isStream) return this.#isFirst ? this.#sink.write(bytes) : true
+    this.#wroteAt = this.#now()
+    if (!this.#isFirst) return this.#send(this.#part.push(bytes))
+    this.#kept.push(bytes)
+    this.#keptBytes += bytes.length
+    if (this.#keptBytes > maxKeptBytes) this.#readKept()
+    return this.#sink.write(bytes)
+  }
+
+  onDrain(resume: () => void): void {
+    this.#sink.onDrain(resume)
+  }
+
+  get wasSilent(): boolean {
+    return this.#now() - this.#wroteAt > silenceMs
+  }
+
+  readonly resume: Effect.Effect<Uint8Array | undefined> = Effect.gen({ self: this }, function*() {
+    const decoded = yield* Effect.result(this.#decode(this.#request))
+    if (Result.isFailure(decoded)) return undefined
+    const { conversations: [conversation, ...others], request } = decoded.success
+    this.#readKept()
+    if (conversation === undefined || others.length > 0 || !this.#isPlain(conversation)) return undefined
+    const body = this.#prefill(conversation)
+    if (body === undefined) return undefined
+    const written = Buffer.byteLength(this.#text.text) - this.#textBytes
+    this.#meter(yield* EstimatedUsage.ofBody(this.#body, written))
+    if (this.#isFirst) this.#takeOver(request)
+    this.#text.echo = new EchoFilter(this.#text.text)
+    this.#textBytes = Buffer.byteLength(this.#text.text)
+    this.#part = this.#read()
+    this.#isFirst = false
+    this.#hasStarted = false
+    return this.#body = body
+  })
+
+  end(usage: Usage | undefined): boolean {
+    if (!this.#isStream || this.#part.failure() !== undefined) return false
+    const read = this.#part.end()
+    if (isFailure(read)) return false
+    this.#send(typeof read === "function" ? read(usage ?? UsageSum.none) : read)
+    return true
+  }
+
+  #send(pieces: ReadonlyArray<Uint8Array>): boolean {
+    return pieces.map((piece) => this.#sink.write(piece)).every((mayWrite) => mayWrite)
+  }
+
+  #read(): TranslatedPart {
+    const answer = new TranslatedAnswer({
+      encoder: this.#text,
+      streams: true,
+      headers: {},
+      exchanges: 1,
+      isTextRequest: false
+    })
+    const decoder = this.#client.continuation.decoder()
+    return new TranslatedPart({ answer, decoder, grammar, firstChoice: 0, provider: "", secrets: [] })
+  }
+
+  #readKept(): void {
+    for (const bytes of this.#kept) this.#part.push(bytes)
+    this.#kept = []
+    this.#keptBytes = 0
+  }
+
+  #isPlain({ choices, format, modalities = ["text"], turns }: Conversation): boolean {
+    const { isPlain, text } = this.#text
+    return this.#isStream && isPlain && text.trim() !== "" && text.length <= maxText &&
+      this.#part.failure() === undefined && reasonsIn(this.#part.ends()).length === 0 &&
+      choices === 1 && format.type === "text" && modalities.every((modality) => modality === "text") &&
+      turns.at(-1)?.role !== "assistant"
+  }
+
+  /** The client's body with the text so far, and with what is left of its limit. */
+  #prefill({ maxTokens }: Conversation): Uint8Array | undefined {
+    const { text } = this.#text
+    const body = this.#client.continuation.prefill(this.#request.body, givenOf(text))
+    if (body === undefined || maxTokens === undefined) return body
+    const left = Math.max(1, maxTokens - EstimatedUsage.ofSizes(0, Buffer.byteLength(text)).outputTokens)
+    return limitPaths.reduce(
+      (body, path) => JsonText.setAt(body, JsonText.members(body) ?? [], path, left) ?? body,
+      body
+    )
+  }
+
+  /** From here on the client's frames are encoded here, in the state that the first call has left. */
+  #takeOver(request: R): void {
+    const { created, id, message, model, modelVersion, responseId, system_fingerprint } = Json.fields(
+      this.#part.ends()[0]
+    )
+    const identity: AnswerIdentity = {
+      id: "",
+      givenId: Json.string(id) ?? Json.string(responseId) ?? Json.string(Json.fields(message)["id"]),
+      created: Json.count(created) ?? 0,
+      model: Json.string(model) ?? Json.string(modelVersion) ?? this.#request.model,
+      fingerprint: Json.string(system_fingerprint)
+    }
+    const encoder = this.#client.encoder(request, identity)
+    encoder.frames({ type: "text", choice: 0, delta: this.#text.text })
+    this.#text.encoder = encoder
+  }
+
+  /** Meters the call that has failed: what its provider has reported, and at least the text that it wrote. */
+  #meter(estimate: Usage): void {
+    const { outputTokens } = estimate
+    const reported = isReported(this.#reported) ? this.#reported : estimate
+    const usage = reported.outputTokens >= outputTokens
+      ? reported
+      : { ...reported, outputTokens, estimatedTokens: outputTokens }
+    this.#reported = undefined
+    this.#text.spent = UsageSum.sum(this.#text.spent, usage)
+    this.#request.onCut?.(usage)
+  }
+}
