@@ -158,7 +158,7 @@ export class Exchange {
   #close(): void {
     this.#isClosed = true
     this.#waiting?.interruptUnsafe()
-    for (const closer of this.#closers.reverse()) closer()
+    for (const closer of this.#closers.toReversed()) closer()
     this.#exchanges.records.end(this.record, !this.#response.writableFinished && !this.#isBroken)
   }
 }

@@ -2,7 +2,7 @@
 import { Context, Effect, Layer } from "effect"
 import * as Metrics from "../../../shared/telemetry/Metrics.ts"
 import * as TraceParent from "../../../shared/telemetry/TraceParent.ts"
-import { Drain } from "../answer/Drain.ts"
+import { Drain } from "../../../shared/process/Drain.ts"
 import { RequestLog } from "./RequestLog.ts"
 import { RequestRecord } from "./RequestRecord.ts"
 import * as ServerSpan from "./ServerSpan.ts"

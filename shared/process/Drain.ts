@@ -3,12 +3,12 @@
  * accepting connections and finishes running requests.
  */
 import { Config, Context, Effect, Layer } from "effect"
-import { atLeast } from "../../../shared/contract/Fields.ts"
+import { atLeast } from "../contract/Fields.ts"
 
 export class Drain extends Context.Service<Drain, {
   readonly isDraining: () => boolean
   readonly begin: Effect.Effect<void>
-}>()("services/ingress/Drain") {
+}>()("shared/process/Drain") {
   static readonly layer = Layer.sync(Drain, () => {
     let draining = false
     return Drain.of({
