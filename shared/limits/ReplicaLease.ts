@@ -81,6 +81,7 @@ export class ReplicaLease {
   #ledger = Ledger.empty
   #available: Ledger.Available | undefined
   #lastUsedAt = Number.NEGATIVE_INFINITY
+  #isClosed = false
 
   constructor(replica: string, terms: Ledger.Terms, now: () => number, onNeed: () => void) {
     this.#replica = replica
@@ -177,8 +178,9 @@ export class ReplicaLease {
     return this.#held === 0 && this.#used.size === 0 && this.#reportedWaiting === 0
   }
 
-  /** Rejects waiting requests and prepares to return all units. */
+  /** Rejects waiting requests and prepares to return all units, also those of requests that have not ended. */
   close(): void {
+    this.#isClosed = true
     for (const waiter of this.#waiters) waiter.resume(limitReached(defaultRetryMs))
     this.#waiters.clear()
     this.#inUse = 0
@@ -316,6 +318,7 @@ export class ReplicaLease {
   }
 
   #release(units: number): void {
+    if (this.#isClosed) return
     this.#inUse -= units
     const surrendered = Math.min(units, this.#surrender)
     this.#surrender -= surrendered

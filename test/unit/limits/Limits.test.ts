@@ -370,6 +370,19 @@ describe("a limit of concurrent calls", () => {
       for (let round = 0; round < 10; round++) (yield* inOneSecond(takeWithin(one!, concurrent(1), 1_000))).settle(0)
     }))
 
+  it.effect("holds if a request ends after its replica has returned everything", () =>
+    Effect.gen(function*() {
+      const [closing, one, other] = yield* replicas(yield* TestStore.make(), 3)
+      const taken = yield* inOneSecond(takeWithin(closing!, concurrent(1), 1_000))
+      const stopping = yield* Effect.forkChild(closing!.stop)
+      yield* TestClock.adjust(1)
+      taken.settle(0)
+      yield* TestClock.adjust("1 second")
+      yield* Fiber.join(stopping)
+      yield* inOneSecond(takeWithin(one!, concurrent(1), 1_000))
+      assert.isTrue(Exit.isFailure(yield* inOneSecond(Effect.exit(takeWithin(other!, concurrent(1), 500)))))
+    }))
+
   it.effect("bounds the number of waiting requests", () =>
     Effect.gen(function*() {
       const [one] = yield* replicas(yield* TestStore.make(), 1)
