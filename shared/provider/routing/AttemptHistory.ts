@@ -142,7 +142,12 @@ export class AttemptHistory {
     const busy = candidates.find((candidate) =>
       this.#skipped.get(candidate)?.by.reason === "busy" && !this.#waited.has(candidate)
     )
-    if (busy !== undefined) return call(busy, now, true)
+    if (busy !== undefined) {
+      // a circuit may close earlier
+      const until = Math.min(this.#skipped.get(busy)!.until, this.#deadline)
+      const rested = candidates.find((candidate) => this.#restsUntil(candidate) < until)
+      return rested === undefined ? call(busy, now, true) : call(rested, Math.max(now, this.#restsUntil(rested)))
+    }
 
     const retries = candidates.flatMap((candidate) => this.#retryAt(candidate) ?? [])
     const at = Math.max(now, Math.min(...retries))
@@ -165,6 +170,12 @@ export class AttemptHistory {
     const { retryAfterMs, rule, times } = this.#failures.get(candidate)!
     const isFirst = rule.sameTarget === "first" && times === 1 && retryAfterMs <= retryOf(candidate).maxMs
     return isFirst && at !== undefined && at <= this.#deadline ? at : undefined
+  }
+
+  /** When the open circuit that has rejected a call to the candidate may be closed. */
+  #restsUntil(candidate: Candidate): number {
+    const skipped = this.#skipped.get(candidate)
+    return skipped?.by.reason === "resting" ? skipped.until : Infinity
   }
 
   /** Whether the candidate may be called again at that time, or its circuit may be closed by then. */

@@ -19,25 +19,46 @@ export interface Pace {
 /** The pause if a provider names none, in milliseconds. */
 export const defaultRetryMs = 1_000
 
+/** The longest wait for a candidate's limits while there are other candidates, in milliseconds. */
+export const momentMs = 100
+
 /** Spreads the calls that wait for the same time, so that the first one's result reaches the others. */
 const spreadMs = (delayMs: number): number => Math.min(1_000, Math.max(100, delayMs / 4))
+
+interface Turn {
+  readonly phase: RateLimiter.AdaptivePhase
+  readonly epoch: number
+  /** Epoch milliseconds. */
+  readonly at: number
+}
 
 export const make: Effect.Effect<Pace, never, RateLimiter.RateLimiterStore> = Effect.gen(function*() {
   const limiter = yield* RateLimiter.make
   const held = new Set<string>()
+  /** Turns of calls that went to another candidate, by candidate: the limiter takes none back, so the next call gets them. */
+  const unused = new Map<string, Turn>()
+
+  const take = ({ key }: Candidate, now: number): Effect.Effect<Turn> => {
+    const left = unused.get(key)
+    unused.delete(key)
+    if (left !== undefined && left.at > now) return Effect.succeed(left)
+    return limiter.adaptiveConsume({ key, tokens: 1, fallbackLimit: 1, fallbackWindow: Duration.minutes(1) }).pipe(
+      Effect.orDie,
+      Effect.map(({ delay, epoch, phase }) => ({ phase, epoch, at: now + Duration.toMillis(delay) }))
+    )
+  }
 
   const wait: Pace["wait"] = Effect.fnUntraced(function*(candidate, until) {
     for (;;) {
-      const { delay, epoch, phase } = yield* limiter.adaptiveConsume({
-        key: candidate.key,
-        tokens: 1,
-        fallbackLimit: 1,
-        fallbackWindow: Duration.minutes(1)
-      }).pipe(Effect.orDie)
+      const now = yield* Clock.currentTimeMillis
+      const turn = yield* take(candidate, now)
+      const { at, epoch, phase } = turn
       if (phase === "inactive") held.delete(candidate.key)
-      const delayMs = Duration.toMillis(delay)
+      const delayMs = at - now
       if (delayMs <= 0) return epoch
-      if ((yield* Clock.currentTimeMillis) + delayMs > until) {
+      if (at > until) {
+        // Turns beyond a deadline stay taken: if the queue were that long, it would outlive what was learned.
+        if (phase === "learned" && until <= now + momentMs) unused.set(candidate.key, turn)
         return yield* Effect.fail(new Skipped({ reason: "busy", retryAfterMs: Math.ceil(delayMs) }))
       }
       yield* Effect.sleep(phase === "cooldown" ? delayMs + (yield* Random.next) * spreadMs(delayMs) : delayMs)
@@ -51,6 +72,7 @@ export const make: Effect.Effect<Pace, never, RateLimiter.RateLimiterStore> = Ef
     wait,
     slowDown: (candidate, epoch, retryAfterMs) => {
       held.add(candidate.key)
+      unused.delete(candidate.key)
       return limiter.adaptiveFeedback({
         key: candidate.key,
         epoch,

@@ -10,6 +10,7 @@ import * as Attempt from "./Attempt.ts"
 import { AttemptHistory } from "./AttemptHistory.ts"
 import * as ContinuedAnswer from "../exchange/continuation/ContinuedAnswer.ts"
 import * as CircuitBreakers from "./CircuitBreakers.ts"
+import { momentMs } from "./Pace.ts"
 import type { Skipped } from "./Skipped.ts"
 import { type Candidate, inOrder, routeOf } from "./Route.ts"
 import type { Sink } from "../transport/Sink.ts"
@@ -21,9 +22,6 @@ export interface ProviderRequest extends Attempt.Request {
   /** How long the request has waited for a worker, in milliseconds. */
   readonly queuedMs: number
 }
-
-/** The longest wait for a candidate's limits while there are other candidates, in milliseconds. */
-const momentMs = 100
 
 export class Providers extends Context.Service<Providers, {
   /** Whether a request for this model may be sent twice; see the catalogue's `idempotent`. */

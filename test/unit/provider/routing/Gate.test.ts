@@ -14,6 +14,7 @@ providers:
   tokens: { protocol: local, limits: { tokensPerMinute: 3000 } }
 models:
   single: { workload: chat, targets: [{ provider: a, model: m }] }
+  single-b: { workload: chat, targets: [{ provider: b, model: m }] }
   pair: { workload: chat, targets: [{ provider: a, model: m }, { provider: b, model: m, priority: 1 }] }
   three: { workload: chat, targets: [{ provider: three }] }
   hundred: { workload: chat, targets: [{ provider: hundred }] }
@@ -87,6 +88,34 @@ describe("a provider that answers 429", () => {
       const { outcome, tookMs } = yield* scripted.timed("pair")
       assert.strictEqual(headers(outcome)["x-gateway-provider"], "a")
       assert.isAtLeast(tookMs, 10_000)
+    }))
+
+  it.effect("loses none of its turns to requests that another target answers", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(catalogue)
+      scripted.behaveOnce("a/m", rateLimited(1_000))
+      yield* scripted.request("pair")
+      yield* TestClock.adjust("2 seconds")
+      yield* scripted.request("single")
+      // it accepts one call in ten seconds
+      scripted.behaveOnce("a/m", rateLimited(10_000))
+      yield* Effect.forEach(Array.from({ length: 10 }), () => scripted.request("pair"))
+      const { outcome, tookMs } = yield* scripted.timed("single")
+      assert.strictEqual(headers(outcome)["x-gateway-provider"], "a")
+      assert.isAtMost(tookMs, 10_500)
+    }))
+
+  it.effect("is not waited for if another target's circuit may be closed earlier", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(catalogue)
+      scripted.behaveOnce("a/m", rateLimited(10_000))
+      scripted.behave("b/m", status(500))
+      yield* Effect.forEach(Array.from({ length: 5 }), () => scripted.request("single-b"))
+      yield* scripted.request("pair", { timeoutMs: 100 })
+      scripted.behave("b/m", answers())
+      const { outcome, tookMs } = yield* scripted.timed("pair")
+      assert.strictEqual(headers(outcome)["x-gateway-provider"], "b")
+      assert.isAtMost(tookMs, 1_000)
     }))
 
   it.effect("repeatedly is called at the rate that it was seen to accept", () =>
