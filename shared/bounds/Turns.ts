@@ -30,7 +30,12 @@ class Queue {
   }
 }
 
+interface TurnQueue {
+  readonly next: Effect.Effect<void>
+}
+
+/** The queue of one event loop. */
+export const makeUnsafe = (): TurnQueue => new Queue()
+
 /** One queue per process, because a process has one event loop. */
-export const Turns = Context.Reference<{ readonly next: Effect.Effect<void> }>("shared/bounds/Turns", {
-  defaultValue: () => new Queue()
-})
+export const Turns = Context.Reference<TurnQueue>("shared/bounds/Turns", { defaultValue: makeUnsafe })

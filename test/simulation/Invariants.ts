@@ -72,10 +72,15 @@ function* paidOnce({ clients, provider, scenario }: Ended): Generator<Violation>
   }
 }
 
-/** Whether a message of the job is gone from its queue. No other worker can learn of the job then. */
+/**
+ * Whether a message of the job is gone from its queue, or was delivered to a second worker as if for the first time. No other
+ * worker can learn then that the job was called: without an earlier delivery, a job that its ingress no longer knows is one whose
+ * client left in time.
+ */
 const isQueueLost = ({ cluster: { jetStream } }: Ended, { job }: Client): boolean =>
   job !== undefined &&
-  Array.from({ length: maxAttempts }, (_, at) => attemptKey(job, at + 1)).some((id) => jetStream.hasLost(id))
+  Array.from({ length: maxAttempts }, (_, at) => attemptKey(job, at + 1))
+    .some((id) => jetStream.hasLost(id) || jetStream.hasRecounted(id))
 
 /**
  * One usage event for each request that was called, with what the provider bills if its worker lived on. If it died, the next

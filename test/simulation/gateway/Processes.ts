@@ -1,6 +1,7 @@
 /** The gateway's processes on simulated machines: the shipped code from the bus's client and the worker's job life down to NATS. */
 import { type Config, ConfigProvider, Effect, type Fiber, Layer, Logger, Option } from "effect"
 import { Admission } from "../../../services/ingress/request/Admission.ts"
+import * as Turns from "../../../shared/bounds/Turns.ts"
 import { TaskQueue } from "../../../shared/bus/tasks/TaskQueue.ts"
 import { Presence } from "../../../shared/bus/provision/Presence.ts"
 import { JobClient } from "../../../shared/bus/ingress/JobClient.ts"
@@ -33,7 +34,7 @@ const storyOf = (world: World, machine: Machine) =>
     })
   ])
 
-/** What a process logs and how it is configured. */
+/** What a process logs, how it is configured, and its event loop, which must not be shared: it ends with the process. */
 export const surroundings = (
   world: World,
   machine: Machine,
@@ -42,6 +43,7 @@ export const surroundings = (
 ) =>
   Layer.mergeAll(
     storyOf(world, machine),
+    Layer.sync(Turns.Turns, Turns.makeUnsafe),
     ConfigProvider.layer(ConfigProvider.fromUnknown({
       NATS_URL: cluster.url,
       NATS_REPLICAS: `${cluster.servers.length}`,

@@ -64,6 +64,7 @@ export class Consumer {
   #delivered = 0
   /** How many messages were delivered too often, and stay in the stream as orphans. */
   orphans = 0
+  readonly #known = new WeakSet<Stored>()
   #timer: Event | undefined
   /** The last messages that were acknowledged, with their deliveries. */
   #acknowledged: Array<{ readonly stored: Stored; readonly deliveries: number }> = []
@@ -214,6 +215,8 @@ export class Consumer {
       else this.#waiting = [...this.#waiting.slice(1), request]
       const pending = this.#pending.get(stored.sequence) ?? { deliveries: 0, dueAt: 0, isDue: false }
       pending.deliveries = pending.isDue ? pending.deliveries + 1 : 1
+      if (pending.deliveries === 1 && this.#known.has(stored)) this.#stream.recount(stored)
+      this.#known.add(stored)
       pending.dueAt = this.#world.now + this.#ackWaitMs
       pending.isDue = false
       this.#pending.set(stored.sequence, pending)

@@ -47,6 +47,11 @@ export class JetStream {
     )
   }
 
+  /** Whether a consumer has delivered the message with this id again as if for the first time. */
+  hasRecounted(id: string): boolean {
+    return [...this.#gone, ...this.streams.values()].some(({ recounted }) => recounted.has(id))
+  }
+
   /** Takes a message that is for JetStream. `false` if nothing of it has the subject. */
   accept(at: Server, message: Message): boolean {
     const { subject } = message

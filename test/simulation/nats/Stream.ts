@@ -85,6 +85,8 @@ export class Stream {
   readonly forgotten = new Map<string, Message>()
   /** Ids of messages that were acknowledged in place of former ones: sequences start again if the stream is lost. */
   readonly mistaken = new Set<string>()
+  /** Ids of messages that a consumer has delivered again as if for the first time. */
+  readonly recounted = new Set<string>()
   /** When servers have last lost their memory, and which of them lack the log since then. */
   readonly #restarted = new Map<Server, number>()
   readonly #empty = new Set<Server>()
@@ -190,6 +192,12 @@ export class Stream {
   mistake({ message }: Stored): void {
     const id = headerOf(message, "Nats-Msg-Id")
     if (id !== undefined) this.mistaken.add(id)
+  }
+
+  /** A consumer no longer knows that it has delivered the message. */
+  recount({ message }: Stored): void {
+    const id = headerOf(message, "Nats-Msg-Id")
+    if (id !== undefined) this.recounted.add(id)
   }
 
   remove(sequence: number): void {

@@ -132,7 +132,9 @@ interface Open {
   readonly breakOff: () => void
 }
 
+/** As Node's errors. */
 const refused = () => Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" })
+const reset = () => Object.assign(new Error("read ECONNRESET"), { code: "ECONNRESET" })
 
 export class Network {
   readonly #world: World
@@ -176,7 +178,7 @@ export class Network {
       toClient.cut()
       const { onClose } = connection ?? {}
       world.after(link.delayMs(world), server, () => onClose?.())
-      if (!byClient) world.after(link.delayMs(world), machine, () => finish(new Error("read ECONNRESET")))
+      if (!byClient) world.after(link.delayMs(world), machine, () => finish(reset()))
     }
     const finish = (error?: Error) => {
       if (socket.destroyed) return
