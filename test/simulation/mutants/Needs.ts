@@ -43,6 +43,8 @@ export const extremes: Needs = (scenario) => {
   const requests = scenario.requests.map((request) => extreme(random, request))
   return { ...scenario, weather: undefined, requests }
 }
+/** An ingress ends while requests of limited keys run. */
+export const deployWithLimits = all(limits, fault("deploy ingress"))
 /** Calls go on for long after their ingress has died. */
 export const orphans = all(fault("kill ingress"), extremes)
 /** Answers need credit, and an ingress loses some. */
@@ -54,6 +56,8 @@ export const lostCredit = all(
 export const longAlone = all(alone("cut worker", "freeze ingress", "kill worker"), extremes)
 /** Connections lose what is in their buffers. */
 export const cuts = fault("cut worker", "cut ingress", "cut nats")
+/** There is no worker for a while, and connections that break lose frames. */
+export const lonelyWorker = all(only(({ workers }) => workers === 1), fault("kill worker", "deploy worker"), cuts)
 /** Workers pull bodies, and have no room for all. */
 export const bodies = only(({ requests }) => requests.filter(({ bodyBytes }) => bodyBytes > inlineBodyBytes).length > 2)
 /** A worker dies or falls silent when it says that it has a job, which may be lost. */

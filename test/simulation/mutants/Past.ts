@@ -2,10 +2,13 @@
 import {
   bucket,
   connection,
+  history,
   lease,
   ledger,
   life,
   links,
+  occupancy,
+  pace,
   pool,
   publications,
   pulls,
@@ -29,12 +32,14 @@ import {
   cluster,
   cuts,
   cutWhileSlow,
+  deployWithLimits,
   election,
   extremes,
   fault,
   lastClaimsLost,
   lateBundles,
   limits,
+  lonelyWorker,
   longAlone,
   longFreeze,
   lostAnswers,
@@ -43,7 +48,8 @@ import {
   lostEnds,
   repeatedClaims,
   rests,
-  tasks
+  tasks,
+  weather
 } from "./Needs.ts"
 
 export const past: ReadonlyArray<Patch> = [
@@ -342,6 +348,37 @@ export const past: ReadonlyArray<Patch> = [
     from: "if (!isWindow) this.#release(-more)",
     to: "if (!isWindow) return",
     needs: limits
+  },
+  // seed 2001614
+  {
+    name: "a request that ends after its replica returns a unit twice",
+    file: lease,
+    from: "if (this.#isClosed) return",
+    to: "",
+    needs: deployWithLimits
+  },
+  // seed 2000230
+  {
+    name: "jobs are in version 2 while there is no worker",
+    file: occupancy,
+    from: "if (this.#workers.size > 0) this.#version =",
+    to: "this.#version =",
+    needs: lonelyWorker
+  },
+  // seed 2001565
+  {
+    name: "a call that goes to another provider uses up a turn",
+    file: pace,
+    from: "if (phase === \"learned\" && until <= now + momentMs) unused.set(candidate.key, turn)",
+    to: "",
+    needs: weather
+  },
+  {
+    name: "a request waits for a slow provider although the circuit of another may close",
+    file: history,
+    from: "const rested = candidates.find((candidate) => this.#restsUntil(candidate) < until)",
+    to: "const rested = undefined as Candidate | undefined",
+    needs: weather
   }
 ]
 
