@@ -56,6 +56,16 @@ export const name = {
 
 /** Attributes with unbounded values: different in every request, or chosen by clients. */
 export const unboundedNames: ReadonlySet<string> = new Set([
+  name.bodySize,
+  name.queueMs,
+  name.retryAfterMs,
+  name.firstChunk,
+  name.inputTokens,
+  name.outputTokens,
+  name.cachedTokens,
+  name.cacheWriteTokens,
+  name.reasoningTokens,
+  name.estimatedTokens,
   name.requestId,
   name.messageId,
   name.tenant,

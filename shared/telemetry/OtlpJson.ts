@@ -1,174 +1,191 @@
 /**
- * Encodes spans as OTLP/JSON directly, soon after they end. A request has four; as objects until the export they would cost
- * several times as much, because the garbage collector copies them.
+ * Encodes spans as OTLP/JSON, soon after they end: as objects until the export they would cost several times as much, because the
+ * garbage collector copies them.
  *
  * https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding
  */
 import { Option, type Tracer } from "effect"
 import { OtlpResource } from "effect/observability"
-import * as Attributes from "./Attributes.ts"
-import type { EndedSpan, Outcome, RedactingSpan, SpanEvent } from "./RedactingSpan.ts"
+import type { EndedSpan, Outcome } from "./RedactingSpan.ts"
+import type { Encoding } from "./SpanPages.ts"
+import type { SpanEvent, ValueType } from "./SpanShape.ts"
 
 /** OTLP's numbers. */
 const kinds = { internal: 1, server: 2, client: 3, producer: 4, consumer: 5 } as const
 
+const zeros = (count: number): string => "0".repeat(count)
+
+/** Where ids and times are in the start of a span. */
+const traceIdAt = `{"traceId":"`.length
+const spanIdAt = traceIdAt + 32 + `","spanId":"`.length
+const startTimeAt = spanIdAt + 16 + `","startTimeUnixNano":"`.length
+const endTimeAt = startTimeAt + 19 + `","endTimeUnixNano":"`.length
+
+const startOf = (kind: number): Uint8Array =>
+  Buffer.from(
+    `{"traceId":"${zeros(32)}","spanId":"${zeros(16)}","startTimeUnixNano":"${zeros(19)}","endTimeUnixNano":"${
+      zeros(19)
+    }","kind":${kind},`
+  )
+
+const starts: Readonly<Record<Tracer.SpanKind, Uint8Array>> = {
+  internal: startOf(kinds.internal),
+  server: startOf(kinds.server),
+  client: startOf(kinds.client),
+  producer: startOf(kinds.producer),
+  consumer: startOf(kinds.consumer)
+}
+
+const parentStart = Buffer.from(`"parentSpanId":"`)
+const parentEnd = Buffer.from(`",`)
+
+const unset = Buffer.from(`,"status":{"code":0}}`)
+const ok = Buffer.from(`,"status":{"code":1}}`)
+
+const statusOf = (outcome: Outcome): Buffer =>
+  outcome === "ok"
+    ? ok
+    : outcome === "unset"
+    ? unset
+    : Buffer.from(`,"status":{"code":2,"message":${JSON.stringify(outcome.failed)}}}`)
+
+const recordOf = (attributes: Readonly<Record<string, unknown>>) =>
+  OtlpResource.entriesToAttributes(Object.entries(attributes))
+
+const eventOf = ({ at, attributes, name }: SpanEvent) => ({
+  name,
+  timeUnixNano: String(at),
+  attributes: recordOf(attributes)
+})
+
+const linkOf = ({ attributes, span: { spanId, traceId } }: Tracer.SpanLink) => ({
+  traceId,
+  spanId,
+  attributes: recordOf(attributes)
+})
+
+/** A value of which a shape has no bytes. */
+const jsonOf = (type: "other" | "event" | "link", value: unknown): string =>
+  JSON.stringify(
+    type === "event"
+      ? eventOf(value as SpanEvent)
+      : type === "link"
+      ? linkOf(value as Tracer.SpanLink)
+      : OtlpResource.unknownToAttributeValue(value)
+  )
+
 /** Text that needs no escapes in JSON. */
 const plain = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/
 
-const quoted = (text: string): string => plain.test(text) ? `"${text}"` : JSON.stringify(text)
-
-const isStrings = (value: unknown): value is ReadonlyArray<string> =>
-  Array.isArray(value) && value.every((each) => typeof each === "string")
-
-const valueOf = (value: unknown): string =>
-  typeof value === "string"
-    ? `{"stringValue":${quoted(value)}}`
-    : Number.isSafeInteger(value)
-    ? `{"intValue":${value as number}}`
-    : isStrings(value)
-    ? `{"arrayValue":{"values":[${value.map(valueOf).join(",")}]}}`
-    : JSON.stringify(OtlpResource.unknownToAttributeValue(value))
-
-const attributeOf = (key: string, value: unknown): string => `{"key":${quoted(key)},"value":${valueOf(value)}}`
-
-/** Flattens V8's tree of concatenated strings. */
-const flat = (text: string): string => Buffer.from(text).toString()
-
-/** Bounds of each cache: its entries, and their length. */
-const maxCached = 1_000
-const maxCachedLength = 64
-
-const numbers = new Map<string, Map<number, string>>()
-let cachedNumbers = 0
-
-/** Cached: most numbers are small or repeated. */
-const numberText = (key: string, value: number): string => {
-  let texts = numbers.get(key)
-  if (texts === undefined) numbers.set(key, texts = new Map())
-  const known = texts.get(value)
-  if (known !== undefined || cachedNumbers >= maxCached) return known ?? attributeOf(key, value)
-  cachedNumbers++
-  const text = flat(attributeOf(key, value))
-  texts.set(value, text)
-  return text
+const writeDigits = (page: Buffer, at: number, value: number, count: number): number => {
+  let rest = value
+  for (let digit = at + count - 1; digit >= at; digit--) {
+    const tens = (rest / 10) | 0
+    page[digit] = 48 + rest - tens * 10
+    rest = tens
+  }
+  return at + count
 }
 
-/**
- * A trie of span texts: the encoded name and first attributes, and the nodes with one attribute more. Spans mostly repeat earlier
- * ones, so most of their text is looked up.
- */
-class Prefix {
-  static #count = 0
-  readonly text: string
-  readonly hasAttributes: boolean
-  /** The last lookup, which is usually the next one too. */
-  #key: string | undefined
-  #value: string | undefined
-  #next: Prefix | undefined
-  readonly #children = new Map<string, Map<string, Prefix>>()
+const nanosPerSecond = 1_000_000_000n
+let second = 0n
+let secondDigits = Buffer.from(zeros(10))
 
-  private constructor(text: string, hasAttributes: boolean) {
-    this.text = flat(text)
-    this.hasAttributes = hasAttributes
-    Prefix.#count++
+/** Writes the 19 digits of a time. Most times are within the same second. */
+const writeTime = (page: Buffer, at: number, time: bigint): number => {
+  let nanos = Number(time - second)
+  if (nanos < 0 || nanos >= 1e9) {
+    second = time - time % nanosPerSecond
+    secondDigits = Buffer.from(String(second / nanosPerSecond).padStart(10, "0"))
+    nanos = Number(time - second)
   }
+  page.set(secondDigits, at)
+  return writeDigits(page, at + 10, nanos, 9)
+}
 
-  static of(name: string, kind: Tracer.SpanKind): Prefix {
-    return new Prefix(`"name":${quoted(name)},"kind":${kinds[kind]},"attributes":[`, false)
-  }
+const writeInteger = (page: Buffer, at: number, value: number): number =>
+  value < 0 || value >= 10_000
+    ? at + page.write(String(value), at)
+    : writeDigits(page, at, value, value < 10 ? 1 : value < 100 ? 2 : value < 1_000 ? 3 : 4)
 
-  static get isRoom(): boolean {
-    return Prefix.#count < maxCached
-  }
+const writeText = (page: Buffer, at: number, text: string): number =>
+  at + page.write(plain.test(text) ? text : JSON.stringify(text).slice(1, -1), at)
 
-  /** The node with one attribute more; `undefined` if it is not cached. */
-  with(key: string, value: string): Prefix | undefined {
-    if (key === this.#key && value === this.#value) return this.#next
-    const next = this.#children.get(key)?.get(value) ?? this.#add(key, value)
-    if (next === undefined) return undefined
-    this.#key = key
-    this.#value = value
-    this.#next = next
-    return next
-  }
+const copy = (page: Buffer, at: number, bytes: Uint8Array): number => {
+  page.set(bytes, at)
+  return at + bytes.length
+}
 
-  #add(key: string, value: string): Prefix | undefined {
-    if (!Prefix.isRoom || Attributes.unboundedNames.has(key) || value.length > maxCachedLength) return undefined
-    let byValue = this.#children.get(key)
-    if (byValue === undefined) this.#children.set(key, byValue = new Map())
-    const next = new Prefix(`${this.text}${this.hasAttributes ? "," : ""}${attributeOf(key, value)}`, true)
-    byValue.set(value, next)
-    return next
+const writeValue = (page: Buffer, at: number, type: ValueType, value: unknown): number => {
+  switch (type) {
+    case "text":
+      return writeText(page, at, value as string)
+    case "integer":
+      return writeInteger(page, at, value as number)
+    case "time":
+      return writeTime(page, at, value as bigint)
+    case "double":
+      return at + page.write(String(value), at)
+    case "other":
+    case "event":
+    case "link":
+      return at + page.write(jsonOf(type, value), at)
   }
 }
 
-const prefixes: Record<Tracer.SpanKind, Map<string, Prefix>> = {
-  internal: new Map(),
-  server: new Map(),
-  client: new Map(),
-  producer: new Map(),
-  consumer: new Map()
-}
+/** More than the start of a span and its status take, and more than a number. */
+const startBytes = 512
+const numberBytes = 32
 
-const prefixOf = (name: string, kind: Tracer.SpanKind): Prefix => {
-  const known = prefixes[kind].get(name)
-  if (known !== undefined) return known
-  const prefix = Prefix.of(name, kind)
-  if (Prefix.isRoom && name.length <= maxCachedLength) prefixes[kind].set(name, prefix)
-  return prefix
-}
+/** The maximum number of bytes per UTF-16 code unit: an escape. */
+const bytesPerUnit = 6
 
-/** Encodes name, kind and attributes. */
-const describe = ({ keys, kind, name, values }: RedactingSpan): string => {
-  let prefix = prefixOf(name, kind)
-  let own = ""
-  for (let at = 0; at < keys.length; at++) {
-    const key = keys[at]!
-    const value = values[at]
-    const next = typeof value === "string" ? prefix.with(key, value) : undefined
-    if (next !== undefined) prefix = next
-    else own += `,${typeof value === "number" ? numberText(key, value) : attributeOf(key, value)}`
+const bytesOfValue = (type: ValueType, value: unknown): number =>
+  type === "integer" || type === "double" || type === "time"
+    ? numberBytes
+    : bytesPerUnit * (type === "text" ? value as string : jsonOf(type, value)).length
+
+/** An upper bound of the bytes that a span takes. */
+const maxBytes = ({ outcome, shape: { template: { holes, length } }, values }: EndedSpan): number => {
+  let bytes = startBytes + length
+  if (typeof outcome === "object") bytes += bytesPerUnit * outcome.failed.length
+  for (let index = 0; index < holes.length; index++) {
+    const hole = holes[index]!
+    bytes += bytesOfValue(hole.type, values[hole.index])
   }
-  return `${prefix.text}${prefix.hasAttributes ? own : own.slice(1)}]`
+  return bytes
 }
 
-const recordOf = (attributes: Readonly<Record<string, unknown>>): string =>
-  Object.entries(attributes).map(([key, value]) => attributeOf(key, value)).join(",")
-
-const eventOf = ({ at, attributes, name }: SpanEvent): string =>
-  `{"name":${quoted(name)},"timeUnixNano":"${at}","attributes":[${recordOf(attributes)}]}`
-
-const statusOf = (outcome: Outcome): string =>
-  outcome === "ok"
-    ? `{"code":1}`
-    : outcome === "unset"
-    ? `{"code":0}`
-    : `{"code":2,"message":${quoted(outcome.failed)}}`
-
-const linkOf = ({ attributes, span: { spanId, traceId } }: Tracer.SpanLink): string =>
-  `{"traceId":${quoted(traceId)},"spanId":${quoted(spanId)},"attributes":[${recordOf(attributes)}]}`
-
-export const encodeSpan = ({ endTime, outcome, span, startTime }: EndedSpan): string => {
-  const { events, links, parent } = span
-  const parentText = Option.isSome(parent) ? `"parentSpanId":"${parent.value.spanId}",` : ""
-  return `{"traceId":"${span.traceId}","spanId":"${span.spanId}",${parentText}${describe(span)},` +
-    `"events":[${events.map(eventOf).join(",")}],"links":[${links.map(linkOf).join(",")}],` +
-    `"startTimeUnixNano":"${startTime}","endTimeUnixNano":"${endTime}","status":${statusOf(outcome)}}`
+/** Writes a span, which must fit, and returns where it ends. */
+const write = (span: EndedSpan, page: Buffer, from: number): number => {
+  const { outcome, parent, values } = span
+  const { holes, pieces } = span.shape.template
+  let at = copy(page, from, starts[span.kind])
+  page.write(span.traceId, from + traceIdAt, 32)
+  page.write(span.spanId, from + spanIdAt, 16)
+  writeTime(page, from + startTimeAt, span.startTime)
+  writeTime(page, from + endTimeAt, span.endTime)
+  if (Option.isSome(parent)) {
+    at = copy(page, at, parentStart)
+    at += page.write(parent.value.spanId, at, 16)
+    at = copy(page, at, parentEnd)
+  }
+  for (let index = 0; index < holes.length; index++) {
+    const hole = holes[index]!
+    at = writeValue(page, copy(page, at, pieces[index]!), hole.type, values[hole.index])
+  }
+  at = copy(page, at, pieces[holes.length]!)
+  return copy(page, at, statusOf(outcome))
 }
 
-const comma = Buffer.from(",")
-
-/** The body of a request to a collector. Each piece holds comma-separated spans, or nothing. */
-export const encodeBody = (
-  resource: OtlpResource.Resource,
-  scope: object,
-  pieces: ReadonlyArray<Uint8Array>
-): Uint8Array => {
-  const head = `{"resourceSpans":[{"resource":${JSON.stringify(resource)},"scopeSpans":[{"scope":${
-    JSON.stringify(scope)
-  },"spans":[`
-  const between = pieces
-    .filter(({ length }) => length > 0)
-    .flatMap((piece, index) => index === 0 ? [piece] : [comma, piece])
-  return Buffer.concat([Buffer.from(head), ...between, Buffer.from("]}]}]}")])
-}
+/** The encoding of a request to a collector. */
+export const encoding = (resource: OtlpResource.Resource, scope: object): Encoding<EndedSpan> => ({
+  before: Buffer.from(
+    `{"resourceSpans":[{"resource":${JSON.stringify(resource)},"scopeSpans":[{"scope":${
+      JSON.stringify(scope)
+    },"spans":[`
+  ),
+  after: Buffer.from("]}]}]}"),
+  maxBytes,
+  write
+})

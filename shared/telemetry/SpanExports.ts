@@ -1,11 +1,11 @@
-/** Exports spans over OTLP/HTTP, in batches of up to 512 KiB, as the standard `OTEL_*` variables configure. */
+/** Exports spans over OTLP/HTTP, in requests of up to 512 KiB, as the standard `OTEL_*` variables configure. */
 import { Config, Duration, Effect, Layer, Schema, Tracer } from "effect"
 import { HttpBody } from "effect/http"
 import { OtlpExporter, OtlpResource, OtlpSerialization, type OtlpTracer } from "effect/observability"
 import { type EndedSpan, RedactingSpan } from "./RedactingSpan.ts"
 import { milliseconds } from "./ExportGuard.ts"
 import * as OtlpJson from "./OtlpJson.ts"
-import { type SpanPage, SpanPages } from "./SpanPages.ts"
+import { SpanPages } from "./SpanPages.ts"
 
 const scope = { name: "model-gateway" }
 
@@ -64,15 +64,17 @@ export const layer = (serviceName: string, protocol: Protocol) =>
         headers,
         compression,
         exportInterval: Duration.millis(everyMs),
-        maxBatchSize: SpanPages.maxAtOnce,
+        // each page is a request
+        maxBatchSize: 1,
         shutdownTimeout: Duration.millis(shutdownMs),
-        body: (pages: Array<SpanPage>) => [
-          encode(OtlpJson.encodeBody(resource, scope, pages.map((page) => page.take()))),
-          Effect.void
-        ]
+        body: (taken: Array<Buffer>): readonly [HttpBody.HttpBody, Effect.Effect<void>] => {
+          const [page = Buffer.alloc(0), ...others] = taken
+          for (const other of others) exporter.push(other)
+          return [encode(page), Effect.sync(() => pages.recycle(page))]
+        }
       })
-      const pages = new SpanPages(everyMs, OtlpJson.encodeSpan, exporter.push)
-      const ended = (span: EndedSpan) => pages.add(span, span.endTime)
-      return Tracer.make({ span: (options) => new RedactingSpan(options, ended) })
+      const pages: SpanPages<EndedSpan> = new SpanPages(everyMs, OtlpJson.encoding(resource, scope), exporter.push)
+      yield* Effect.addFinalizer(() => Effect.sync(() => pages.flush()))
+      return Tracer.make({ span: (options) => new RedactingSpan(options, (span) => pages.add(span)) })
     })
   ).pipe(Layer.provide(OtlpExporter.layerFlusher))

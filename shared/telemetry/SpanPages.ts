@@ -3,91 +3,89 @@
  * garbage collection than their creation does.
  */
 
-const pageBytes = 64 * 1024
+/** The usual size of a page. */
+export const pageBytes = 512 * 1024
 
 /** Spans are encoded in batches, because only the first misses the processor's caches. */
 const spansPerWrite = 32
 
-/** The maximum number of UTF-8 bytes per UTF-16 code unit. */
-const bytesPerUnit = 3
-
 const comma = 0x2c
 
-/** Comma-separated spans. */
-export class SpanPage {
-  readonly #bytes: Buffer
-  readonly #beforeTaken: (page: SpanPage) => void
-  #used = 0
-  isTaken = false
-
-  constructor(bytes: number, beforeTaken: (page: SpanPage) => void) {
-    this.#bytes = Buffer.allocUnsafeSlow(bytes)
-    this.#beforeTaken = beforeTaken
-  }
-
-  /** Returns `false` if the page is full. */
-  add(text: string): boolean {
-    if (this.#used + 1 + text.length * bytesPerUnit > this.#bytes.length) return false
-    if (this.#used > 0) this.#bytes[this.#used++] = comma
-    this.#used += this.#bytes.write(text, this.#used)
-    return true
-  }
-
-  /** Closes the page and returns its content. */
-  take(): Uint8Array {
-    this.#beforeTaken(this)
-    this.isTaken = true
-    return this.#bytes.subarray(0, this.#used)
-  }
+export interface Encoding<Span> {
+  /** What a page contains before and after its comma-separated spans. */
+  readonly before: Uint8Array
+  readonly after: Uint8Array
+  /** An upper bound of the bytes that a span takes. */
+  readonly maxBytes: (span: Span) => number
+  /** Writes a span into a page from an offset on, and returns the offset after it. */
+  readonly write: (span: Span, page: Buffer, from: number) => number
 }
 
 export class SpanPages<Span> {
-  /** Maximum number of pages per export. */
-  static readonly maxAtOnce = 8
-  /** A page that was not taken within this time, in nanoseconds, will probably never be taken. */
-  readonly #maxAge: bigint
-  readonly #textOf: (span: Span) => string
-  readonly #onPage: (page: SpanPage) => void
-  #page: SpanPage | undefined
-  #since = 0n
-  #latest = 0n
+  readonly #everyMs: number
+  readonly #encoding: Encoding<Span>
+  readonly #onPage: (page: Buffer) => void
+  /** Memory of a page that was exported: new memory costs more than writing to it. */
+  #spare: Buffer | undefined
+  #page: Buffer | undefined
+  #used = 0
   #unwritten: Array<Span> = []
+  #timer: NodeJS.Timeout | undefined
 
-  /** `onPage` gets each page at its first span, and usually takes it within `everyMs` milliseconds or never. */
-  constructor(everyMs: number, textOf: (span: Span) => string, onPage: (page: SpanPage) => void) {
-    this.#maxAge = BigInt(everyMs) * 2_000_000n
-    this.#textOf = textOf
+  /** `onPage` gets each page when it is full, and `everyMs` milliseconds after its first span. */
+  constructor(everyMs: number, encoding: Encoding<Span>, onPage: (page: Buffer) => void) {
+    this.#everyMs = everyMs
+    this.#encoding = encoding
     this.#onPage = onPage
   }
 
-  /** `at` is the time, in epoch nanoseconds. */
-  add(span: Span, at: bigint): void {
-    this.#latest = at
-    if (this.#page === undefined || this.#page.isTaken || at - this.#since >= this.#maxAge) {
-      // if the process was only suspended, this page is still taken, so complete it
-      if (this.#page?.isTaken === false) this.#write()
-      this.#open(pageBytes)
-    }
+  add(span: Span): void {
+    this.#timer ??= setTimeout(() => this.flush(), this.#everyMs)
     this.#unwritten.push(span)
     if (this.#unwritten.length >= spansPerWrite) this.#write()
   }
 
-  #open(bytes: number): SpanPage {
-    const page = new SpanPage(bytes, (page) => {
-      if (page === this.#page) this.#write()
-    })
-    this.#page = page
-    this.#since = this.#latest
-    this.#onPage(page)
-    return page
+  /** Hands the page over unless it is empty. */
+  flush(): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    this.#write()
+    this.#close()
+  }
+
+  /** Takes the memory of a page back that is no longer in use. */
+  recycle(page: Buffer): void {
+    if (page.buffer.byteLength === pageBytes) this.#spare = Buffer.from(page.buffer)
   }
 
   #write(): void {
     const spans = this.#unwritten
     this.#unwritten = []
     for (const span of spans) {
-      const text = this.#textOf(span)
-      if (this.#page?.add(text) !== true) this.#open(Math.max(pageBytes, 1 + text.length * bytesPerUnit)).add(text)
+      const { after, maxBytes, write } = this.#encoding
+      const bytes = 1 + maxBytes(span) + after.length
+      if (this.#page !== undefined && this.#used + bytes > this.#page.length) this.#close()
+      const page = this.#page ??= this.#open(bytes)
+      if (this.#used > this.#encoding.before.length) page[this.#used++] = comma
+      this.#used = write(span, page, this.#used)
     }
+  }
+
+  #open(bytes: number): Buffer {
+    const { before } = this.#encoding
+    const needed = before.length + bytes
+    const page = needed > pageBytes ? Buffer.allocUnsafeSlow(needed) : this.#spare ?? Buffer.allocUnsafeSlow(pageBytes)
+    this.#spare = undefined
+    page.set(before)
+    this.#used = before.length
+    return page
+  }
+
+  #close(): void {
+    const page = this.#page
+    if (page === undefined) return
+    this.#page = undefined
+    page.set(this.#encoding.after, this.#used)
+    this.#onPage(page.subarray(0, this.#used + this.#encoding.after.length))
   }
 }

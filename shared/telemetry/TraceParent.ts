@@ -1,13 +1,19 @@
 /** The W3C `traceparent` header of requests, jobs and provider calls. */
 import { Context, Effect, Option, Tracer } from "effect"
-import { Headers, HttpTraceContext } from "effect/http"
+
+const wellFormed = /^00-(?!0{32})[\da-f]{32}-(?!0{16})[\da-f]{16}-[\da-f]{2}$/
 
 /** Span options with this parent; empty if the header is missing or malformed. */
-export const asParent = (traceparent: string | undefined): { readonly parent?: Tracer.ExternalSpan } => {
-  if (traceparent === undefined) return {}
-  const parent = HttpTraceContext.w3c(Headers.fromRecordUnsafe({ traceparent }))
-  return Option.isSome(parent) ? { parent: parent.value } : {}
-}
+export const asParent = (traceparent = ""): { readonly parent?: Tracer.ExternalSpan } =>
+  wellFormed.test(traceparent)
+    ? {
+      parent: Tracer.externalSpan({
+        traceId: traceparent.slice(3, 35),
+        spanId: traceparent.slice(36, 52),
+        sampled: (Number.parseInt(traceparent.slice(53), 16) & 1) === 1
+      })
+    }
+    : {}
 
 export const format = (span: Tracer.AnySpan): string =>
   `00-${span.traceId}-${span.spanId}-${span.sampled ? "01" : "00"}`
@@ -18,10 +24,8 @@ export const current: Effect.Effect<string | undefined> = Effect.withFiber((fibe
   Effect.succeed(Option.getOrUndefined(Option.map(Context.getOption(fiber.context, Tracer.ParentSpan), format)))
 )
 
-const wellFormed = /^[\da-f]{2}-([\da-f]{32})-[\da-f]{16}-[\da-f]{2}$/
-
 /** The trace id; `undefined` if the header is missing or malformed. */
-export const traceIdOf = (traceparent = ""): string | undefined => wellFormed.exec(traceparent)?.[1]
+export const traceIdOf = (traceparent: string | undefined): string | undefined => asParent(traceparent).parent?.traceId
 
 /** Links the current span to this one, of any trace. */
 export const link = (traceparent: string | undefined): Effect.Effect<void> =>

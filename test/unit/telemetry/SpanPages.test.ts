@@ -1,65 +1,62 @@
 /** The buffer of spans before their export. */
-import { assert, describe, it } from "@effect/vitest"
-import { type SpanPage, SpanPages } from "../../../shared/telemetry/SpanPages.ts"
+import { assert, beforeEach, describe, it, vi } from "@effect/vitest"
+import { afterEach } from "vitest"
+import { pageBytes, SpanPages } from "../../../shared/telemetry/SpanPages.ts"
 
-const millisecond = 1_000_000n
-
-const gatherSpans = (everyMs = 100) => {
-  const pages: Array<SpanPage> = []
-  return { pages, spans: new SpanPages<string>(everyMs, (text) => text, (page) => pages.push(page)) }
+const encoding = {
+  before: Buffer.from("["),
+  after: Buffer.from("]"),
+  maxBytes: (text: string) => 3 * text.length,
+  write: (text: string, page: Buffer, from: number) => from + page.write(text, from)
 }
 
-const textOf = (page: SpanPage | undefined) => Buffer.from(page?.take() ?? []).toString()
+const everyMs = 100
+
+const gatherSpans = () => {
+  const pages: Array<string> = []
+  const spans = new SpanPages(everyMs, encoding, (page) => {
+    pages.push(page.toString())
+    // whatever is written into this memory later must not be in this page
+    spans.recycle(page)
+  })
+  return { pages, spans }
+}
 
 describe("buffered spans", () => {
-  it("are exported in the order in which they ended, separated by commas", () => {
+  beforeEach(() => void vi.useFakeTimers())
+  afterEach(() => void vi.useRealTimers())
+
+  it("are exported together after the interval, in the order in which they ended", () => {
     const { pages, spans } = gatherSpans()
-    for (const text of ["a", "é", "😀"]) spans.add(text, 0n)
-    assert.lengthOf(pages, 1)
-    assert.strictEqual(textOf(pages[0]), "a,é,😀")
+    for (const text of ["a", "é", "😀"]) spans.add(text)
+    vi.advanceTimersByTime(everyMs - 1)
+    assert.isEmpty(pages)
+    vi.advanceTimersByTime(1)
+    assert.deepStrictEqual(pages, ["[a,é,😀]"])
+    spans.add("b")
+    vi.advanceTimersByTime(everyMs)
+    assert.deepStrictEqual(pages, ["[a,é,😀]", "[b]"])
   })
 
-  it("are not added to an exported page", () => {
+  it("are exported at the end, and nothing if there are none", () => {
     const { pages, spans } = gatherSpans()
-    spans.add("a", 0n)
-    assert.strictEqual(textOf(pages[0]), "a")
-    spans.add("b", 0n)
-    assert.deepStrictEqual(pages.map(textOf), ["a", "b"])
+    spans.flush()
+    spans.add("a")
+    spans.flush()
+    spans.flush()
+    vi.advanceTimersByTime(10 * everyMs)
+    assert.deepStrictEqual(pages, ["[a]"])
   })
 
-  it("start a new page after the interval, and the old page remains available", () => {
+  it("are complete, whatever their number and length", () => {
     const { pages, spans } = gatherSpans()
-    spans.add("a", 0n)
-    spans.add("b", 199n * millisecond)
-    spans.add("c", 200n * millisecond)
-    assert.deepStrictEqual(pages.map(textOf), ["a,b", "c"])
-  })
-
-  it("are encoded when exported, or when there are many", () => {
-    const made: Array<number> = []
-    const pages: Array<SpanPage> = []
-    const spans = new SpanPages<number>(100, (number) => {
-      made.push(number)
-      return String(number)
-    }, (page) => pages.push(page))
-    spans.add(0, 0n)
-    assert.deepStrictEqual(made, [])
-    assert.strictEqual(textOf(pages[0]), "0")
-    const many = Array.from({ length: 1_000 }, (_, index) => index + 1)
-    for (const number of many) spans.add(number, 0n)
-    assert.isAbove(made.length, 900)
-    assert.strictEqual(textOf(pages[1]), many.join(","))
-  })
-
-  it("are complete, whatever their length", () => {
-    const { pages, spans } = gatherSpans()
-    const long = "é".repeat(100_000)
-    const many = Array.from({ length: 100 }, (_, index) => `${index}`.padEnd(1_000, "é"))
-    for (const text of [...many, long, "b"]) spans.add(text, 0n)
-    const texts: Array<string> = []
-    // taking the last page may add another
-    for (const page of pages) texts.push(textOf(page))
-    assert.isAbove(pages.length, 3)
-    assert.strictEqual(texts.join(","), [...many, long, "b"].join(","))
+    const many = Array.from({ length: 3_000 }, (_, index) => `${index}`.padEnd(1_000, "é"))
+    const all = [...many, "é".repeat(pageBytes), "b"]
+    for (const text of all) spans.add(text)
+    assert.isAbove(pages.length, 5)
+    for (const page of pages.slice(0, 5)) assert.isAtMost(Buffer.byteLength(page), pageBytes)
+    spans.flush()
+    assert.strictEqual(pages.map((page) => page.slice(1, -1)).join(","), all.join(","))
+    assert.isTrue(pages.every((page) => page.startsWith("[") && page.endsWith("]")))
   })
 })
