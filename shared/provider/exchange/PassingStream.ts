@@ -7,7 +7,7 @@ import type * as Json from "../json/Json.ts"
 import * as JsonText from "../json/JsonText.ts"
 import { dataOf, maxFrameBytes, replaceData, SseFrames } from "../transport/SseFrames.ts"
 import { type AnswerGrammar, ContentWatch } from "./AnswerGrammar.ts"
-import { Ends } from "./ResponseMetadata.ts"
+import { Ends, keptPieces } from "./ResponseMetadata.ts"
 
 export interface PassingStreamOptions {
   readonly grammar: AnswerGrammar
@@ -43,7 +43,8 @@ class Piece {
 
 export class PassingStream {
   readonly #options: PassingStreamOptions
-  readonly #marks: ReadonlyArray<Buffer>
+  /** The grammar's marks, and those of the model's name if it is replaced. */
+  readonly #marks: RegExp
   readonly #frames = new SseFrames()
   readonly #content: ContentWatch
   /** If the provider sends no terminator, the last pieces are searched for the reason why the answer ended. */
@@ -63,25 +64,33 @@ export class PassingStream {
     const { alias, grammar } = options
     this.#options = options
     this.#content = new ContentWatch(grammar)
-    this.#marks = alias === undefined
-      ? grammar.marks
-      : [...grammar.modelPaths.map((path) => Buffer.from(`"${path.at(-1)}"`)), ...grammar.marks]
+    this.#marks = alias === undefined ? grammar.marks : withNames(grammar)
   }
 
   /** Returns the client's part of a chunk, up to a `failure`. */
   push(chunk: Uint8Array): ReadonlyArray<Uint8Array> {
     const out: Array<Uint8Array> = []
-    // searched once in the whole chunk, unless a frame began in an earlier chunk
-    const firstMark = this.#frames.restBytes === 0 ? this.#firstMark(chunk) : 0
-    let end = 0
-    for (const frame of this.#frames.push(chunk)) {
-      end += frame.length
-      const kept = this.#take(frame, end <= firstMark)
-      if (kept === "malformed" || kept === "error") {
-        this.failure = kept
-        return out
+    const firstMark = firstOf(this.#marks, chunk)
+    let at = 0
+    while (at < chunk.length) {
+      if (this.#frames.restBytes === 0 && !this.#content.isActive) {
+        const end = this.#passPlain(chunk, at, firstMark)
+        if (end > at) append(out, chunk.subarray(at, end))
+        at = end
       }
-      if (kept !== undefined) append(out, kept)
+      const end = at < firstMark ? endOfFrame(chunk, at) : chunk.length
+      // of a frame that began in an earlier chunk, only the end was searched
+      let frameEnd = this.#frames.restBytes === 0 ? at : Infinity
+      for (const frame of this.#frames.push(chunk.subarray(at, end))) {
+        frameEnd += frame.length
+        const kept = this.#take(frame, frameEnd <= firstMark)
+        if (kept === "malformed" || kept === "error") {
+          this.failure = kept
+          return out
+        }
+        if (kept !== undefined) append(out, kept)
+      }
+      at = end
     }
     if (this.#frames.restBytes > maxFrameBytes) this.failure = "malformed"
     return out
@@ -139,6 +148,31 @@ export class PassingStream {
     return this.#pieces.all.map(({ fields }) => fields)
   }
 
+  /**
+   * Passes the plain frames that begin at `from` and end by `until`: one line of data with an object, and a blank one. Nearly all
+   * frames are plain, and are not cut out of their chunk. Returns the end of the last one.
+   */
+  #passPlain(chunk: Uint8Array, from: number, until: number): number {
+    const ends: Array<number> = []
+    let at = from
+    while (at < until && begins(chunk, at)) {
+      const newlineAt = chunk.indexOf(newline, at)
+      if (chunk[newlineAt - 1] !== closingBrace || chunk[newlineAt + 1] !== newline || newlineAt + 2 > until) break
+      at = newlineAt + 2
+      ends.push(at)
+    }
+    const pass = (index: number) => this.#pass(new Piece(plainData(chunk, ends[index - 1] ?? from, ends[index] ?? at)))
+    const firstKept = ends.length - keptPieces
+    if (firstKept > 1) {
+      pass(0)
+      const [first = at, last = at] = [ends[0], ends[firstKept - 1]]
+      this.#pieces.passOver(firstKept - 1, last - first - (firstKept - 1) * plainBytes)
+      this.#since += firstKept - 1
+    }
+    for (let index = firstKept > 1 ? firstKept : 0; index < ends.length; index++) pass(index)
+    return at
+  }
+
   /** Returns the client's part of a frame. */
   #take(frame: Uint8Array, isOrdinary: boolean): Uint8Array | undefined | "malformed" | "error" {
     const data = dataOf(frame)
@@ -155,11 +189,13 @@ export class PassingStream {
   }
 
   #read(frame: Uint8Array, data: Uint8Array, isOrdinary: boolean): Uint8Array | undefined | "malformed" | "error" {
-    const { alias, grammar, onSkip, showUsage } = this.#options
+    const { grammar, onSkip, showUsage } = this.#options
     const piece = new Piece(data)
-    if (!this.#content.isActive && isObject(data) && (isOrdinary || this.#firstMark(data) === data.length)) {
+    const isUnread = !this.#content.isActive && isObject(data) &&
+      (isOrdinary || firstOf(grammar.marks, data) === data.length)
+    if (isUnread) {
       this.#pass(piece)
-      return frame
+      return isOrdinary ? frame : this.#renamed(frame, data)
     }
     const { fields } = piece
     if (fields === undefined) {
@@ -179,8 +215,13 @@ export class PassingStream {
       this.#since = 0
     }
     if (isOnlyUsage === true && !(showUsage && isReported(usage))) return undefined
-    if (alias === undefined) return frame
-    const renamed = rename(data, grammar, alias)
+    return this.#renamed(frame, data)
+  }
+
+  /** The frame with the alias. */
+  #renamed(frame: Uint8Array, data: Uint8Array): Uint8Array {
+    const { alias, grammar } = this.#options
+    const renamed = alias === undefined ? undefined : rename(data, grammar, alias)
     return renamed === undefined ? frame : replaceData(frame, data, renamed)
   }
 
@@ -188,17 +229,48 @@ export class PassingStream {
     this.#pieces.pass(piece)
     this.#since++
   }
+}
 
-  /** Index of the first mark, from which on frames must be read; the length if there is none. */
-  #firstMark(data: Uint8Array): number {
-    const bytes = Buffer.from(data.buffer, data.byteOffset, data.byteLength)
-    let first = data.length
-    for (const mark of this.#marks) {
-      const at = bytes.indexOf(mark)
-      if (at !== -1 && at < first) first = at
-    }
-    return first
+const marksWithNames = new WeakMap<AnswerGrammar, RegExp>()
+
+const withNames = (grammar: AnswerGrammar): RegExp => {
+  let marks = marksWithNames.get(grammar)
+  if (marks === undefined) {
+    const names = grammar.modelPaths.map((path) => `${path.at(-1)}"`)
+    marks = new RegExp([grammar.marks.source, ...names].join("|"))
+    marksWithNames.set(grammar, marks)
   }
+  return marks
+}
+
+const newline = 0x0a
+const closingBrace = 0x7d
+
+/** Where a mark first is, from which on frames must be read; the length if there is none. */
+const firstOf = (marks: RegExp, data: Uint8Array): number => {
+  const at = Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString("latin1").search(marks)
+  return at === -1 ? data.length : at
+}
+
+const plainBeginning = Buffer.from("data: {")
+
+/** What a plain frame has around its data, in bytes. */
+const plainBytes = plainBeginning.length + 1
+
+const begins = (bytes: Uint8Array, from: number): boolean => {
+  for (let at = 0; at < plainBeginning.length; at++) if (bytes[from + at] !== plainBeginning[at]) return false
+  return true
+}
+
+const plainData = (bytes: Uint8Array, start: number, end: number): Uint8Array =>
+  bytes.subarray(start + plainBeginning.length - 1, end - 2)
+
+/** The end of the frame that begins here; that of the bytes if there is no blank line, or another kind of one. */
+const endOfFrame = (bytes: Uint8Array, from: number): number => {
+  for (let at = bytes.indexOf(newline, from); at !== -1; at = bytes.indexOf(newline, at + 1)) {
+    if (bytes[at + 1] === newline) return at + 2
+  }
+  return bytes.length
 }
 
 /** JSON with another name of the model; `undefined` if it names none. */

@@ -5,7 +5,7 @@ import * as EstimatedUsage from "../call/EstimatedUsage.ts"
 import * as Json from "../json/Json.ts"
 
 /** How many of a stream's last pieces are kept. */
-const keptPieces = 4
+export const keptPieces = 4
 
 export interface Piece {
   /** Its size in bytes. */
@@ -27,6 +27,12 @@ export class Ends<P extends Piece> {
     if (this.#last.push(piece) <= keptPieces) return
     this.#first ??= this.#last[0]
     this.#last.shift()
+  }
+
+  /** Passes pieces that are not kept: others precede them, and at least as many as are kept follow. */
+  passOver(count: number, bytes: number): void {
+    this.#count += count
+    this.#bytes += bytes
   }
 
   get last(): ReadonlyArray<P> {

@@ -1,7 +1,7 @@
 /** The `anthropic` protocol: the Messages API. Its `baseUrl` is without `/v1`, as the official client takes it. */
 import { messages } from "../../../contract/operations/Messages.ts"
 import { messagesProvider } from "../../dialects/anthropic/MessagesProvider.ts"
-import type { AnswerGrammar } from "../../exchange/AnswerGrammar.ts"
+import { type AnswerGrammar, membersNamed } from "../../exchange/AnswerGrammar.ts"
 import type { HttpProtocol, Relayed } from "../../exchange/HttpProtocol.ts"
 import * as RelayedBody from "../../exchange/RelayedBody.ts"
 import * as Json from "../../json/Json.ts"
@@ -62,7 +62,7 @@ const contentOf: AnswerGrammar["contentOf"] = ({ content_block: block, delta, ty
 }
 
 const grammar: AnswerGrammar = {
-  marks: [Buffer.from("\"usage\""), Buffer.from("\"error\"")],
+  marks: membersNamed("usage", "error"),
   modelPaths: [["message", "model"], ["model"]],
   read: ({ message, type, usage }, before) => {
     switch (type) {

@@ -10,7 +10,7 @@ import { randomUUID } from "node:crypto"
 import type { JobError } from "../../../contract/JobError.ts"
 import { rerank } from "../../../contract/operations/Rerank.ts"
 import * as Embeddings from "../../dialects/embeddings/Embeddings.ts"
-import type { AnswerGrammar } from "../../exchange/AnswerGrammar.ts"
+import { type AnswerGrammar, membersNamed } from "../../exchange/AnswerGrammar.ts"
 import { isFailure, type Read } from "../../exchange/AnswerReader.ts"
 import { bearer, exchange, type ExchangeTools } from "../../exchange/Exchange.ts"
 import { PassingAnswer } from "../../exchange/PassingAnswer.ts"
@@ -55,7 +55,7 @@ const toBody = (call: Call): Uint8Array => {
 // Answer
 
 const grammar: AnswerGrammar = {
-  marks: [],
+  marks: membersNamed(),
   modelPaths: [["model"]],
   // a body without results is an error
   read: ({ meta = null, results, usage = null }) =>

@@ -1,7 +1,7 @@
 /** The `gemini` protocol: Google's Gemini API. Its `baseUrl` ends in the version: `…/v1beta`. */
 import { generateContent, streamGenerateContent } from "../../../contract/operations/GenerateContent.ts"
 import { generateContentProvider } from "../../dialects/gemini/GenerateContentProvider.ts"
-import { type AnswerGrammar, type Content, contentOfAll } from "../../exchange/AnswerGrammar.ts"
+import { type AnswerGrammar, type Content, contentOfAll, membersNamed } from "../../exchange/AnswerGrammar.ts"
 import type { HttpProtocol, Relayed } from "../../exchange/HttpProtocol.ts"
 import * as RelayedBody from "../../exchange/RelayedBody.ts"
 import * as Json from "../../json/Json.ts"
@@ -53,7 +53,7 @@ const contentOfCandidate = (candidate: unknown): Content | undefined => {
 
 const grammar: AnswerGrammar = {
   // every frame has usage: the last one is read
-  marks: [Buffer.from("\"error\"")],
+  marks: membersNamed("error"),
   modelPaths: [["modelVersion"]],
   read: ({ error, usageMetadata }) =>
     error !== undefined && error !== null ? { isError: true } : { usage: usageOf(usageMetadata) },

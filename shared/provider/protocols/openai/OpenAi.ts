@@ -12,7 +12,7 @@ import { imageGenerations } from "../../../contract/operations/ImageGenerations.
 import { InvalidRequest } from "../../../contract/JobError.ts"
 import type { Operation } from "../../../contract/Operation.ts"
 import { chatCompletionsProvider } from "../../dialects/openai/ChatCompletionsProvider.ts"
-import { type AnswerGrammar, type Content, contentOfAll } from "../../exchange/AnswerGrammar.ts"
+import { type AnswerGrammar, type Content, contentOfAll, membersNamed } from "../../exchange/AnswerGrammar.ts"
 import { bearer } from "../../exchange/Exchange.ts"
 import type { HttpProtocol, Relayed } from "../../exchange/HttpProtocol.ts"
 import * as RelayedBody from "../../exchange/RelayedBody.ts"
@@ -97,7 +97,7 @@ const relayJson = (call: Call, path: string): Relayed => {
 
 const plain: AnswerGrammar = {
   terminator: Buffer.from("[DONE]"),
-  marks: [Buffer.from("\"usage\""), Buffer.from("\"error\"")],
+  marks: membersNamed("usage", "error"),
   modelPaths: [["model"]],
   read: ({ choices, error, usage: reported }) => {
     if (error !== undefined && error !== null) return { isError: true }

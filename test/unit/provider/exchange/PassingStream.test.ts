@@ -65,6 +65,43 @@ describe("a relayed stream", () => {
       assert.isTrue(stream.isComplete)
     }
   )
+
+  const unmetered = frame({
+    id: "c1",
+    model: "upstream",
+    choices: [{ index: 0, delta: { content: "u" } }],
+    usage: null
+  })
+  const frames = [
+    delta("plain"),
+    unmetered,
+    finish,
+    ": comment\n\n",
+    "data:{\"choices\":[]}\n\n",
+    "data: {\"choices\":[]}\r\n\r\n",
+    "event: piece\ndata: {\"choices\":\ndata: []}\n\n"
+  ]
+  it.prop(
+    "is read the same in one piece as frame by frame",
+    [Arbitrary.array(Arbitrary.schema(Schema.Literals(frames)), { minLength: 1, maxLength: 40 })],
+    ([chosen]) => {
+      for (const alias of [undefined, "alias"]) {
+        const all = [delta("first"), ...chosen, done]
+        const [whole, single] = [open({ alias }), open({ alias })]
+        assert.strictEqual(relay(whole, all.join("")), all.map((each) => relay(single, each)).join(""))
+        assert.deepStrictEqual(whole.ends, single.ends)
+        assert.strictEqual(whole.textBytes, single.textBytes)
+      }
+    }
+  )
+
+  it("passes pieces whose usage is null, and meters the last usage", () => {
+    const stream = open()
+    assert.strictEqual(relay(stream, delta("a") + unmetered.repeat(20)), delta("a") + unmetered.repeat(20))
+    assert.isUndefined(stream.usage)
+    assert.strictEqual(relay(stream, usage), "")
+    assert.deepStrictEqual(stream.usage, metered)
+  })
 })
 
 describe("usage", () => {
