@@ -17,7 +17,7 @@ import * as UsageSum from "../../../contract/UsageSum.ts"
 import * as Json from "../../json/Json.ts"
 import * as JsonText from "../../json/JsonText.ts"
 import type { Head, Sink } from "../../transport/Sink.ts"
-import type { AnswerGrammar } from "../AnswerGrammar.ts"
+import { type AnswerGrammar, membersNamed } from "../AnswerGrammar.ts"
 import { isFailure } from "../AnswerReader.ts"
 import { EchoFilter, givenOf } from "./EchoFilter.ts"
 import { reasonsIn } from "../ResponseMetadata.ts"
@@ -38,7 +38,7 @@ const silenceMs = 5_000
 /** The streams of all client dialects. */
 const grammar: AnswerGrammar = {
   terminator: Buffer.from("[DONE]"),
-  marks: [],
+  marks: membersNamed(),
   modelPaths: [],
   read: () => ({}),
   isLast: () => false
