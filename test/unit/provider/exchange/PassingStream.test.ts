@@ -1,6 +1,7 @@
 /** A relayed chat completion stream is unchanged except for the model's alias; its usage is metered and its end detected. */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Schema } from "effect"
+import { anthropic } from "../../../../shared/provider/protocols/anthropic/Anthropic.ts"
 import { gemini } from "../../../../shared/provider/protocols/gemini/Gemini.ts"
 import { PassingStream, type PassingStreamOptions } from "../../../../shared/provider/exchange/PassingStream.ts"
 import { openAi } from "../../../../shared/provider/protocols/openai/OpenAi.ts"
@@ -72,29 +73,6 @@ describe("a relayed stream", () => {
     choices: [{ index: 0, delta: { content: "u" } }],
     usage: null
   })
-  const frames = [
-    delta("plain"),
-    unmetered,
-    finish,
-    ": comment\n\n",
-    "data:{\"choices\":[]}\n\n",
-    "data: {\"choices\":[]}\r\n\r\n",
-    "event: piece\ndata: {\"choices\":\ndata: []}\n\n"
-  ]
-  it.prop(
-    "is read the same in one piece as frame by frame",
-    [Arbitrary.array(Arbitrary.schema(Schema.Literals(frames)), { minLength: 1, maxLength: 40 })],
-    ([chosen]) => {
-      for (const alias of [undefined, "alias"]) {
-        const all = [delta("first"), ...chosen, done]
-        const [whole, single] = [open({ alias }), open({ alias })]
-        assert.strictEqual(relay(whole, all.join("")), all.map((each) => relay(single, each)).join(""))
-        assert.deepStrictEqual(whole.ends, single.ends)
-        assert.strictEqual(whole.textBytes, single.textBytes)
-      }
-    }
-  )
-
   it("passes pieces whose usage is null, and meters the last usage", () => {
     const stream = open()
     assert.strictEqual(relay(stream, delta("a") + unmetered.repeat(20)), delta("a") + unmetered.repeat(20))
@@ -102,6 +80,93 @@ describe("a relayed stream", () => {
     assert.strictEqual(relay(stream, usage), "")
     assert.deepStrictEqual(stream.usage, metered)
   })
+})
+
+describe("a stream in pieces of any size", () => {
+  const part = (json: object) => `event: ${Object.keys(json)[0]}\n${frame(json)}`
+  const chat = [
+    delta("plain"),
+    frame({ id: "c1", model: "upstream", choices: [{ index: 0, delta: { content: "u" } }], usage: null }),
+    frame({ choices: [{ index: 0, delta: { content: "no name, but \"usage\" and \"model\"" } }] }),
+    frame({ choices: [{ index: 0, delta: { content: "z" } }], usage: { prompt_tokens: 9, completion_tokens: 5 } }),
+    frame({ choices: [{ index: 0, delta: { tool_calls: [{ id: "1", function: { arguments: "{}" } }] } }] }),
+    usage,
+    finish,
+    ": comment\n\n",
+    "data:\n\n",
+    "data:{\"choices\":[]}\n\n",
+    "data: {\"choices\":[]}\r\n\r\n",
+    "data: {\"choices\":[]}\r\n\n",
+    "event: piece\ndata: {\"choices\":\ndata: []}\n\n",
+    "data: {not json}\n\n",
+    "data: {\"choices\":[{\"delta\":{\"content\":\"dam\n\n",
+    frame({ error: null, choices: [] }),
+    frame({ error: "overloaded" }),
+    done
+  ]
+  const streams: ReadonlyArray<readonly [options: Partial<PassingStreamOptions>, frames: ReadonlyArray<string>]> = [
+    [{}, chat],
+    [{ alias: "alias" }, chat],
+    [{ alias: "alias", showUsage: true }, chat],
+    [{ grammar: gemini.grammar, alias: "alias" }, [
+      ...[undefined, "STOP"].map((finishReason) =>
+        frame({
+          candidates: [{ content: { parts: [{ text: "wörd" }] }, finishReason }],
+          usageMetadata: { promptTokenCount: 9, candidatesTokenCount: 2 }
+        })
+      ),
+      frame({ candidates: [], modelVersion: "upstream" }),
+      frame({ candidates: [{ content: { parts: [{ functionCall: { args: { error: 1 } } }] } }] }),
+      frame({ error: {} })
+    ]],
+    [{ grammar: anthropic.grammar, alias: "alias" }, [
+      part({ type: "message_start", message: { model: "upstream", usage: { input_tokens: 9, output_tokens: 1 } } }),
+      part({ type: "content_block_delta", delta: { type: "text_delta", text: "plain" } }),
+      part({ type: "message_delta", delta: { stop_reason: "end_turn" }, usage: { output_tokens: 7 } }),
+      part({ type: "message_stop" }),
+      part({ type: "error", error: {} })
+    ]]
+  ]
+
+  /** All that comes out of a stream. */
+  const outcome = (options: Partial<PassingStreamOptions>, bytes: Uint8Array, sizes: ReadonlyArray<number>) => {
+    let skipped = 0
+    const stream = open({ ...options, onSkip: () => skipped++ })
+    const passed: Array<Uint8Array> = []
+    for (let at = 0, turn = 0; at < bytes.length && stream.failure === undefined; turn++) {
+      const size = sizes[turn % sizes.length] ?? 1
+      passed.push(...stream.push(bytes.subarray(at, at + size)))
+      at += size
+    }
+    const { ends, errorData, failure, hasContent, textBytes, usage } = stream
+    const last = failure === undefined ? stream.end() : undefined
+    if (last instanceof Uint8Array) passed.push(last)
+    return {
+      ...{ ends, errorData, failure, hasContent, last, skipped, textBytes, usage, isComplete: stream.isComplete },
+      text: Buffer.concat(passed).toString(),
+      closing: Buffer.concat(stream.endWith({ total_tokens: 1 })).toString()
+    }
+  }
+
+  const integer = (maximum: number) => Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum })))
+  // byte by byte, every frame is cut out and looked at by itself; most runs have few frames that are not plain
+  it.prop(
+    "is read as byte by byte",
+    [
+      Arbitrary.array(integer(40), { maxLength: 40 }),
+      Arbitrary.array(integer(2_000), { minLength: 1, maxLength: 6 }),
+      integer(60)
+    ],
+    ([choices, sizes, missing]) => {
+      for (const [options, frames] of streams) {
+        const text = [frames[0], ...choices.map((choice) => frames[choice] ?? frames[1]), done].join("")
+        const bytes = Buffer.from(text).subarray(0, missing > 20 ? undefined : -missing)
+        const expected = outcome(options, bytes, [1])
+        for (const cuts of [sizes, [bytes.length]]) assert.deepStrictEqual(outcome(options, bytes, cuts), expected)
+      }
+    },
+    { arbitrary: { runs: 500 } }
+  )
 })
 
 describe("usage", () => {
