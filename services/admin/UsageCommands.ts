@@ -22,12 +22,13 @@ const dollars = new Intl.NumberFormat("en", {
 })
 
 const describe = (row: UsageRow): string => {
-  const { costUsd, day, key, model, operation, requests, usage } = row
+  const { costUsd, day, key, model, operation, repeatedCalls, requests, usage } = row
   const used = Object.entries(usage).filter(([, units]) => units > 0).map(([unit, units]) => `${unit} ${units}`)
   return [
     ...[day, key, model, operation].filter((about) => about !== undefined),
     `requests ${requests}`,
     `errors ${errorsOf(row)}`,
+    ...(repeatedCalls > 0 ? [`repeatedCalls ${repeatedCalls}`] : []),
     ...used,
     `USD ${dollars.format(costUsd)}`
   ].join("  ")

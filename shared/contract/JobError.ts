@@ -254,3 +254,10 @@ export const isUnsent = (error: JobError): boolean =>
   (Predicate.isTagged(error, "ProviderFailed") && (untouched.includes(error.reason) || error.status === 503))
 
 const untouched: ReadonlyArray<ProviderFailed["reason"]> = ["unreachable", "credentials", "credit", "resting"]
+
+/** Whether the provider may bill the failed call: it was sent, and answered by no error status. */
+export const mayBeBilled = (error: JobError): boolean =>
+  (Predicate.isTagged(error, "ProviderTimeout") && error.phase !== "connect") ||
+  (Predicate.isTagged(error, "ProviderFailed") && begun.includes(error.reason))
+
+const begun: ReadonlyArray<ProviderFailed["reason"]> = ["cut", "malformed", "error", "unconfirmed", "result"]

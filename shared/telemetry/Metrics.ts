@@ -177,6 +177,9 @@ export const retries = counter("gateway_provider_retries_total", ["provider"])(
 export const fallbacks = counter("gateway_provider_fallbacks_total", ["provider"])(
   "Calls made because another provider failed the request"
 )
+export const repeatedCalls = counter("gateway_provider_repeated_calls_total", ["provider"])(
+  "Calls that were cut or timed out after they were sent, and then repeated anywhere, so that both may be billed"
+)
 export const skippedChunks = counter("gateway_provider_skipped_chunks_total", ["provider"])(
   "Damaged pieces of text that were left out of a stream"
 )

@@ -25,6 +25,8 @@ export const Counters = Schema.Struct({
   cancelled: Schema.Finite,
   /** Failed requests by the tag of their error. */
   errors: Schema.Record(Schema.String, Schema.Finite),
+  /** Calls that were repeated although they may be billed. */
+  repeatedCalls: Total,
   usage: Schema.Struct(units),
   costUsd: Schema.Finite,
   /** From a worker's claim to the end of the answer, for successful requests. */
@@ -57,6 +59,7 @@ export const emptyCounters: Counters = {
   requests: 0,
   cancelled: 0,
   errors: {},
+  repeatedCalls: 0,
   usage: consumed(() => 0),
   costUsd: 0,
   duration: noTimes,
@@ -64,20 +67,25 @@ export const emptyCounters: Counters = {
 }
 
 /** The counters of one event. */
-export const countersOf = ({ costUsd, durationMs, error, firstByteMs, outcome, usage }: UsageEvent): Counters => ({
-  requests: 1,
-  cancelled: outcome === "cancelled" ? 1 : 0,
-  errors: outcome === "failure" ? { [error ?? "unknown"]: 1 } : {},
-  usage: consumed((unit) => usage?.[unit] ?? 0),
-  costUsd: costUsd ?? 0,
-  duration: outcome === "success" ? singleTime(durationMs) : noTimes,
-  firstByte: firstByteMs === null ? noTimes : singleTime(firstByteMs)
-})
+export const countersOf = (event: UsageEvent): Counters => {
+  const { costUsd, durationMs, error, firstByteMs, outcome, repeatedCalls = 0, usage } = event
+  return {
+    requests: 1,
+    cancelled: outcome === "cancelled" ? 1 : 0,
+    errors: outcome === "failure" ? { [error ?? "unknown"]: 1 } : {},
+    repeatedCalls,
+    usage: consumed((unit) => usage?.[unit] ?? 0),
+    costUsd: costUsd ?? 0,
+    duration: outcome === "success" ? singleTime(durationMs) : noTimes,
+    firstByte: firstByteMs === null ? noTimes : singleTime(firstByteMs)
+  }
+}
 
 export const addCounters = (a: Counters, b: Counters): Counters => ({
   requests: a.requests + b.requests,
   cancelled: a.cancelled + b.cancelled,
   errors: Record.union(a.errors, b.errors, (one, other) => one + other),
+  repeatedCalls: a.repeatedCalls + b.repeatedCalls,
   usage: consumed((unit) => a.usage[unit] + b.usage[unit]),
   costUsd: a.costUsd + b.costUsd,
   duration: addTimes(a.duration, b.duration),

@@ -38,6 +38,8 @@ export const UsageEvent = Schema.Struct({
   firstByteMs: Schema.NullOr(Millis),
   /** Number of calls to providers. */
   attempts: Schema.Int,
+  /** Those that were cut or timed out after they were sent, and then repeated: both may be billed. Absent: none. */
+  repeatedCalls: Schema.optionalKey(Schema.Int),
   /** The id of the request's trace, if any. */
   traceId: Schema.optionalKey(Schema.String)
 })

@@ -106,6 +106,7 @@ export const csvOf = (query: UsageQuery, rows: ReadonlyArray<UsageRow>): Effect.
     ["requests", (row) => row.requests],
     ["errors", errorsOf],
     ["cancelled", (row) => row.cancelled],
+    ["repeatedCalls", (row) => row.repeatedCalls],
     ...unitNames.map((unit) => [unit, (row: UsageRow) => row.usage[unit]] as const),
     ["costUsd", (row) => row.costUsd],
     ["meanDurationMs", (row) => mean(row.duration)],

@@ -68,7 +68,7 @@ const decode = (job: ServedJob, meter: Meter, queuedMs: number): Effect.Effect<W
         body,
         deadline,
         queuedMs,
-        onCall: (endpoint) => meter.called(endpoint),
+        onCall: (endpoint, isRepeated) => meter.called(endpoint, isRepeated),
         onCut: (usage) => meter.cut(usage),
         commit: job.commit
       })

@@ -31,6 +31,7 @@ export class Meter {
   readonly #metering: Metering
   readonly #job: ServedJob
   #calls = 0
+  #repeatedCalls = 0
   #endpoint: Endpoint | undefined
   /** What the last call's provider had reported before its answer was cut off. */
   #partialUsage: Usage | undefined
@@ -44,7 +45,9 @@ export class Meter {
     this.#job = job
   }
 
-  called(endpoint: Endpoint): void {
+  /** A call is about to be made. `isRepeated`: the provider may bill the failed call before it. */
+  called(endpoint: Endpoint, isRepeated = false): void {
+    if (isRepeated) this.#repeatedCalls++
     if (this.#partialUsage !== undefined) {
       this.#spent = this.total(this.#partialUsage)
       this.#spentUsd = this.#costOf(this.#partialUsage)
@@ -112,6 +115,7 @@ export class Meter {
         durationMs: Math.round(elapsed() - takenAt),
         firstByteMs: reply.startedAt === undefined ? null : Math.round(reply.startedAt - takenAt),
         attempts: this.#calls,
+        ...(this.#repeatedCalls === 0 ? {} : { repeatedCalls: this.#repeatedCalls }),
         ...(traceId === undefined ? {} : { traceId })
       },
       this.#job.hold()

@@ -7,6 +7,8 @@ export class AnnotatedSink implements Sink {
   provider = ""
   /** Number of calls made. */
   attempts = 0
+  /** Whether the last call has failed and may be billed. */
+  mayBeBilled = false
   /** Time that the request has waited in queues, in milliseconds. */
   queuedMs: number
   #onStart: (() => void) | undefined

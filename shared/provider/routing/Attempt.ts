@@ -2,7 +2,7 @@
 import { Clock, Effect, Exit } from "effect"
 import * as Fiberless from "../../bounds/Fiberless.ts"
 import { isIdempotent } from "../../catalogue/Provider.ts"
-import type { JobError } from "../../contract/JobError.ts"
+import { type JobError, mayBeBilled } from "../../contract/JobError.ts"
 import type { Usage } from "../../contract/Usage.ts"
 import * as Attributes from "../../telemetry/Attributes.ts"
 import * as Metrics from "../../telemetry/Metrics.ts"
@@ -23,8 +23,8 @@ import type { Candidate } from "./Route.ts"
 export interface Request extends Omit<Call, "continues" | "endpoint" | "workload" | "answersAs"> {
   /** The body ends with the beginning of the answer. */
   readonly isContinuation?: boolean
-  /** Called before each call is made. */
-  readonly onCall?: (endpoint: Pick<Endpoint, "name" | "model">) => void
+  /** Called before each call is made; `isRepeated` if the provider may bill the failed call before it. */
+  readonly onCall?: (endpoint: Pick<Endpoint, "name" | "model">, isRepeated: boolean) => void
   /** Runs before a call that must not be made twice. */
   readonly commit?: Commit
 }
@@ -77,7 +77,8 @@ export const make = Effect.gen(function*() {
     }
     answer.provider = endpoint.name
     answer.attempts++
-    request.onCall?.(endpoint)
+    request.onCall?.(endpoint, answer.mayBeBilled)
+    answer.mayBeBilled = false
     const { commit } = request
     const reason = request.isContinuation === true
       ? "continuation"
@@ -120,14 +121,17 @@ export const make = Effect.gen(function*() {
 
   const recordFailure = (
     candidate: Candidate,
+    answer: AnnotatedSink,
     admission: CircuitBreakers.Admission,
     permit: Gate.Permit,
     error: JobError
-  ) =>
-    health.recordFailure(candidate, admission, error).pipe(
+  ) => {
+    answer.mayBeBilled = mayBeBilled(error)
+    return health.recordFailure(candidate, admission, error).pipe(
       Effect.andThen(gate.recordFailure(candidate, permit, error)),
       Effect.andThen(Effect.fail(error))
     )
+  }
 
   const call = (
     candidate: Candidate,
@@ -139,6 +143,7 @@ export const make = Effect.gen(function*() {
     Fiberless.flatMap(health.admit(candidate), (admission) => {
       answer.queuedMs += permit.waitedMs
       // before the call, which counts itself among the attempts
+      if (answer.mayBeBilled) Metrics.update(Metrics.repeatedCalls(answer.provider), 1)
       if (kind.isRetry) Metrics.update(Metrics.retries(candidate.endpoint.name), 1)
       else if (answer.attempts > 0) Metrics.update(Metrics.fallbacks(candidate.endpoint.name), 1)
       return Fiberless.matchEffect(
@@ -147,7 +152,7 @@ export const make = Effect.gen(function*() {
           : perform(candidate, request, answer, kind),
         {
           onSuccess: (usage) => recordSuccess(candidate, admission, usage),
-          onFailure: (error) => recordFailure(candidate, admission, permit, error)
+          onFailure: (error) => recordFailure(candidate, answer, admission, permit, error)
         }
       )
     })

@@ -175,7 +175,7 @@ describe("when a provider", { timeout: 30_000 }, () => {
       ({ length }) => length > 0,
       5_000
     )
-    assert.deepInclude(event, { outcome: "success", attempts: 2, costUsd: 7 + 5 * 2 })
+    assert.deepInclude(event, { outcome: "success", attempts: 2, repeatedCalls: 1, costUsd: 7 + 5 * 2 })
     assert.strictEqual(event!.usage!.outputTokens, 12)
   })
 

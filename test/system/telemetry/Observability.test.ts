@@ -132,6 +132,8 @@ describe.skipIf(Prometheus.missing !== undefined)(Prometheus.missing ?? "Prometh
         yield* Effect.promise(async () => {
           const behave = { kind: "malformed", after: 4 }
           await (await gateway.request(chat("free-chat", { stream: true, metadata: { behave } }))).text()
+          gateway.provider.behaveOnce({ kind: "reset" })
+          await (await gateway.request(chat("fallback-chat"))).text()
           await requestWithRetry(gateway)
           await requestWithFallback(gateway, "not today")
           await requestWithWait(gateway)

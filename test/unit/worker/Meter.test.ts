@@ -33,6 +33,16 @@ describe("the usage event", () => {
     assert.isTrue(isHeld(), "the job is held until its event is stored")
   })
 
+  it("counts calls that were repeated although they may be billed", () => {
+    const { events, job, metering } = served()
+    const meter = new Meter(metering, job)
+    meter.called(endpoint, false)
+    meter.called(endpoint, true)
+    meter.called(endpoint, false)
+    meter.ended(usage)
+    assert.deepInclude(events[0], { attempts: 3, repeatedCalls: 1 })
+  })
+
   it("of an answer without usage has no usage, and the price of zero tokens", () => {
     const { events, job, metering, priced } = served({ pulled: { traceparent: undefined } })
     new Meter(metering, job).ended(undefined)

@@ -29,6 +29,10 @@ export const usageText = ({ usage }: UsageEvent): string => {
 
 export const requestPath = (id: string): string => `/requests?id=${encodeURIComponent(id)}`
 
-/** The provider, and how often it was called if more than once. */
-export const providerOf = ({ attempts, provider }: UsageEvent): string =>
-  attempts > 1 ? `${provider ?? "–"}, ${attempts} calls` : provider ?? "–"
+/** The provider, the number of calls if there were several, and how many of them may be billed without an answer. */
+export const providerOf = ({ attempts, provider, repeatedCalls }: UsageEvent): string =>
+  [
+    provider ?? "–",
+    ...(attempts > 1 ? [`${attempts} calls`] : []),
+    ...(repeatedCalls ? [`${repeatedCalls} perhaps billed in vain`] : [])
+  ].join(", ")
