@@ -12,6 +12,13 @@ import { costOf, Price } from "./Price.ts"
 export const Continues = Schema.Literals(["assistant", "prefix", "partial", "continueFinalMessage"])
 export type Continues = typeof Continues.Type
 
+/**
+ * Which requests go to the same healthy target, to use the provider's prompt cache: those of one session; those of one user (`user`,
+ * or `metadata.user_id` of messages); or none, so that each picks a target by weight.
+ */
+export const Sticky = Schema.Literals(["session", "user", "none"])
+export type Sticky = typeof Sticky.Type
+
 export const Target = Schema.Struct({
   provider: Schema.NonEmptyString,
   /** The model's name at the provider. Default: its name here. */
@@ -36,11 +43,8 @@ export const Model = Schema.Struct({
   /** The pool whose queue and workers serve it. Default `default`. */
   pool: Schema.optionalKey(PoolName),
   targets: Schema.NonEmptyArray(Target),
-  /**
-   * `user` sends all requests of one user (`user`, or `metadata.user_id` of messages) to the same healthy target, to use the
-   * provider's prompt cache. Default: each request picks a target by weight.
-   */
-  sticky: Schema.optionalKey(Schema.Literal("user")),
+  /** Which requests go to the same one of several targets. Default: `session` if those cache prompts, otherwise `none`. */
+  sticky: Schema.optionalKey(Sticky),
   /** Models of the same workload to try in this order after every target failed, with their own fallbacks. */
   fallbacks: Schema.optionalKey(Schema.Array(Schema.NonEmptyString)),
   /**

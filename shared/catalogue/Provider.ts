@@ -131,3 +131,6 @@ export type Provider = typeof Provider.Type
 /** Whether a call to this provider may be made twice. */
 export const isIdempotent = ({ idempotent, protocol, redispatch }: Provider): boolean =>
   idempotent ?? (redispatch === undefined ? protocol === "local" : redispatch === "always")
+
+/** Whether chat requests to this provider get the id of their session as `prompt_cache_key`. */
+export const sendsCacheKey = ({ options }: Provider): boolean => options?.["promptCacheKey"] === true

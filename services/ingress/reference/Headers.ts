@@ -1,4 +1,5 @@
 /** The headers of requests and responses, each described once. */
+import { sessionHeaders } from "../../../shared/contract/Session.ts"
 import { strictTranslation, translationHeader } from "../../../shared/contract/Translation.ts"
 import type { Parameter } from "./Route.ts"
 
@@ -84,7 +85,14 @@ export const of = {
 /** References to the headers of these names that are described here. */
 export const named = (names: ReadonlyArray<string>) => refs(names.filter((name) => Object.hasOwn(components, name)))
 
-const descriptions: Readonly<Record<string, readonly [description: string, example: unknown, schema?: object]>> = {
+type Description = readonly [description: string, example: unknown, schema?: object]
+
+const session: Description = [
+  "The session of the request. Of several providers the same one gets all its requests, because its cache holds their prompt.",
+  "0199a7c2-5b1e-7d0c-9f4a-2f6f0e3a8c11"
+]
+
+const descriptions: Readonly<Record<string, Description>> = {
   traceparent: ["The trace of the request (W3C Trace Context).", common.traceparent.example],
   "x-stainless-timeout": [
     "The client's timeout, in seconds. Requests that cannot start in that time get 503.",
@@ -102,6 +110,7 @@ const descriptions: Readonly<Record<string, readonly [description: string, examp
     "Beta features of the Messages API, forwarded to providers that use it.",
     "context-management-2025-06-27"
   ],
+  ...Object.fromEntries(sessionHeaders.map((name) => [name, session])),
   [translationHeader]: [
     "`strict` rejects the request if a part of it cannot be translated for the model's provider.",
     strictTranslation,

@@ -18,6 +18,7 @@ import {
 import { CompactionItem } from "./CompactionItem.ts"
 import { eventsOf, type Operation } from "../Operation.ts"
 import { TokenUsage } from "../TokenUsage.ts"
+import { sessionHeaders } from "../Session.ts"
 import { translationHeader } from "../Translation.ts"
 
 const url = field(Schema.NonEmptyString, "An http(s) URL, or a data URL.")
@@ -337,7 +338,7 @@ export const chatCompletions = {
   request: ChatCompletionRequest,
   response: ChatCompletion,
   streams: (request) => request.stream === true,
-  headers: [translationHeader],
+  headers: [translationHeader, ...sessionHeaders],
   description: "The answer is JSON, or with `stream` server-sent events that end with `data: [DONE]`. " +
     "If the model's provider does not support a field, the request fails with the field's name, or " +
     "`x-translation-warnings` names the field.",

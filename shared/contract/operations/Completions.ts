@@ -14,6 +14,7 @@ import {
 import { generationFields } from "./ChatCompletions.ts"
 import { eventsOf, type Operation } from "../Operation.ts"
 import { TokenUsage } from "../TokenUsage.ts"
+import { sessionHeaders } from "../Session.ts"
 import { translationHeader } from "../Translation.ts"
 
 /** Texts for one prompt. */
@@ -78,7 +79,7 @@ export const completions = {
   request: CompletionRequest,
   response: Completion,
   streams: (request) => request.stream === true,
-  headers: [translationHeader],
+  headers: [translationHeader, ...sessionHeaders],
   description: "The answer is JSON, or with `stream` server-sent events that end with `data: [DONE]`.",
   examples: {
     whole: {

@@ -2,6 +2,7 @@
 import { Schema } from "effect"
 import { AnsweringModel, atLeast, between, constant, field, JsonObject, optional, tokens } from "../Fields.ts"
 import { eventsOf, type Operation } from "../Operation.ts"
+import { sessionHeaders } from "../Session.ts"
 import { translationHeader } from "../Translation.ts"
 
 const functionFields = {
@@ -195,7 +196,7 @@ export const generateContent = {
   request: GenerateContentRequest,
   response: GenerateContentAnswer,
   streams: () => false,
-  headers: [translationHeader],
+  headers: [translationHeader, ...sessionHeaders],
   description: "The answer is text or images, depending on the model.",
   examples: {
     text: {

@@ -15,6 +15,7 @@ import {
 } from "../Fields.ts"
 import { eventsOf, type Operation } from "../Operation.ts"
 import { EstimatedTokens } from "../TokenUsage.ts"
+import { sessionHeaders } from "../Session.ts"
 import { translationHeader } from "../Translation.ts"
 
 const cacheControl = {
@@ -286,7 +287,7 @@ export const messages = {
   response: MessageAnswer,
   streams: (request) => request.stream === true,
   versionHeaders: ["vendor-version", "anthropic-version"],
-  headers: ["anthropic-beta", translationHeader],
+  headers: ["anthropic-beta", translationHeader, ...sessionHeaders],
   description: "The answer is JSON, or with `stream` server-sent events that each name their type. " +
     "`vendor-version` or `anthropic-version` states the version of the format.",
   examples: {

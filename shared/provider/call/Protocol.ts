@@ -22,6 +22,8 @@ export interface Call {
   readonly headers?: Readonly<Record<string, string>>
   /** The client's body, unchanged and validated. */
   readonly body: Uint8Array
+  /** An id of the request's session, for providers whose caches it helps; `undefined` if unknown. */
+  readonly session?: string | undefined
   /** Gets the usage so far, if an answer fails after it has started. */
   readonly onCut?: (usage: Usage) => void
   /** The request ends with the beginning of its own answer: how to tell the provider to continue it. */

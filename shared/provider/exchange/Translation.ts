@@ -49,7 +49,7 @@ export const translate = <Request, Options>(
     for (const conversation of conversations) {
       const inlined = yield* InlineMedia.inline(conversation, dialect.needsInline, guard)
       yield* turn
-      const request = dialect.toRequest(inlined, { model, streams, losses }, options)
+      const request = dialect.toRequest(inlined, { model, streams, session: call.session, losses }, options)
       yield* turn
       const json = JSON.stringify(request)
       yield* turn

@@ -107,12 +107,27 @@ const readString = (bytes: Buffer, start: number, end: number): string | undefin
   return name.includes("\\") ? Json.string(Json.parse(`"${name}"`)) : name
 }
 
+/** The bytes of a member's value. */
+export const bytesOf = (bytes: Uint8Array, { valueEnd, valueStart }: Member): Uint8Array =>
+  bytes.subarray(valueStart, valueEnd)
+
+/** The bytes of each item of the list that is a member's value; none if it is no list. */
+export function* items(bytes: Uint8Array, { valueEnd, valueStart }: Member): Generator<Uint8Array> {
+  if (bytes[valueStart] !== 0x5b) return
+  for (let at = skipSpace(bytes, valueStart + 1); at < valueEnd - 1; at = skipSpace(bytes, at + 1)) {
+    const end = skipValue(bytes, at)
+    if (end === -1) return
+    yield bytes.subarray(at, end)
+    at = skipSpace(bytes, end)
+  }
+}
+
 /** The parsed value of the last member of that name; `undefined` if there is none or it is not JSON. */
 export const valueOf = (bytes: Uint8Array, all: ReadonlyArray<Member>, name: string): unknown => {
   const member = all.findLast((member) => member.name === name)
   return member === undefined
     ? undefined
-    : Json.parse(Json.decodeText(bytes.subarray(member.valueStart, member.valueEnd)))
+    : Json.parse(Json.decodeText(bytesOf(bytes, member)))
 }
 
 /** Larger texts are not parsed as a whole. In bytes. */
@@ -176,7 +191,7 @@ export const setAt = (
   const member = all.findLast((member) => member.name === name)
   if (member === undefined) return undefined
   if (path.length === 0) return setMembers(bytes, all, new Map([[name, value]]))
-  const inner = bytes.subarray(member.valueStart, member.valueEnd)
+  const inner = bytesOf(bytes, member)
   const replaced = setAt(inner, members(inner) ?? [], path, value)
   return replaced === undefined
     ? undefined

@@ -39,6 +39,8 @@ interface AttemptKind {
 export interface Attempt {
   /** Takes a retry from the provider's budget, for a call at this time (epoch milliseconds). Returns why there can be none. */
   readonly takeRetry: (candidate: Candidate, at: number) => Skipped | undefined
+  /** Whether the candidate's circuit lets calls pass. */
+  readonly isHealthy: (candidate: Candidate) => boolean
   /** Calls the candidate, if that is allowed before `until` (epoch milliseconds). Otherwise it is skipped. */
   readonly make: (
     candidate: Candidate,
@@ -165,6 +167,7 @@ export const make = Effect.gen(function*() {
       }
       return budgetOf(candidate).withdraw() ? undefined : new Skipped({ reason: "retries", retryAfterMs: 0 })
     },
+    isHealthy: (candidate) => health.openUntil(candidate) <= clock.currentTimeMillisUnsafe(),
     make: (candidate, request, answer, options) => {
       const { isRetry, until } = options
       const budget = budgetOf(candidate)

@@ -6,21 +6,32 @@ import { Catalogue } from "../../catalogue/Catalogue.ts"
 import { type JobError, ModelNotFound, ProviderFailed } from "../../contract/JobError.ts"
 import type { Usage } from "../../contract/Usage.ts"
 import { AnnotatedSink } from "./AnnotatedSink.ts"
+import { Affinity } from "./Affinity.ts"
 import * as Attempt from "./Attempt.ts"
 import { AttemptHistory } from "./AttemptHistory.ts"
 import * as ContinuedAnswer from "../exchange/continuation/ContinuedAnswer.ts"
 import * as CircuitBreakers from "./CircuitBreakers.ts"
 import { momentMs } from "./Pace.ts"
 import type { Skipped } from "./Skipped.ts"
-import { type Candidate, inOrder, routeOf } from "./Route.ts"
+import { type Candidate, inOrder, type Route, routeOf } from "./Route.ts"
 import type { Sink } from "../transport/Sink.ts"
-import { userOf } from "../call/UserOf.ts"
+import { sessionOf } from "../call/SessionOf.ts"
 
 export interface ProviderRequest extends Attempt.Request {
   /** Until then the request may wait for a provider's limits or for a retry. Epoch milliseconds. */
   readonly deadline: number
   /** How long the request has waited for a worker, in milliseconds. */
   readonly queuedMs: number
+}
+
+/** A request on its way to the candidates, in their order. */
+interface Routed {
+  readonly request: ProviderRequest
+  readonly answer: AnnotatedSink
+  readonly candidates: ReadonlyArray<Candidate>
+  readonly continued: ContinuedAnswer.ContinuedAnswer | undefined
+  /** Makes one call. */
+  readonly call: Attempt.Attempt["make"]
 }
 
 export class Providers extends Context.Service<Providers, {
@@ -34,6 +45,7 @@ export class Providers extends Context.Service<Providers, {
     Effect.gen(function*() {
       const catalogue = yield* Catalogue
       const attempt = yield* Attempt.make
+      const affinity = new Affinity()
       const clock = yield* Clock.Clock
 
       const now = () => clock.currentTimeMillisUnsafe()
@@ -43,11 +55,9 @@ export class Providers extends Context.Service<Providers, {
 
       /** Takes one step after another, after the first candidate has failed or was skipped. */
       const failOver = Effect.fnUntraced(function*(
-        first: ProviderRequest,
-        answer: AnnotatedSink,
-        candidates: readonly [Candidate, ...ReadonlyArray<Candidate>],
-        firstMiss: JobError | Skipped,
-        continued: ContinuedAnswer.ContinuedAnswer | undefined
+        { answer, call, candidates, continued, request: first }: Routed,
+        firstCandidate: Candidate,
+        firstMiss: JobError | Skipped
       ) {
         let request = first
         const history = new AttemptHistory(candidates, request.deadline)
@@ -62,7 +72,7 @@ export class Providers extends Context.Service<Providers, {
           if (hasStarted && rest === undefined) history.end()
         })
 
-        yield* record(candidates[0], firstMiss)
+        yield* record(firstCandidate, firstMiss)
         for (;;) {
           const step = history.next(now())
           if (step.kind === "fail") return yield* step.error
@@ -74,28 +84,41 @@ export class Providers extends Context.Service<Providers, {
             continue
           }
           if (at > now()) yield* Effect.sleep(at - now())
-          const isFirst = candidate === candidates[0]
+          const isFirst = candidate === firstCandidate
           const until = waits ? late(request) : soon()
-          const result = yield* Effect.result(attempt.make(candidate, request, answer, { isFirst, isRetry, until }))
+          const result = yield* Effect.result(call(candidate, request, answer, { isFirst, isRetry, until }))
           if (Result.isFailure(result)) yield* record(candidate, result.failure)
           else if (request === first || continued?.end(result.success) === true) return result.success
           else yield* record(candidate, ProviderFailed.malformed(candidate.endpoint.name))
         }
       })
 
-      const respond = (
-        request: ProviderRequest,
-        answer: AnnotatedSink,
-        candidates: ReadonlyArray<Candidate>,
-        continued: ContinuedAnswer.ContinuedAnswer | undefined
-      ) => {
+      const respond = (routed: Routed) => {
+        const { answer, call, candidates, request } = routed
         if (!Array.isReadonlyArrayNonEmpty(candidates)) return Effect.fail(new ModelNotFound({ model: request.model }))
+        const [candidate] = candidates
         const until = candidates.length === 1 ? late(request) : soon()
         // most requests end here and need no history
         return Fiberless.catchError(
-          attempt.make(candidates[0], request, answer, { isFirst: true, isRetry: false, until }),
-          (miss) => failOver(request, answer, candidates, miss, continued)
+          call(candidate, request, answer, { isFirst: true, isRetry: false, until }),
+          (miss) => failOver(routed, candidate, miss)
         )
+      }
+
+      const callWithAffinity: Routed["call"] = (candidate, ...about) =>
+        affinity.during(candidate, attempt.make(candidate, ...about))
+
+      /** With affinity for the request's session, if its model has several targets that are worth it. */
+      const routeTo = (route: Route, request: ProviderRequest, random: typeof Random.Random.Service) => {
+        if (route.sticky === "none") return { request, candidates: inOrder(route, random), call: attempt.make }
+        const session = sessionOf(request, route.sticky)
+        return {
+          request: { ...request, session },
+          candidates: session === undefined
+            ? inOrder(route, random)
+            : route.stages.flatMap((stage) => affinity.inOrder(stage, session, attempt.isHealthy)),
+          call: callWithAffinity
+        }
       }
 
       return Providers.of({
@@ -107,9 +130,7 @@ export class Providers extends Context.Service<Providers, {
             const continued = route.continuation ? ContinuedAnswer.make(sink, request, now) : undefined
             const answer = new AnnotatedSink(continued ?? sink, request.queuedMs)
             const metered = continued === undefined ? request : { ...request, onCut: continued.onCut }
-            const random = Context.get(context, Random.Random)
-            const candidates = inOrder(route, random, route.sticky ? userOf(request) : undefined)
-            return respond(metered, answer, candidates, continued)
+            return respond({ ...routeTo(route, metered, Context.get(context, Random.Random)), answer, continued })
           })
         }
       })

@@ -1,12 +1,11 @@
 /**
  * The candidates for a request and their order: the model's targets by priority, then those of its fallbacks. Within one
- * priority each request draws a random order by weight; for sticky models the order is fixed per user.
+ * priority each request draws a random order by weight, unless `Affinity.ts` keeps its session at one target.
  */
 import type { Random } from "effect"
-import { hash } from "node:crypto"
 import type { Snapshot } from "../../catalogue/Catalogue.ts"
-import { isIdempotent } from "../../catalogue/Provider.ts"
-import type { Continues } from "../../catalogue/Model.ts"
+import { isIdempotent, sendsCacheKey } from "../../catalogue/Provider.ts"
+import type { Continues, Sticky } from "../../catalogue/Model.ts"
 import type { Workload } from "../../contract/Operation.ts"
 import type { Endpoint } from "../transport/Endpoint.ts"
 
@@ -28,7 +27,8 @@ export interface Route {
   readonly stages: ReadonlyArray<ReadonlyArray<Candidate>>
   /** The order, if it is the same for all requests. */
   readonly order: ReadonlyArray<Candidate> | undefined
-  readonly sticky: boolean
+  /** What keeps requests at one target of a stage; `none` if none has several, and no provider takes the session's id. */
+  readonly sticky: Sticky
   /** Whether an answer that breaks off is continued. */
   readonly continuation: boolean
   /** Whether every target's provider is idempotent; see the catalogue's `idempotent`. */
@@ -54,14 +54,25 @@ const makeRoute = (snapshot: Snapshot, name: string): Route => {
   const seen = new Set<string>()
   const stages = stagesOf(snapshot, name, seen)
   const all = stages.flat()
+  const takesSession = all.some(({ endpoint }) => sendsCacheKey(endpoint.provider))
+  const isFixed = stages.every(({ length }) => length === 1)
   return {
     stages,
-    order: stages.every(({ length }) => length === 1) ? all : undefined,
-    sticky: snapshot.models.get(name)?.sticky === "user",
+    order: isFixed ? all : undefined,
+    sticky: isFixed && !takesSession
+      ? "none"
+      : snapshot.models.get(name)?.sticky ?? stickyByDefault(stages, takesSession),
     continuation: snapshot.models.get(name)?.continuation === true,
     isIdempotent: all.every(({ endpoint }) => isIdempotent(endpoint.provider))
   }
 }
+
+/** Every provider of chat models caches prompts; the built-in engine has nothing to cache. */
+const caches = ({ endpoint, workload }: Candidate): boolean =>
+  workload === "chat" && endpoint.provider.protocol !== "local"
+
+const stickyByDefault = (stages: Route["stages"], takesSession: boolean): Sticky =>
+  takesSession || stages.some((stage) => stage.filter(caches).length > 1) ? "session" : "none"
 
 const stagesOf = (
   snapshot: Snapshot,
@@ -93,23 +104,16 @@ const stagesOf = (
   return [...own, ...(model.fallbacks ?? []).flatMap((fallback) => stagesOf(snapshot, fallback, seen))]
 }
 
-/**
- * The order for one request. With a `user`, rendezvous hashing sorts every stage: if a target is unavailable, users of other
- * targets keep theirs.
- */
-export const inOrder = (
-  { order, stages }: Route,
-  random: typeof Random.Random.Service,
-  user?: string
-): ReadonlyArray<Candidate> =>
-  order ?? stages.flatMap((stage) => {
-    const draws = stage.map((candidate) => {
-      const chance = user === undefined ? random.nextDoubleUnsafe() : fractionOf(`${user}\0${candidate.key}`)
-      // an exponential draw per target: sorting by it puts each first in proportion to its weight
-      return { candidate, at: -Math.log(1 - chance) / candidate.weight }
-    })
-    return draws.toSorted((a, b) => a.at - b.at).map(({ candidate }) => candidate)
-  })
+/** The order for one request, at random. */
+export const inOrder = ({ order, stages }: Route, random: typeof Random.Random.Service): ReadonlyArray<Candidate> =>
+  order ?? stages.flatMap((stage) => byWeight(stage, () => random.nextDoubleUnsafe()))
 
-/** A hash of a text, from 0 to below 1. */
-const fractionOf = (text: string): number => hash("sha256", text, "buffer").readUIntBE(0, 6) / 2 ** 48
+/** Puts each candidate first in proportion to its weight, by a number for each from 0 to below 1. */
+export const byWeight = (
+  stage: ReadonlyArray<Candidate>,
+  draw: (candidate: Candidate) => number
+): ReadonlyArray<Candidate> =>
+  stage
+    .map((candidate) => ({ candidate, at: -Math.log(1 - draw(candidate)) / candidate.weight }))
+    .toSorted((a, b) => a.at - b.at)
+    .map(({ candidate }) => candidate)

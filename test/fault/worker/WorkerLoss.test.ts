@@ -95,6 +95,50 @@ describe("a worker that is killed", { timeout: 90_000 }, () => {
     }))
 })
 
+describe("sessions while workers are killed", { timeout: 90_000 }, () => {
+  const options = {
+    workers: 2,
+    providers: (baseUrl: string) =>
+      ["east", "west"].map((name) => `  ${name}: { protocol: openai, baseUrl: "${baseUrl}", idempotent: true }`).join(
+        "\n"
+      ),
+    models: "  world: { workload: chat, targets: [{ provider: east }, { provider: west }] }"
+  }
+
+  it.live("of 20 turns keep at least 19 of them at one of two upstreams", () =>
+    Gateway.run(options, async (gateway) => {
+      // long enough for a worker to die during calls
+      gateway.provider.behave({ kind: "silent", forMs: 50 })
+      const sessions = Array.from({ length: 12 }, (_, index) => ({
+        messages: [{ role: "user", content: `Session ${index}` }],
+        upstreams: [] as Array<string | null>
+      }))
+      const takeTurn = async ({ messages, upstreams }: typeof sessions[number]) => {
+        const answer = await gateway.request({ model: "world", messages })
+        assert.strictEqual(answer.status, 200)
+        upstreams.push(answer.headers.get("x-gateway-provider"))
+        const { choices } = await answer.json() as { choices: ReadonlyArray<{ message: typeof messages[number] }> }
+        messages.push(choices[0]!.message, { role: "user", content: "And then?" })
+      }
+      const takeTurns = async (session: typeof sessions[number]) => {
+        for (let turn = 0; turn < 5; turn++) await takeTurn(session)
+      }
+      for (let round = 0; round < 4; round++) {
+        await gateway.startWorker()
+        await Promise.all([...sessions.map(takeTurns), gateway.workers[round]!.kill()])
+      }
+      const counts = sessions.map(({ upstreams }) =>
+        ["east", "west"].map((name) => upstreams.filter((each) => each === name).length)
+      )
+      for (const [east = 0, west = 0] of counts) {
+        assert.strictEqual(east + west, 20)
+        assert.isAtLeast(Math.max(east, west), 19)
+      }
+      // each upstream has sessions
+      assert.lengthOf(new Set(counts.map(([east = 0, west = 0]) => east > west)), 2)
+    }))
+})
+
 describe("a worker that is frozen", { timeout: 90_000 }, () => {
   // with one slot, it keeps no open pull request that would receive the second attempt
   const options = { environment: { WORKER_SLOTS: "1" } }

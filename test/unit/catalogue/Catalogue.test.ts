@@ -211,7 +211,7 @@ const mistakes: ReadonlyArray<readonly [what: string, text: () => string, ...lin
   [
     "an unknown kind of stickiness",
     () => change("pool: large-1", "sticky: key"),
-    ":9 models.large.sticky: must be \"user\""
+    ":9 models.large.sticky: must be \"session\", \"user\" or \"none\""
   ],
   [
     "an unknown fallback",

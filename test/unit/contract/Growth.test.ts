@@ -31,7 +31,7 @@ import type { Call } from "../../../shared/provider/call/Protocol.ts"
 import { SseFrames } from "../../../shared/provider/transport/SseFrames.ts"
 import * as TokenEstimate from "../../../shared/provider/call/TokenEstimate.ts"
 import * as TranslationWarnings from "../../../shared/provider/call/TranslationWarnings.ts"
-import { userOf } from "../../../shared/provider/call/UserOf.ts"
+import { sessionOf } from "../../../shared/provider/call/SessionOf.ts"
 import { clientDialects } from "../../fixture/ClientDialects.ts"
 import { growsLinearly } from "../../fixture/Growth.ts"
 import { nameOf, type Shape, shapes, shapesForWorkers } from "../../fixture/Shapes.ts"
@@ -71,7 +71,7 @@ describe("a worker scans", () => {
         outline.push(call.body)
         const fields = outline.fields ?? {}
         return [
-          userOf(call),
+          sessionOf(call, "session"),
           TokenEstimate.of(call),
           protocols.map(({ relays }) => relays.get(call.operation.name)?.(call)),
           tokenEstimate(call.operation, call.body.length, (name) => fields[name])

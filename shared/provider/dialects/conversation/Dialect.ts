@@ -72,6 +72,8 @@ export interface Target {
   /** The model's name at the provider. */
   readonly model: string
   readonly streams: boolean
+  /** See `Call`. */
+  readonly session?: string | undefined
   readonly losses: Losses
 }
 

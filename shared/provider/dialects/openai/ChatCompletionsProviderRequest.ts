@@ -20,13 +20,15 @@ import * as ToolCalls from "../conversation/ToolCalls.ts"
 
 export const Options = Schema.Struct({
   /** Some servers know only the older name, and OpenAI's newer models know only the newer one (the default). */
-  maxTokensField: Schema.optionalKey(Schema.Literals(["max_completion_tokens", "max_tokens"]))
+  maxTokensField: Schema.optionalKey(Schema.Literals(["max_completion_tokens", "max_tokens"])),
+  /** Whether the server knows `prompt_cache_key`. Default false: others may reject it. */
+  promptCacheKey: Schema.optionalKey(Schema.Boolean)
 })
 
 export const toRequest = (
   conversation: Conversation,
-  { losses, model, streams }: Target,
-  { maxTokensField = "max_completion_tokens" }: typeof Options.Type
+  { losses, model, session, streams }: Target,
+  { maxTokensField = "max_completion_tokens", promptCacheKey = false }: typeof Options.Type
 ): object => {
   const { maxTokens, modalities, sampling, seed, stop, tools, user } = conversation
   if (sampling?.topK !== undefined) losses.warnOf("topK")
@@ -51,6 +53,7 @@ export const toRequest = (
     frequency_penalty: sampling?.frequencyPenalty,
     reasoning_effort: toEffort(conversation.reasoning, losses),
     modalities: modalities?.includes("image") === true ? modalities : undefined,
+    prompt_cache_key: promptCacheKey ? session : undefined,
     user
   }
 }

@@ -1,8 +1,9 @@
 /**
  * The `openai` protocol: any server of the OpenAI dialect. It relays clients of that dialect, with all their operations. It
- * changes only the model's name and `stream_options` in the request, and the model's name, the encoding of vectors and missing
- * usage in the answer. Unknown fields pass in both directions.
+ * changes only the model's name, `stream_options` and `prompt_cache_key` in the request, and the model's name, the encoding of
+ * vectors and missing usage in the answer. Unknown fields pass in both directions.
  */
+import { sendsCacheKey } from "../../../catalogue/Provider.ts"
 import { audioSpeech, countCharacters } from "../../../contract/operations/AudioSpeech.ts"
 import { chatCompletions } from "../../../contract/operations/ChatCompletions.ts"
 import { compaction } from "../../../contract/operations/Compaction.ts"
@@ -68,7 +69,7 @@ const metering = ({ name }: Operation, valueOf: (field: string) => unknown): Pic
 
 /** The client's body with the provider's name of the model, and with a request for usage in streams. */
 const relayJson = (call: Call, path: string): Relayed => {
-  const { body, contentType, endpoint: { model }, operation } = call
+  const { body, contentType, endpoint: { model, provider }, operation, session } = call
   const members = JsonText.members(body) ?? []
   const streams = JsonText.valueOf(body, members, "stream") === true
   const changes = new Map<string, unknown>()
@@ -80,11 +81,13 @@ const relayJson = (call: Call, path: string): Relayed => {
     showUsage = options["include_usage"] === true
     if (!showUsage) changes.set("stream_options", { ...options, include_usage: true })
   }
-  const history = operation.name === chatCompletions.name ? "messages" : undefined
+  const isChat = operation.name === chatCompletions.name
+  const takesSession = isChat && session !== undefined && sendsCacheKey(provider)
+  if (takesSession && !members.some(({ name }) => name === "prompt_cache_key")) changes.set("prompt_cache_key", session)
   const wantsBase64 = path === embeddingsPath && JsonText.valueOf(body, members, "encoding_format") === "base64"
   return {
     path,
-    body: RelayedBody.edit(call, members, changes, history),
+    body: RelayedBody.edit(call, members, changes, isChat ? "messages" : undefined),
     contentType,
     streams,
     showUsage,

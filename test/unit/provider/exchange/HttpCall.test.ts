@@ -201,6 +201,25 @@ describe("a slow client", () => {
     }))
 })
 
+describe("a request", () => {
+  const own = { prompt_cache_key: "the client's own" }
+  const options = { promptCacheKey: true }
+  const cases = [
+    ["gets its session's id as the key of the cache", chatCompletions, options, {}, "session"],
+    ["gets it in another dialect", messages, options, {}, "session"],
+    ["keeps its own key of the cache", chatCompletions, options, own, own.prompt_cache_key],
+    ["gets none at a provider that may not know it", chatCompletions, {}, {}, undefined]
+  ] as const
+  it.effect.each(cases)("%s", ([, operation, options, more, expected]) =>
+    Effect.gen(function*() {
+      const { connections, perform } = start(openAi)
+      const body = { model: "alias", max_tokens: 9, messages: hello, ...more }
+      const fiber = yield* begin(perform, { ...call(operation, body, options), session: "session" }, new TestSink())
+      assert.strictEqual(connections[0]?.json["prompt_cache_key"], expected)
+      yield* Fiber.interrupt(fiber)
+    }))
+})
+
 describe("an answer", () => {
   it.effect("has no head before its first piece, so that the gateway can still try another provider", () =>
     Effect.gen(function*() {
