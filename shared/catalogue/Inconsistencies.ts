@@ -8,11 +8,11 @@ export interface Finding {
   readonly message: string
 }
 
-type Fallbacks = Pick<Model, "workload" | "fallbacks">
+type References = Pick<Model, "workload" | "fallbacks" | "shadow">
 
 /** The path of fallbacks from one model to another; `undefined` if there is none. */
 const pathBetween = (
-  models: ReadonlyMap<string, Fallbacks>,
+  models: ReadonlyMap<string, References>,
   from: string,
   to: string
 ): ReadonlyArray<string> | undefined => {
@@ -62,22 +62,32 @@ export const findInconsistencies = ({ models, providers }: {
       }
     }
   }
-  return [...mistakes, ...findFallbackMistakes(models)]
+  return [...mistakes, ...findModelMistakes(models)]
 }
 
-/** Fallbacks that do not exist, have another workload, or form a cycle. */
-export const findFallbackMistakes = (models: ReadonlyMap<string, Fallbacks>): ReadonlyArray<Finding> => {
+/** Fallbacks and shadows that do not exist or have another workload, and cycles of fallbacks. */
+export const findModelMistakes = (models: ReadonlyMap<string, References>): ReadonlyArray<Finding> => {
   const mistakes: Array<Finding> = []
-  for (const [name, model] of models) {
-    for (const [index, fallback] of (model.fallbacks ?? []).entries()) {
-      const mistake = (message: string) => mistakes.push({ path: ["models", name, "fallbacks", index], message })
-      const other = models.get(fallback)
-      const cycle = pathBetween(models, fallback, name)
-      if (other === undefined) mistake(`there is no model '${fallback}'`)
-      else if (other.workload !== model.workload) {
-        mistake(`'${fallback}' must have the same workload, ${model.workload}, not ${other.workload}`)
-      } else if (cycle !== undefined) mistake(`forms a cycle: ${[name, ...cycle].join(" → ")}`)
+  for (const [name, { fallbacks = [], shadow, workload }] of models) {
+    /** Whether there is no mistake in the name of another model. */
+    const isUsable = (other: string, path: Finding["path"]): boolean => {
+      const found = models.get(other)
+      if (found?.workload === workload) return true
+      const message = found === undefined
+        ? `there is no model '${other}'`
+        : `'${other}' must have the same workload, ${workload}, not ${found.workload}`
+      mistakes.push({ path, message })
+      return false
     }
+    for (const [index, fallback] of fallbacks.entries()) {
+      const path = ["models", name, "fallbacks", index]
+      const cycle = isUsable(fallback, path) ? pathBetween(models, fallback, name) : undefined
+      if (cycle !== undefined) mistakes.push({ path, message: `forms a cycle: ${[name, ...cycle].join(" → ")}` })
+    }
+    if (shadow === undefined) continue
+    const path = ["models", name, "shadow"]
+    if (workload === "video") mistakes.push({ path, message: "remove it: videos have no shadow" })
+    else isUsable(shadow.model, [...path, "model"])
   }
   return mistakes
 }

@@ -1,6 +1,6 @@
 /** A model in the catalogue: its workload, and the targets that serve it. */
 import { Schema } from "effect"
-import { atLeast, integer } from "../contract/Fields.ts"
+import { atLeast, between, integer } from "../contract/Fields.ts"
 import { PoolName, type Workload, workloads } from "../contract/Operation.ts"
 import type { Usage } from "../contract/Usage.ts"
 import { costOf, Price } from "./Price.ts"
@@ -36,6 +36,14 @@ export const Target = Schema.Struct({
 })
 export type Target = typeof Target.Type
 
+const Shadow = Schema.Struct({
+  /** A model of the same workload. Its own `shadow` does not apply. */
+  model: Schema.NonEmptyString,
+  /** The share of the requests, above 0 to 1. */
+  share: between(0, 1).check(Schema.isGreaterThan(0))
+})
+export type Shadow = typeof Shadow.Type
+
 export const Model = Schema.Struct({
   workload: Schema.Literals(workloads),
   /** Shown to clients by `GET /v1/models`. */
@@ -52,6 +60,8 @@ export const Model = Schema.Struct({
    * Default false.
    */
   continuation: Schema.optionalKey(Schema.Boolean),
+  /** A model that gets a share of the requests as well, and whose answers are discarded. Default: none. */
+  shadow: Schema.optionalKey(Shadow),
   /** The most videos of one request to a video model, 1 to 100. Default 4. */
   maxVideos: Schema.optionalKey(integer(1, 100)),
   /**

@@ -8,8 +8,8 @@
 import { Context, Effect, Layer, Predicate, Result, Schema } from "effect"
 import type { Workload } from "../contract/Operation.ts"
 import * as CatalogueFile from "./CatalogueFile.ts"
-import { findFallbackMistakes } from "./Inconsistencies.ts"
-import { Model, Target } from "./Model.ts"
+import { findModelMistakes } from "./Inconsistencies.ts"
+import { Model, type Shadow, Target } from "./Model.ts"
 import { videoProtocols } from "./Provider.ts"
 
 /** A model that clients can name. */
@@ -20,6 +20,8 @@ export interface OfferedModel {
   readonly protocols?: ReadonlyArray<string>
   /** See `Model`. */
   readonly maxVideos?: number
+  /** See `Model`. */
+  readonly shadow?: Shadow
   readonly description?: string
 }
 
@@ -76,18 +78,20 @@ const decoder: CatalogueFile.Decoder<ModelSnapshot> = (value) =>
   Result.gen(function*() {
     const { protocols: known, rest } = split(value)
     const models = new Map(Object.entries((yield* decodePart(rest)).models))
-    const mistakes = findFallbackMistakes(models)
+    const mistakes = findModelMistakes(models)
     if (mistakes.length > 0) return yield* Result.fail(mistakes)
     return {
       models: new Map(
-        [...models].map(([name, { description, maxVideos, pool = "default", workload }]): [string, OfferedModel] => {
+        [...models].map(([name, model]): [string, OfferedModel] => {
+          const { description, maxVideos, pool = "default", shadow, workload } = model
           const protocols = workload === "video" ? protocolsOf(models, name, known) : undefined
           return [name, {
             workload,
             pool,
             ...(description === undefined ? {} : { description }),
             ...(protocols === undefined ? {} : { protocols }),
-            ...(maxVideos === undefined ? {} : { maxVideos })
+            ...(maxVideos === undefined ? {} : { maxVideos }),
+            ...(shadow === undefined ? {} : { shadow })
           }]
         })
       )

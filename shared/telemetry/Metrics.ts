@@ -143,6 +143,9 @@ export const queueTasks = gauge("gateway_queue_tasks", ["workload", "pool", "sta
 export const queueWait = histogram("gateway_queue_wait_seconds", ["workload", "pool"])(
   "Time from a job's submission to its claim"
 )
+export const shadows = counter("gateway_shadow_requests_total", ["model", "outcome"])(
+  "Copies of requests that were sent to this model as shadow traffic; skipped: too many were open"
+)
 export const redispatches = counter("gateway_queue_redispatches_total", ["workload", "pool"])(
   "Jobs dispatched again because their worker was lost"
 )

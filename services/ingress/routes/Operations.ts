@@ -2,8 +2,9 @@
  * The one handler of every operation: it authenticates, decodes, finds the model, admits and answers, either with the
  * relayed answer of a job or, for the operations in `Tasks`, with a task.
  */
-import { Clock, Effect, Fiber, Layer, Result } from "effect"
+import { Clock, Effect, Fiber, Layer, Random, Result } from "effect"
 import { JobClient } from "../../../shared/bus/ingress/JobClient.ts"
+import type { JobRequest } from "../../../shared/bus/ingress/JobRequest.ts"
 import { queueTimeout } from "../../../shared/bus/ingress/QueueTimeout.ts"
 import { Models, type OfferedModel } from "../../../shared/catalogue/Models.ts"
 import { InvalidRequest, ModelNotFound } from "../../../shared/contract/JobError.ts"
@@ -25,6 +26,7 @@ import { noMemory, UploadBudget } from "../request/UploadBudget.ts"
 import * as IncomingBody from "../request/IncomingBody.ts"
 import { RequestRecords } from "../record/RequestRecords.ts"
 import type { RequestHeaders } from "../record/ServerSpan.ts"
+import { ShadowTraffic } from "./ShadowTraffic.ts"
 
 /** A request that has been admitted. */
 export interface AdmittedRequest {
@@ -39,6 +41,7 @@ export interface AdmittedRequest {
   readonly pool: string
   /** The body as the client sent it. It is known to decode. */
   readonly body: Uint8Array
+  readonly shadow: OfferedModel["shadow"]
   /** How many results it asks for. */
   readonly count: number
   /** Whether the client asks for a stream. */
@@ -114,7 +117,7 @@ export const serveOperations = Effect.fnUntraced(function*(operations: ReadonlyA
   const admit = (
     { body, budget, exchange, key }: Upload,
     model: string,
-    { pool, workload }: OfferedModel,
+    { pool, shadow, workload }: OfferedModel,
     count: number,
     streams: boolean
   ) =>
@@ -133,6 +136,7 @@ export const serveOperations = Effect.fnUntraced(function*(operations: ReadonlyA
       workload,
       pool,
       body,
+      shadow,
       count,
       streams,
       traceparent: TraceParent.format(record.span),
@@ -151,22 +155,21 @@ const relayJobs = Effect.gen(function*() {
   const jobs = yield* JobClient
   const clock = yield* Clock.Clock
   const queueTimeoutMs = yield* queueTimeout
-  return ({ count: _count, headers, operation, settle, streams, ...accepted }: AdmittedRequest, exchange: Exchange) => {
+  const models = yield* Models
+  const traffic = new ShadowTraffic(jobs, yield* Random.Random)
+  return (admitted: AdmittedRequest, exchange: Exchange) => {
+    const { count: _count, headers, operation, settle, shadow, streams, ...accepted } = admitted
     const timeoutMs = Math.min(queueTimeoutMs, clientQueueTimeoutMs(headers["x-stainless-timeout"]))
-    relay({
-      jobs,
-      exchange,
-      settle,
-      streams,
-      request: {
-        ...accepted,
-        parent: exchange.record.span,
-        operation: operation.name,
-        contentType: headers["content-type"] ?? "application/json",
-        headers: forwardedHeaders(operation, headers),
-        deadline: clock.currentTimeMillisUnsafe() + timeoutMs
-      }
-    })
+    const request: JobRequest = {
+      ...accepted,
+      parent: exchange.record.span,
+      operation: operation.name,
+      contentType: headers["content-type"] ?? "application/json",
+      headers: forwardedHeaders(operation, headers),
+      deadline: clock.currentTimeMillisUnsafe() + timeoutMs
+    }
+    relay({ jobs, exchange, settle, streams, request })
+    if (shadow !== undefined) traffic.copy(request, shadow, models.current())
   }
 })
 

@@ -48,6 +48,8 @@ ${
     workload: chat
     contextWindow: 100000
     targets: [{ provider: wall, model: ${spare}, continues: assistant, price: { outputPerMillion: 2000000 } }]
+  shadowed: { workload: chat, shadow: { model: shadow, share: 1 }, targets: [{ provider: wall }] }
+  shadow: { workload: chat, targets: [{ provider: wall, model: shadow-upstream, price: { perRequest: 3 } }] }
 `
 })
 
@@ -60,7 +62,7 @@ interface Chunk {
 
 const tools = [{ type: "function", function: { name: "look", parameters: { type: "object", properties: { at: {} } } } }]
 
-const ask = async (model: Scenario, more: object = {}) => {
+const ask = async (model: Scenario | "shadowed", more: object = {}) => {
   const body = { model, messages: [{ role: "user", content: text }], stream: true, ...more }
   const response = await shared().request({ ...body, stream_options: { include_usage: true } })
   if (response.status !== 200) {
@@ -207,5 +209,27 @@ describe("when a provider", { timeout: 30_000 }, () => {
     assert.strictEqual(status, 400)
     assert.deepInclude(error, reason)
     assert.deepStrictEqual([callsTo("refused").length, callsTo(spare).length], [1, before])
+  })
+})
+
+describe("a request with a shadow", { timeout: 30_000 }, () => {
+  it("is answered by its own model, while the shadow's call is metered by itself", async () => {
+    const { nats, provider } = shared()
+    provider.behaveInTurn("shadow-upstream", { kind: "silent" })
+    const answer = await ask("shadowed")
+    assert.deepInclude(answer, { status: 200, text, models: ["shadowed"] })
+    // also after the client has got its answer
+    await provider.until(() => callsTo("shadow-upstream").length === 1)
+    provider.release()
+    const metered = await eventually(
+      async () => (await eventsIn(nats)).filter(({ model }) => model.startsWith("shadow")),
+      ({ length }) => length === 2,
+      5_000
+    )
+    const [own, copy] = metered.toSorted(({ model }) => model === "shadowed" ? -1 : 1)
+    assert.deepInclude(own, { model: "shadowed", providerModel: "shadowed", outcome: "success", costUsd: null })
+    assert.deepInclude(copy, { key: "shadow", model: "shadow", providerModel: "shadow-upstream", costUsd: 3 })
+    assert.notStrictEqual(own!.key, copy!.key)
+    assert.lengthOf(callsTo("shadowed"), 1)
   })
 })

@@ -224,6 +224,22 @@ const mistakes: ReadonlyArray<readonly [what: string, text: () => string, ...lin
     ":9 models.large.fallbacks[0]: 'small' must have the same workload, chat, not speech"
   ],
   [
+    "an unknown shadow",
+    () => change("pool: large-1", "shadow: { model: tiny, share: 0.1 }"),
+    ":9 models.large.shadow.model: there is no model 'tiny'"
+  ],
+  [
+    "a shadow of no requests",
+    () => change("pool: large-1", "shadow: { model: small, share: 0 }"),
+    ":9 models.large.shadow.share: must be a number greater than 0 and at most 1"
+  ],
+  [
+    "a shadow of videos",
+    () =>
+      change("pool: large-1", "shadow: { model: large, share: 1 }").replace("workload: chat\n", "workload: video\n"),
+    ":9 models.large.shadow: remove it: videos have no shadow"
+  ],
+  [
     "cyclic fallbacks",
     () =>
       change("chat, targets", "chat, fallbacks: [large], targets").replace(

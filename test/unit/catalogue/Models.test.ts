@@ -54,6 +54,14 @@ describe("the models of a catalogue", () => {
       assert.isUndefined(without.get("both")?.protocols)
     }))
 
+  it.effect("may have a shadow", () =>
+    Effect.gen(function*() {
+      const shadow = { model: "n", share: 0.5 }
+      const text = JSON.stringify({ models: { m: { workload: "chat", shadow }, n: { workload: "chat" } } })
+      const { models } = yield* parse("gateway.yaml", text)
+      assert.deepStrictEqual([models.get("m")?.shadow, models.get("n")?.shadow], [shadow, undefined])
+    }))
+
   it.effect("may have a description for clients; that of the built-in embeddings says that they are lexical", () =>
     Effect.gen(function*() {
       const { models } = yield* parse("gateway.yaml", readFileSync("deploy/local/gateway.yaml", "utf8"))
@@ -82,6 +90,11 @@ describe("the models of a catalogue", () => {
         "a fallback of another workload",
         "models: { m: { workload: chat, fallbacks: [n] }, n: { workload: speech } }",
         ":1 models.m.fallbacks[0]: 'n' must have the same workload, chat, not speech"
+      ],
+      [
+        "a shadow of another workload",
+        "models: { m: { workload: chat, shadow: { model: n, share: 1 } }, n: { workload: speech } }",
+        ":1 models.m.shadow.model: 'n' must have the same workload, chat, not speech"
       ]
     ] as const
   )("are rejected for %s", ([_, text, message]) =>
