@@ -19,7 +19,6 @@ const sources = [
   "shared/contract",
   "shared/keys",
   "shared/telemetry/Attributes.ts",
-  "shared/telemetry/StoredSpan.ts",
   "shared/usage",
   "package-lock.json"
 ]

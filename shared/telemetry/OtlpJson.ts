@@ -146,7 +146,7 @@ const bytesOfValue = (type: ValueType, value: unknown): number =>
     : bytesPerUnit * (type === "text" ? value as string : jsonOf(type, value)).length
 
 /** An upper bound of the bytes that a span takes. */
-const maxBytes = ({ outcome, shape: { template: { holes, length } }, values }: EndedSpan): number => {
+const maxBytes = ({ content: { shape: { template: { holes, length } }, values }, outcome }: EndedSpan): number => {
   let bytes = startBytes + length
   if (typeof outcome === "object") bytes += bytesPerUnit * outcome.failed.length
   for (let index = 0; index < holes.length; index++) {
@@ -158,8 +158,8 @@ const maxBytes = ({ outcome, shape: { template: { holes, length } }, values }: E
 
 /** Writes a span, which must fit, and returns where it ends. */
 const write = (span: EndedSpan, page: Buffer, from: number): number => {
-  const { outcome, parent, values } = span
-  const { holes, pieces } = span.shape.template
+  const { content: { shape, values }, outcome, parent } = span
+  const { holes, pieces } = shape.template
   let at = copy(page, from, starts[span.kind])
   page.write(span.traceId, from + traceIdAt, 32)
   page.write(span.spanId, from + spanIdAt, 16)

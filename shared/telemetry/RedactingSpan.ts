@@ -5,12 +5,19 @@
 import { Cause, type Context, Exit, Option, type Tracer } from "effect"
 import { Hex } from "effect/encoding"
 import { name } from "./Attributes.ts"
-import { SpanShape } from "./SpanShape.ts"
+import type { Sampling } from "./Sampling.ts"
+import { type SpanEvent, SpanShape } from "./SpanShape.ts"
 
 type Options = Parameters<Tracer.Tracer["span"]>[0]
 
 /** `unset`: the span neither failed nor completed, as after a cancellation. */
 export type Outcome = "ok" | "unset" | { readonly failed: string }
+
+/** Name, attributes, events and links of a span: what it shares with others, and the values that are its own. */
+export interface SpanContent {
+  readonly shape: SpanShape
+  readonly values: ReadonlyArray<unknown>
+}
 
 /** A span for the export. */
 export interface EndedSpan extends Pick<Tracer.Span, "kind" | "parent" | "spanId" | "traceId"> {
@@ -18,9 +25,7 @@ export interface EndedSpan extends Pick<Tracer.Span, "kind" | "parent" | "spanId
   readonly startTime: bigint
   readonly endTime: bigint
   readonly outcome: Outcome
-  /** The rest, except for the values that do not belong to it. */
-  readonly shape: SpanShape
-  readonly values: ReadonlyArray<unknown>
+  readonly content: SpanContent
 }
 
 /** The client cancelled, or the call was not made. */
@@ -41,6 +46,9 @@ const outcomeOf = (exit: Exit.Exit<unknown, unknown>): Outcome => {
 
 const nothing: Readonly<Record<string, unknown>> = {}
 
+/** The most spans of a request to hold. */
+const maxHeld = 128
+
 export class RedactingSpan implements Tracer.Span, EndedSpan {
   readonly _tag = "Span"
   readonly name: string
@@ -51,28 +59,44 @@ export class RedactingSpan implements Tracer.Span, EndedSpan {
   readonly sampled: boolean
   readonly links: Array<Tracer.SpanLink>
   readonly startTime: bigint
-  readonly values: Array<unknown> = []
+  readonly #sampling: Sampling
   readonly #onEnd: (ended: EndedSpan) => void
+  /** The request's first span in this process; `undefined` if its spans are dropped. */
+  readonly #first: RedactingSpan | undefined
+  /** Keys and values of attributes, and for each event `undefined` and the event. */
+  readonly #entries: Array<unknown> = []
   endTime = 0n
   outcome: Outcome = "unset"
-  shape: SpanShape
   #spanId: string | undefined
+  #content: SpanContent | undefined
   #exit: Exit.Exit<unknown, unknown> | undefined
+  /** Of a first span: the ended spans of its request, which are exported if the request fails or is slow. */
+  #held: Array<EndedSpan> | undefined
+  /** Of a first span: the request has failed or was slow. */
+  #isKept = false
 
-  /** Calls `onEnd` if the span is sampled. */
-  constructor(options: Options, onEnd: (ended: EndedSpan) => void) {
-    const { kind, parent } = options
+  /** Calls `onEnd` with each span for the export. */
+  constructor(options: Options, sampling: Sampling, onEnd: (ended: EndedSpan) => void) {
+    const { kind } = options
+    const parent = Option.getOrUndefined(options.parent)
     this.name = options.name
-    this.parent = parent
+    this.parent = options.parent
     this.annotations = options.annotations
     this.kind = kind
     this.links = options.links
     this.startTime = options.startTime
-    this.traceId = Option.isSome(parent) ? parent.value.traceId : Hex.random(32)
-    // internal root spans, such as those of a service's start, belong to no request
-    this.sampled = options.sampled && (kind !== "internal" || Option.isSome(parent))
-    this.shape = SpanShape.named(options.name)
+    this.traceId = parent?.traceId ?? Hex.random(32)
+    this.#sampling = sampling
     this.#onEnd = onEnd
+    if (parent instanceof RedactingSpan) {
+      this.#first = parent.#first
+      this.sampled = parent.sampled
+    } else {
+      // internal root spans, such as those of a service's start, belong to no request
+      const decision = kind === "internal" && parent === undefined ? "drop" : sampling.decide(this.traceId, parent)
+      this.#first = decision === "drop" ? undefined : this
+      this.sampled = decision === "export"
+    }
   }
 
   get spanId(): string {
@@ -87,16 +111,26 @@ export class RedactingSpan implements Tracer.Span, EndedSpan {
   }
 
   get attributes(): ReadonlyMap<string, unknown> {
-    return this.shape.attributes(this.values)
+    const attributes = new Map<string, unknown>()
+    const entries = this.#entries
+    for (let index = 0; index < entries.length; index += 2) {
+      const key = entries[index] as string | undefined
+      if (key !== undefined) attributes.set(key, entries[index + 1])
+    }
+    return attributes
+  }
+
+  /** Found after the span's end: many spans together take less time, and most of those that are held need none. */
+  get content(): SpanContent {
+    return this.#content ??= this.#findContent()
   }
 
   attribute(key: string, value: unknown): void {
-    if (this.#exit !== undefined || key === "url.full" || key === "url.query") return
-    this.shape = this.shape.attribute(key, value, this.values)
+    if (key !== "url.full" && key !== "url.query") this.#add(key, value)
   }
 
   event(name: string, at: bigint, attributes: Record<string, unknown> = nothing): void {
-    if (this.#exit === undefined) this.shape = this.shape.event({ name, at, attributes }, this.values)
+    this.#add(undefined, { name, at, attributes })
   }
 
   addLinks(links: ReadonlyArray<Tracer.SpanLink>): void {
@@ -113,8 +147,37 @@ export class RedactingSpan implements Tracer.Span, EndedSpan {
     this.endTime = endTime
     this.outcome = outcome
     this.#exit = exit
-    if (!this.sampled) return
-    for (const link of this.links) this.shape = this.shape.link(link, this.values)
-    this.#onEnd(this)
+    if (this.sampled) this.#onEnd(this)
+    else if (this.#first !== undefined) this.#first.#take(this)
+  }
+
+  #add(key: string | undefined, value: unknown): void {
+    if (this.#first !== undefined && this.#exit === undefined) this.#entries.push(key, value)
+  }
+
+  #findContent(): SpanContent {
+    const values: Array<unknown> = []
+    const entries = this.#entries
+    let shape = SpanShape.named(this.name)
+    for (let index = 0; index < entries.length; index += 2) {
+      const key = entries[index] as string | undefined
+      const value = entries[index + 1]
+      shape = key === undefined ? shape.event(value as SpanEvent, values) : shape.attribute(key, value, values)
+    }
+    for (const link of this.links) shape = shape.link(link, values)
+    return { shape, values }
+  }
+
+  /** Takes an ended span of this request, which is not sampled. */
+  #take(span: RedactingSpan): void {
+    const isSlow = span === this && span.endTime - span.startTime >= this.#sampling.slowNanos
+    if (isSlow || typeof span.outcome === "object") this.#isKept = true
+    const held = this.#held ??= []
+    if (this.#isKept) {
+      this.#held = undefined
+      for (const one of held) this.#onEnd(one)
+      this.#onEnd(span)
+    } else if (this.#exit !== undefined) this.#held = undefined
+    else if (held.length < maxHeld) held.push(span)
   }
 }

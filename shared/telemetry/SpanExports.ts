@@ -5,6 +5,7 @@ import { OtlpExporter, OtlpResource, OtlpSerialization, type OtlpTracer } from "
 import { type EndedSpan, RedactingSpan } from "./RedactingSpan.ts"
 import { milliseconds } from "./ExportGuard.ts"
 import * as OtlpJson from "./OtlpJson.ts"
+import * as Sampling from "./Sampling.ts"
 import { SpanPages } from "./SpanPages.ts"
 
 const scope = { name: "model-gateway" }
@@ -31,6 +32,7 @@ const endpoint = Config.URL("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT").pipe(
 const settings = Config.all({
   isDisabled: Config.Boolean("OTEL_SDK_DISABLED").pipe(Config.withDefault(false)),
   exporters: Config.Array(Schema.String, "OTEL_TRACES_EXPORTER"),
+  sampling: Sampling.config,
   endpoint,
   headers: ofTraces("HEADERS", (name) => Config.Record(Schema.String, Schema.StringFromUriComponent, name)).pipe(
     Config.withDefault(undefined)
@@ -50,7 +52,7 @@ export const layer = (serviceName: string, protocol: Protocol) =>
   Layer.effect(
     Tracer.Tracer,
     Effect.gen(function*() {
-      const { compression, endpoint, everyMs, exporters, headers, isDisabled, shutdownMs } = yield* settings
+      const { compression, endpoint, everyMs, exporters, headers, isDisabled, sampling, shutdownMs } = yield* settings
       if (isDisabled || endpoint === undefined || !exporters.includes("otlp")) return yield* Tracer.Tracer
       const resource = yield* OtlpResource.fromConfig({ serviceName })
       const serialization = yield* OtlpSerialization.OtlpSerialization
@@ -75,6 +77,6 @@ export const layer = (serviceName: string, protocol: Protocol) =>
       })
       const pages: SpanPages<EndedSpan> = new SpanPages(everyMs, OtlpJson.encoding(resource, scope), exporter.push)
       yield* Effect.addFinalizer(() => Effect.sync(() => pages.flush()))
-      return Tracer.make({ span: (options) => new RedactingSpan(options, (span) => pages.add(span)) })
+      return Tracer.make({ span: (options) => new RedactingSpan(options, sampling, (span) => pages.add(span)) })
     })
   ).pipe(Layer.provide(OtlpExporter.layerFlusher))

@@ -151,15 +151,6 @@ export class SpanShape {
     return this.#with("link", "")
   }
 
-  /** The attributes' values, given the span's own. */
-  attributes(values: ReadonlyArray<unknown>): ReadonlyMap<string, unknown> {
-    const parts = this.#parts()
-    const own = ownOf(parts)
-    return new Map(
-      attributesOf(parts).map((part) => [part.key, part.type === "constant" ? part.value : values[own.indexOf(part)]])
-    )
-  }
-
   get template(): Template {
     return this.#template ??= templateOf(this.#parts())
   }

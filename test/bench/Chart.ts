@@ -25,6 +25,7 @@ const stackColours: Readonly<Record<StackName, string>> = {
   floor: "#8b949e",
   gateway: "#2f81f7",
   portkey: "#db6d28",
+  sampled: "#b392f0",
   untraced: "#79b8ff"
 }
 const roleColours = { ingress: "#2f81f7", worker: "#3fb950", nats: "#a371f7" } as const

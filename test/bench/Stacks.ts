@@ -151,7 +151,7 @@ const modelsOfRows = [
 ]
 
 interface GatewayOptions {
-  readonly name: "gateway" | "untraced"
+  readonly name: "gateway" | "sampled" | "untraced"
   readonly workloads: ReadonlyArray<Workload>
 }
 
@@ -219,9 +219,13 @@ export const startGateway = Effect.fn("Stacks.startGateway")(function*(
     GATEWAY_SECRET: "only for this measurement, on this machine"
   }
   const collectors: Array<number> = []
-  if (name === "gateway") {
+  if (name === "sampled") {
+    env["OTEL_TRACES_SAMPLER"] = "parentbased_traceidratio"
+    env["OTEL_TRACES_SAMPLER_ARG"] = "0.1"
+  }
+  if (name !== "untraced") {
     const collectorPort = yield* freePort
-    const collector = yield* startNode(ground.logs, "collector", "test/bench/CollectorStub.ts", {
+    const collector = yield* startNode(ground.logs, `${name}-collector`, "test/bench/CollectorStub.ts", {
       PORT: `${collectorPort}`
     })
     env["OTEL_EXPORTER_OTLP_ENDPOINT"] = `http://127.0.0.1:${collectorPort}`

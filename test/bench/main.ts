@@ -2,7 +2,7 @@
  * `npm run bench`: measures the full gateway, its floor and a peer in alternating rounds of one run. Writes the report and a
  * chart. A failed answer ends its row, and the command exits with an error after the other rows; a missed target is no error.
  *
- * BENCH_STACKS (default "floor,gateway,portkey,untraced"), BENCH_ROWS (default all; prefixes of their names, separated by
+ * BENCH_STACKS (default "floor,gateway,portkey,sampled,untraced"), BENCH_ROWS (default all; prefixes of their names, separated by
  * commas: "JSON at 64,SSE"), BENCH_ROUNDS (5), BENCH_SECONDS (4, whole seconds per round), BENCH_WARM_UP (25, discarded whole
  * seconds before the first row of each stack and workload; a fifth of it before each further row), BENCH_RESULTS (the folder,
  * test/bench/results), NATS_SERVER (the nats-server program).
@@ -24,8 +24,8 @@ import { again, settings } from "./Settings.ts"
 import type { Ground, Stack } from "./Stacks.ts"
 import { startFloor, startGateway, startGround } from "./Stacks.ts"
 
-/** The workloads to start for each of the two. */
-const workloads = { gateway: ["chat", "embeddings", "images"], untraced: ["chat"] } as const
+/** The workloads to start for each gateway. */
+const workloads = { gateway: ["chat", "embeddings", "images"], sampled: ["chat"], untraced: ["chat"] } as const
 
 const start = Effect.fn("bench.start")(function*(ground: Ground, name: StackName) {
   if (name === "floor") return yield* startFloor(ground)

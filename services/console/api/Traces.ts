@@ -1,7 +1,7 @@
 /** `/api/traces`: traces of single requests, if the console keeps traces. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
-import { StoredSpan } from "../../../shared/telemetry/StoredSpan.ts"
+import { StoredSpan } from "./StoredSpan.ts"
 import { Admin } from "./Admin.ts"
 import { maxIdLength, NotFound, withMessage } from "./Errors.ts"
 

@@ -4,8 +4,8 @@
  * CPU as a worker's share of the requests.
  */
 import { Option, Schema } from "effect"
-import type { SpanStore } from "../../../shared/telemetry/SpanStore.ts"
-import type { StoredSpan } from "../../../shared/telemetry/StoredSpan.ts"
+import type { SpanStore } from "./SpanStore.ts"
+import type { StoredSpan } from "../api/StoredSpan.ts"
 
 /** What is decoded at once: bytes per second, and at most so many together. */
 const decodedPerSecond = 64 * 1024

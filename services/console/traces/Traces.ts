@@ -3,7 +3,7 @@
  * go to a collector.
  */
 import { Clock, Context, Effect, Layer, Option } from "effect"
-import { SpanStore } from "../../../shared/telemetry/SpanStore.ts"
+import { SpanStore } from "./SpanStore.ts"
 import { configured, type Token } from "../access/Token.ts"
 import { TraceInbox } from "./TraceInbox.ts"
 

@@ -12,7 +12,7 @@ import { createServer } from "node:net"
 import { dirname, join } from "node:path"
 import { Settings, StartFailed } from "../../../deploy/local/settings/Settings.ts"
 import { Supervisor } from "../../../deploy/local/processes/Supervisor.ts"
-import type { StoredSpan } from "../../../shared/telemetry/StoredSpan.ts"
+import type { StoredSpan } from "../../../services/console/api/StoredSpan.ts"
 import { eventually } from "../../fixture/general/Eventually.ts"
 import {
   childrenOf,

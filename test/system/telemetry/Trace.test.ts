@@ -36,10 +36,14 @@ const wholeTrace = async (collector: Collector, traceId: string): Promise<Readon
 const prompt = "a prompt that is nobody's business"
 const messages = [{ role: "user", content: prompt }]
 
-const withCollector = (test: (collector: Collector, gateway: Gateway) => Promise<void>) =>
+const withCollector = (
+  environment: Record<string, string>,
+  test: (collector: Collector, gateway: Gateway) => Promise<void>
+) =>
   Effect.scoped(
     Effect.flatMap(Collector.make, (collector) =>
-      Gateway.run({ environment: exportTo(collector.url) }, (gateway) => test(collector, gateway)))
+      Gateway.run({ environment: { ...exportTo(collector.url), ...environment } }, (gateway) =>
+        test(collector, gateway)))
   )
 
 const askWith = (gateway: Gateway, body: object, headers: Record<string, string> = {}) =>
@@ -49,7 +53,7 @@ const askWith = (gateway: Gateway, body: object, headers: Record<string, string>
 
 describe("telemetry", { timeout: 90_000 }, () => {
   it.live("joins ingress, worker and provider in one trace, which continues the client's if it has one", () =>
-    withCollector(async (collector, gateway) => {
+    withCollector({}, async (collector, gateway) => {
       const own = { traceId: "0af7651916cd43dd8448eb211c80319c", spanId: "b7ad6b7169203331" }
       const traceparent = `00-${own.traceId}-${own.spanId}-01`
       for (const [headers, parent] of [[{}, undefined], [{ traceparent }, own.spanId]] as const) {
@@ -75,8 +79,39 @@ describe("telemetry", { timeout: 90_000 }, () => {
       }
     }))
 
+  it.live("exports requests that are not sampled if they fail, and tells workers and providers the decision", () =>
+    withCollector({ OTEL_TRACES_SAMPLER: "parentbased_traceidratio", OTEL_TRACES_SAMPLER_ARG: "0" }, async (
+      collector,
+      gateway
+    ) => {
+      const ask = async (flags?: string) => {
+        const headers: Record<string, string> = flags === undefined ? {} : {
+          traceparent: `00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-${flags}`
+        }
+        const response = await askWith(gateway, { model: "free-chat", messages }, headers)
+        await response.text()
+        const call = await gateway.provider.nextRequest()
+        const given = [response.headers.get("traceparent"), call.headers["traceparent"]]
+        return { traceId: traceOf(response), flags: given.map((traceparent) => traceparent?.slice(-2)) }
+      }
+      const unsampled = await ask()
+      assert.deepStrictEqual(unsampled.flags, ["00", "00"])
+      gateway.provider.behaveOnce({ kind: "status", status: 500, error: { message: prompt } })
+      const failed = await ask()
+      assert.deepStrictEqual(failed.flags, ["00", "00"])
+      const spans = await wholeTrace(collector, failed.traceId)
+      for (const kind of ["server", "producer", "consumer", "client"] as const) {
+        assert.isDefined(ofKind(spans, kind), kind)
+      }
+      const asClient = await ask("01")
+      assert.deepStrictEqual(asClient.flags, ["01", "01"])
+      await wholeTrace(collector, asClient.traceId)
+      // it was answered before both
+      assert.isEmpty(collector.spansOf(unsampled.traceId))
+    }))
+
   it.live("contains no prompt and no key, whatever fails", () =>
-    withCollector(async (collector, gateway) => {
+    withCollector({}, async (collector, gateway) => {
       const ask = (body: object, headers: Record<string, string> = {}) =>
         askWith(gateway, body, headers).then((response) => response.text()).catch(String)
       const stray = "sk-gw-ThisKeyIsNotKnownToAnyoneAtAll00"

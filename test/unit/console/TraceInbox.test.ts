@@ -1,7 +1,7 @@
 /** Which traces the console decodes at once, which wait until one is asked for, and which are refused. */
 import { assert, describe, it } from "@effect/vitest"
 import { TraceInbox } from "../../../services/console/traces/TraceInbox.ts"
-import { SpanStore } from "../../../shared/telemetry/SpanStore.ts"
+import { SpanStore } from "../../../services/console/traces/SpanStore.ts"
 
 const bodyOf = (traceId: string, padding = 0): Buffer =>
   Buffer.from(JSON.stringify({

@@ -25,16 +25,20 @@ const encode = (span: EndedSpan): string => {
 
 const textOf = ({ attributes, kind, name }: SpanSpec, exit: Exit.Exit<unknown, unknown> = Exit.void): string => {
   const texts: Array<string> = []
-  const span = new RedactingSpan({
-    name,
-    kind,
-    parent: Option.some(parent),
-    annotations: Context.empty(),
-    links: [{ span: parent, attributes: { why: "\"quoted\"" } }],
-    startTime: 1_795_325_748_666_369_292n,
-    root: false,
-    sampled: true
-  }, (ended) => texts.push(encode(ended)))
+  const span = new RedactingSpan(
+    {
+      name,
+      kind,
+      parent: Option.some(parent),
+      annotations: Context.empty(),
+      links: [{ span: parent, attributes: { why: "\"quoted\"" } }],
+      startTime: 1_795_325_748_666_369_292n,
+      root: false,
+      sampled: true
+    },
+    { decide: () => "export", slowNanos: 0n },
+    (ended) => texts.push(encode(ended))
+  )
   const half = attributes.length >> 1
   for (const [key, value] of attributes.slice(0, half)) span.attribute(key, value)
   span.event("half\nway", 1_795_325_748_667_000_000n)

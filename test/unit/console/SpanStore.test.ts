@@ -1,6 +1,6 @@
 /** The spans that are kept of those that services send, and their eviction. */
 import { assert, describe, it } from "@effect/vitest"
-import { SpanStore } from "../../../shared/telemetry/SpanStore.ts"
+import { SpanStore } from "../../../services/console/traces/SpanStore.ts"
 
 /** In the format of `effect/observability`. */
 const payload = (...spans: ReadonlyArray<object>) => ({

@@ -1,7 +1,7 @@
 /** Keeps recent spans in memory for machines without a collector. Receives OTLP/JSON and evicts the longest inactive traces. */
 import { Option, Schema } from "effect"
-import { name } from "./Attributes.ts"
-import { type Attribute, kinds, type StoredSpan } from "./StoredSpan.ts"
+import { name } from "../../../shared/telemetry/Attributes.ts"
+import { type Attribute, kinds, type StoredSpan } from "../api/StoredSpan.ts"
 
 /** Limits per span: list items, and characters of a text. */
 const maxAttributes = 64
