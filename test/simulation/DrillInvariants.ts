@@ -81,7 +81,7 @@ function* outagesEnd({ clients, outages, scenario }: Ended): Generator<Violation
   }
 }
 
-/** A job gets another attempt only once the one before it was delivered, unless its stream has lost that. */
+/** A job gets another attempt only once the one before it was delivered, unless its stream has lost that, or cannot deliver it. */
 function* attemptsFollowDeliveries({ clients, cluster: { jetStream }, scenario }: Ended): Generator<Violation> {
   if (costIn(scenario) === undefined) return
   const history = jetStream.streams.get(jobStream("chat", newestVersion))?.history
@@ -89,7 +89,7 @@ function* attemptsFollowDeliveries({ clients, cluster: { jetStream }, scenario }
     for (let attempt = 2; attempt <= maxAttempts; attempt++) {
       const before = history?.get(attemptKey(client.job ?? "", attempt - 1))
       const after = history?.get(attemptKey(client.job ?? "", attempt))
-      if (before === undefined || after === undefined) continue
+      if (before === undefined || before.isBehind || after === undefined) continue
       if ((before.deliveredAt ?? Infinity) > after.storedAt) {
         yield named(
           "attempts follow deliveries",

@@ -38,7 +38,9 @@ export const costs = {
   "no consumer leader": { lateMs: electionMs },
   "lost confirmations": { lateMs: 4_000 },
   "consumer forgets pulls": { lateMs: 4_000 },
-  "jobs forget newest": { lateMs: 4_000 },
+  // until the console recreates the consumer
+  "jobs forget newest": { lateMs: 8_000 },
+  "jobs forget all": { lateMs: 8_000 },
   "usage forgets newest": { lateMs: usualMs }
 } as const satisfies Partial<Record<FaultKind, Cost>>
 

@@ -4,7 +4,7 @@ import type { Request } from "./gateway/Client.ts"
 import { type Weather, weatherKinds } from "./gateway/HttpProvider.ts"
 import type { KeyEdit, PlannedKey } from "./gateway/Keys.ts"
 import type { TaskRequest } from "./gateway/TaskClient.ts"
-import { knownFaultKinds, mostElectionMs, type NatsFaultKind, natsFaultKinds } from "./nats/Faults.ts"
+import { mostElectionMs, mostRepairMs, type NatsFaultKind, natsFaultKinds } from "./nats/Faults.ts"
 import { Random } from "./world/Random.ts"
 
 export const processFaultKinds = [
@@ -38,11 +38,6 @@ export const isNatsFault = (kind: FaultKind): kind is NatsFaultKind =>
 
 export const isBucketFault = (kind: FaultKind): kind is BucketFaultKind =>
   (bucketFaultKinds as ReadonlyArray<string>).includes(kind)
-
-/** Whether faults occur that the gateway is known not to survive. */
-const hasKnown = process.env["SIMULATE_KNOWN"] === "1"
-
-const natsKinds: ReadonlyArray<NatsFaultKind> = [...natsFaultKinds, ...(hasKnown ? knownFaultKinds : [])]
 
 /** Processes fail more often than NATS: most faults of the gateway show only in what it does at one moment. */
 const processShare = 0.75
@@ -129,10 +124,10 @@ const moments = {
   ]
 } as const
 
-/** When a fault no longer acts by itself: servers may still elect leaders after its end. */
+/** When a fault no longer acts by itself: servers may still elect leaders after its end, and the console may repair a queue. */
 export const endOf = ({ servers }: Pick<Scenario, "servers">, { at, kind, moment, ms }: Fault): number =>
   at + (moment === undefined ? 0 : momentMs) + (kind.startsWith("clock") ? 0 : ms) +
-  (isNatsFault(kind) && servers > 1 ? mostElectionMs : 0)
+  (isNatsFault(kind) && servers > 1 ? mostElectionMs : 0) + (kind.startsWith("jobs forget") ? mostRepairMs : 0)
 
 export const faultOf = (random: Random, at: number, kind: FaultKind): Fault => {
   const [, process] = /(worker|ingress)$/.exec(kind) ?? []
@@ -276,7 +271,7 @@ export const extreme = (random: Random, request: Request): Request =>
     : { ...request, chunks: random.integer(2, 5), everyMs: random.between(1_000, 12_000) }
 
 const kindOf = (random: Random): FaultKind =>
-  random.chance(processShare) ? random.pick(processFaultKinds) : random.pick(natsKinds)
+  random.chance(processShare) ? random.pick(processFaultKinds) : random.pick(natsFaultKinds)
 
 export const scenarioOf = (seed: number, mostRequests = 200): Scenario => {
   const random = new Random(seed)

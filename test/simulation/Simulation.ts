@@ -6,6 +6,7 @@ import { Performer } from "../../shared/worker/JobLife.ts"
 import { Client } from "./gateway/Client.ts"
 import { HttpProvider, providerNames } from "./gateway/HttpProvider.ts"
 import { formerJobsIn, FormerWorker } from "./gateway/FormerWorker.ts"
+import { KeeperProcess } from "./gateway/KeeperProcess.ts"
 import { Administrator } from "./gateway/Keys.ts"
 import { routedPerformer } from "./gateway/Routing.ts"
 import { type Violation, violationsOf } from "./Invariants.ts"
@@ -143,6 +144,8 @@ export const simulate = async (scenario: Scenario): Promise<Result> => {
   }
   for (let at = 0; at < scenario.workers; at++) addWorker()
   for (const process of [...ingresses, ...workers]) process.start()
+  const keeper = new KeeperProcess(world, cluster, "console")
+  keeper.start()
   const former = scenario.upgradedAt === undefined ? [] : [new FormerWorker(world, cluster, "former-worker")]
   for (const worker of former) {
     worker.start()
@@ -349,6 +352,8 @@ export const simulate = async (scenario: Scenario): Promise<Result> => {
     videos: { studio, workers: videoWorkers, clients: taskClients }
   }
   const violations = violationsOf(ended)
-  for (const { machine } of [...ingresses, ...workers, ...former, ...videoWorkers, administrator]) machine.kill()
+  for (const { machine } of [...ingresses, ...workers, keeper, ...former, ...videoWorkers, administrator]) {
+    machine.kill()
+  }
   return { scenario, violations, hash: world.trace.hash, world }
 }

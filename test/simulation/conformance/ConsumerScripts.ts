@@ -1,6 +1,6 @@
 /** What consumers do: pull requests, redelivery, and what a restart leaves of them. */
 import type { ConsumerConfig } from "@nats-io/jetstream"
-import { createConsumer, publish, pull, stored, textOf, withStream } from "./Actions.ts"
+import { createConsumer, managerOf, publish, pull, stored, textOf, withStream } from "./Actions.ts"
 import type { Client, Script, Stage } from "./Script.ts"
 
 const ackWaitMs = 1_000
@@ -150,6 +150,16 @@ export const consumerScripts: ReadonlyArray<Script> = [
     await stage.heal()
     await stage.sleep(1_000)
     return textOf(await pull(stage, client).next(2_000))
+  }),
+
+  withJob("a consumer that is recreated", "a delivered job counts as new, and pulls end", async (stage, client) => {
+    const waiting = pull(stage, client)
+    await client.connection.flush()
+    const manager = await managerOf(client)
+    await manager.consumers.delete(stage.name, "jobs")
+    const end = textOf(await waiting.next(500))
+    await createConsumer(stage, client, ackWaitMs)
+    return `${end}, then ${textOf(await pull(stage, client).next(ackWaitMs / 2))}`
   }),
 
   script("a pull request without a job", "expiry and heartbeats", async (stage, client) => {

@@ -64,7 +64,6 @@ export class Consumer {
   #delivered = 0
   /** How many messages were delivered too often, and stay in the stream as orphans. */
   orphans = 0
-  readonly #known = new WeakSet<Stored>()
   #timer: Event | undefined
   /** The last messages that were acknowledged, with their deliveries. */
   #acknowledged: Array<{ readonly stored: Stored; readonly deliveries: number }> = []
@@ -159,6 +158,13 @@ export class Consumer {
     else leader.cluster.inOrder(by, leader, () => this.leader === leader ? this.pump() : undefined)
   }
 
+  /** It exists no longer. */
+  end(): void {
+    this.forgetPulls(true, "Consumer Deleted")
+    this.#pending.clear()
+    this.#plan()
+  }
+
   get leader(): Server | undefined {
     return this.group.leader
   }
@@ -215,13 +221,11 @@ export class Consumer {
       else this.#waiting = [...this.#waiting.slice(1), request]
       const pending = this.#pending.get(stored.sequence) ?? { deliveries: 0, dueAt: 0, isDue: false }
       pending.deliveries = pending.isDue ? pending.deliveries + 1 : 1
-      if (pending.deliveries === 1 && this.#known.has(stored)) this.#stream.recount(stored)
-      this.#known.add(stored)
       pending.dueAt = this.#world.now + this.#ackWaitMs
       pending.isDue = false
       this.#pending.set(stored.sequence, pending)
       this.#cursor = Math.max(this.#cursor, stored.sequence)
-      this.#stream.delivered(stored)
+      this.#stream.delivered(stored, pending.deliveries)
       leader.send(request.inbox, this.#toMessage(stored, pending.deliveries))
     }
     this.#plan()

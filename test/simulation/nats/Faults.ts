@@ -16,13 +16,8 @@ export const natsFaultKinds = [
   "no consumer leader",
   "consumer forgets pulls",
   "jobs forget newest",
+  "jobs forget all",
   "usage forgets newest"
-] as const
-
-/** What simulations have only with SIMULATE_KNOWN=1. */
-export const knownFaultKinds = [
-  // a stream whose sequences start again is behind its consumer until the console, which simulations lack, recreates that
-  "jobs forget all"
 ] as const
 
 /** What is drawn apart, so that other seeds stay as they are. */
@@ -30,11 +25,12 @@ const laterFaultKinds = ["full usage"] as const
 
 export type NatsFaultKind =
   | typeof natsFaultKinds[number]
-  | typeof knownFaultKinds[number]
   | typeof laterFaultKinds[number]
 
 /** A fault acts on this long after its end: until streams and consumers have leaders again, in milliseconds. */
 export const mostElectionMs = 9_000
+/** The same until the console has recreated a consumer that is ahead of its stream. */
+export const mostRepairMs = 7_000
 
 export interface NatsFault {
   readonly kind: NatsFaultKind

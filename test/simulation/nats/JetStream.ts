@@ -183,6 +183,11 @@ export class JetStream {
     const name = (action === "LEADER" ? names[2] : names[1]) ?? ""
     const consumer = stream.consumers.get(name)
     if (consumer === undefined) return answer(at, notFound("consumer", 10_014))
+    if (action === "DELETE") {
+      if (!this.#cluster.hasMajority) return
+      stream.deleteConsumer(name)
+      return answer(at, { success: true })
+    }
     this.#ask(at, consumer, answer, (leader) => {
       if (action === "LEADER") consumer.group.stepDown()
       answer(leader, action === "LEADER" ? { success: true } : consumerInfoOf(stream, consumer))

@@ -27,6 +27,15 @@ export interface Stored {
   readonly at: number
 }
 
+/** What has become of a message; times in milliseconds of the world. */
+interface Passage {
+  readonly storedAt: number
+  /** A consumer has delivered its sequence before, of a message that is lost, and does not deliver this one. */
+  readonly isBehind: boolean
+  /** When it was first delivered. */
+  deliveredAt: number | undefined
+}
+
 /** The answer to a publication. */
 export type PubAck =
   | { readonly stream: string; readonly seq: number; readonly duplicate?: true }
@@ -76,8 +85,8 @@ export class Stream {
   #bytes = 0
   #ids = new Map<string, { readonly sequence: number; readonly at: number }>()
   #last = 0
-  /** When each message was stored that has an id, and when it was first delivered, in milliseconds of the world. */
-  readonly history = new Map<string, { readonly storedAt: number; deliveredAt: number | undefined }>()
+  /** Of each message that has an id. */
+  readonly history = new Map<string, Passage>()
   readonly #subjects: ReadonlyArray<ReadonlyArray<string>>
   /** Old servers forget the record around a message when they look for room, and then remove the oldest ones. */
   readonly #countsRecords: boolean
@@ -171,16 +180,20 @@ export class Stream {
     }
     if (id !== undefined) {
       this.#ids.set(id, { sequence, at: now })
-      this.history.set(id, { storedAt: now, deliveredAt: undefined })
+      const isBehind = [...this.consumers.values()].some(({ cursor }) => cursor >= sequence)
+      this.history.set(id, { storedAt: now, isBehind, deliveredAt: undefined })
     }
     for (const consumer of this.consumers.values()) consumer.stored(this.leader)
     return { stream: name, seq: sequence }
   }
 
-  /** A consumer has delivered it. */
-  delivered({ message }: Stored): void {
-    const known = this.history.get(headerOf(message, "Nats-Msg-Id") ?? "")
-    if (known !== undefined) known.deliveredAt ??= this.#world.now
+  /** A consumer has delivered it, for so many times as far as it knows. */
+  delivered({ message }: Stored, deliveries: number): void {
+    const id = headerOf(message, "Nats-Msg-Id") ?? ""
+    const known = this.history.get(id)
+    if (known === undefined) return
+    if (deliveries === 1 && known.deliveredAt !== undefined) this.recounted.add(id)
+    known.deliveredAt ??= this.#world.now
   }
 
   /** A consumer has acknowledged it. */
@@ -192,12 +205,6 @@ export class Stream {
   mistake({ message }: Stored): void {
     const id = headerOf(message, "Nats-Msg-Id")
     if (id !== undefined) this.mistaken.add(id)
-  }
-
-  /** A consumer no longer knows that it has delivered the message. */
-  recount({ message }: Stored): void {
-    const id = headerOf(message, "Nats-Msg-Id")
-    if (id !== undefined) this.recounted.add(id)
   }
 
   remove(sequence: number): void {
@@ -215,6 +222,11 @@ export class Stream {
       if (this.#world.now - at <= max_age / nanosPerMs) return
       this.remove(sequence)
     }
+  }
+
+  deleteConsumer(name: string): void {
+    this.consumers.get(name)?.end()
+    this.consumers.delete(name)
   }
 
   ensureConsumer(config: ConsumerConfig): Consumer {
