@@ -83,7 +83,7 @@ describe("usage", { timeout: 120_000 }, () => {
 
       const [event] = (await gateway.admin("usage", "--by", "model,key", "--csv")).trim().split("\r\n").slice(1)
       // the client disconnected before the provider reported usage: an estimate counts
-      assert.match(event ?? "", /^free-chat,key_\w+,2,1,1,[1-9]\d*,[1-9]\d*,/)
+      assert.match(event ?? "", /^free-chat,key_\w+,2,1,1,0,[1-9]\d*,[1-9]\d*,/)
     }))
 
   it.live("is estimated, marked and paid if the provider reports none", () =>
