@@ -48,8 +48,8 @@ type Shares = Partial<Record<Claimant["priority"], number>>
 export class PoolOccupancy {
   readonly #tenants = new Map<string, Tenant>()
   readonly #workers = new Map<string, { readonly slots: number; readonly isNewest: boolean }>()
-  /** Workers that announce no slots, and when each last claimed a job. */
-  readonly #silentWorkers = new Map<string, number>()
+  /** Workers that announce no slots: when each last claimed a job, and of which version. */
+  readonly #silentWorkers = new Map<string, { readonly at: number; readonly version: Version }>()
   /** Workers that take no more jobs, the oldest first. They may claim jobs that were already on their way. */
   readonly #leaving = new Set<string>()
   readonly #peers = new Map<string, ReadonlyArray<TenantOccupancy>>()
@@ -84,7 +84,8 @@ export class PoolOccupancy {
 
   /** The newest version of the protocol that every worker reads, or has read while there were any; at first the oldest. */
   get version(): Version {
-    return this.#silentWorkers.size === 0 ? this.#version : 2
+    for (const { version } of this.#silentWorkers.values()) if (version < this.#version) return version
+    return this.#version
   }
 
   /** Whether a job waits at this ingress. */
@@ -146,7 +147,7 @@ export class PoolOccupancy {
 
   /** Runs periodically, `ms` milliseconds after the last time. */
   tick(now: number, ms: number): void {
-    for (const [worker, at] of this.#silentWorkers) {
+    for (const [worker, { at }] of this.#silentWorkers) {
       if (now - at > silentWorkerMs) this.#silentWorkers.delete(worker)
     }
     for (const { drain, ownWaiting } of this.#tenants.values()) drain?.tick(now, ms, ownWaiting > 0)
@@ -177,10 +178,10 @@ export class PoolOccupancy {
     this.#isDirty = true
   }
 
-  /** A worker has claimed a job. */
-  claimedBy(worker: string, now: number): void {
+  /** A worker has claimed a job of this version, which it reads, and perhaps no newer one. */
+  claimedBy(worker: string, version: Version, now: number): void {
     if (this.#workers.has(worker) || this.#leaving.has(worker)) return
-    if (this.#silentWorkers.size < maxSilentWorkers) this.#silentWorkers.set(worker, now)
+    if (this.#silentWorkers.size < maxSilentWorkers) this.#silentWorkers.set(worker, { at: now, version })
   }
 
   #leave(worker: string): void {

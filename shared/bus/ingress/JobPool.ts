@@ -11,6 +11,12 @@ export interface PoolLimits extends QueueLimits {
   readonly window: number
 }
 
+/** A job in the stream: the number of its publication, and the version of the protocol. */
+interface Published {
+  readonly publication: number
+  readonly version: Version
+}
+
 /** The retry time for clients if no better one is known, in milliseconds. */
 const unknownRetryMs = 1_000
 
@@ -135,9 +141,9 @@ export class JobPool<Job> {
     return publication < this.#claimedUpTo
   }
 
-  /** A worker has claimed this publication, with `behind` jobs left in the stream. */
-  claimed(worker: string, publication: number, behind: number, now: number): void {
-    this.#occupancy.claimedBy(worker, now)
+  /** A worker has claimed a publication, with `behind` jobs left in the stream. */
+  claimed(worker: string, { publication, version }: Published, behind: number, now: number): void {
+    this.#occupancy.claimedBy(worker, version, now)
     this.#claimedUpTo = Math.max(this.#claimedUpTo, publication)
     this.#drain.add()
     this.#stalledUntil = Number.NEGATIVE_INFINITY

@@ -335,7 +335,7 @@ export class JobTracker {
       // the first frame replaces a lost claim
       const redispatch = "redispatch" in frame ? frame.redispatch : "mayHaveBeenSent"
       const awaits = frame.type === "claim"
-      if (job.state.state === "Published") job.pool.claimed(worker, job.publication, Number.NaN, this.#now())
+      if (job.state.state === "Published") job.pool.claimed(worker, job, Number.NaN, this.#now())
       this.#apply(job, { event: "claimed", attempt, worker, redispatch, awaits }, control)
       if (frame.type === "claim") return
     }
@@ -386,7 +386,7 @@ export class JobTracker {
     const sender = Subjects.controlSubject(workload, worker, id, attempt)
     const job = this.#jobs.get(id)
     if (job === undefined || attemptOf(job.state) !== attempt) return this.#refuse(sender, false, job, attempt)
-    if (job.state.state === "Published") job.pool.claimed(worker, job.publication, behind, this.#now())
+    if (job.state.state === "Published") job.pool.claimed(worker, job, behind, this.#now())
     this.#apply(job, { event: "claimed", attempt, worker, redispatch, awaits: false }, sender)
   }
 

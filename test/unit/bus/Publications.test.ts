@@ -87,7 +87,7 @@ describe("a job that later ones have overtaken", () => {
   it("is asked about, because the stream may have lost it", async () => {
     const { answer, asked, jobs: [job], pass, pool } = publish(2)
     answer()
-    pool.claimed("worker", 2, Number.NaN, 0)
+    pool.claimed("worker", { publication: 2, version: 3 }, Number.NaN, 0)
     await pass(400)
     assert.include(asked.map(({ id }) => id), job?.id)
   })
