@@ -7,6 +7,7 @@ import { operationNamed } from "../../../../shared/contract/operations/operation
 import type { Usage } from "../../../../shared/contract/Usage.ts"
 import { Limits } from "../../../../shared/limits/Limits.ts"
 import { LocalEngines } from "../../../../shared/provider/protocols/local/Local.ts"
+import * as ClientDialects from "../../../../shared/provider/dialects/ClientDialects.ts"
 import { ResultStore } from "../../../../shared/provider/call/ResultStore.ts"
 import { Providers } from "../../../../shared/provider/routing/Providers.ts"
 import { SharedLimits } from "../../../../shared/provider/routing/SharedLimits.ts"
@@ -223,6 +224,11 @@ const isWhole = (dialect: string, { cut, data, events, result, starts, text }: A
 }
 
 describe("an answer that is cut is continued by another target", () => {
+  it("in every streaming dialect of chat clients", () => {
+    const streaming = ClientDialects.operations.filter((name) => name !== "generateContent")
+    assert.sameMembers(Object.keys(clients), streaming)
+  })
+
   const protocols = Object.keys(ofProtocol) as ReadonlyArray<Protocol>
   const cases = Object.keys(clients).flatMap((dialect) =>
     protocols.flatMap((first) => protocols.map((second) => ({ dialect, first, second })))
