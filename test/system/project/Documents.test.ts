@@ -3,6 +3,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { execFileSync } from "node:child_process"
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { dirname, join } from "node:path"
+import { Model, Target } from "../../../shared/catalogue/Model.ts"
+import { Provider } from "../../../shared/catalogue/Provider.ts"
 import packageJson from "../../../package.json" with { type: "json" }
 
 const repository = join(import.meta.dirname, "../../..")
@@ -61,4 +63,19 @@ it("every environment variable that the code reads is in a document", () => {
     documents.flatMap((path) => matches(readFileSync(join(repository, path), "utf8"), /`([A-Z][A-Z_]+)`/g))
   )
   assert.deepStrictEqual([...new Set(read)].filter((name) => !documented.has(name) && !internal.has(name)), [])
+})
+
+it("the catalogue's document has every setting", () => {
+  const text = readFileSync(join(repository, "shared/catalogue/README.md"), "utf8")
+  /** A field's name, or those of its fields. */
+  const namesOf = ([name, field]: readonly [string, object]): ReadonlyArray<string> => {
+    const { fields } = "schema" in field ? field.schema as { readonly fields?: object } : {}
+    return fields === undefined || name === "price" ? [name] : Object.keys(fields).map((inner) => `${name}.${inner}`)
+  }
+  const settings = [Provider, Model, Target].flatMap(({ fields }) => Object.entries(fields)).flatMap(namesOf)
+  assert.isAbove(settings.length, 30)
+  const rows = text.slice(text.indexOf("## All settings")).split("\n").filter((line) => line.startsWith("| `")).join(
+    "\n"
+  )
+  assert.deepStrictEqual(settings.filter((name) => !rows.includes(`\`${name}\``)), [])
 })
