@@ -2,6 +2,7 @@
 import { enter } from "./world/Interposition.ts"
 import { Layer } from "effect"
 import { jobStream, newestVersion, versionsOf } from "../../shared/bus/protocol/Subjects.ts"
+import { announcementMs } from "../../shared/bus/protocol/Timings.ts"
 import { Performer } from "../../shared/worker/JobLife.ts"
 import { Client } from "./gateway/Client.ts"
 import { HttpProvider, providerNames } from "./gateway/HttpProvider.ts"
@@ -29,6 +30,7 @@ import {
 import { TaskClient } from "./gateway/TaskClient.ts"
 import { VideoProcess } from "./gateway/VideoProcess.ts"
 import { VideoStudio } from "./gateway/VideoStudio.ts"
+import { isTouched } from "./Violation.ts"
 import { type Machine, World } from "./world/World.ts"
 
 export interface Result {
@@ -276,7 +278,13 @@ export const simulate = async (scenario: Scenario): Promise<Result> => {
     }
   }
 
-  const healedAt = Math.max(warmUpMs + activeMs, ...scenario.faults.map((fault) => endOf(scenario, fault))) + healMs
+  const { upgradedAt } = scenario
+  // while clients of NATS reconnect, nobody is missed: ingresses learn of the former worker's end that much later
+  const unseenMs = upgradedAt !== undefined && isTouched(scenario, upgradedAt, upgradedAt + announcementMs.expires)
+    ? announcementMs.expires
+    : 0
+  const lastFaultAt = Math.max(warmUpMs + activeMs, ...scenario.faults.map((fault) => endOf(scenario, fault)))
+  const healedAt = lastFaultAt + healMs + unseenMs
   const probes: Array<Client> = []
   const lastProbes: Array<Client> = []
   const probe = (number: number) =>
