@@ -105,37 +105,60 @@ describe("sessions while workers are killed", { timeout: 90_000 }, () => {
     models: "  world: { workload: chat, targets: [{ provider: east }, { provider: west }] }"
   }
 
+  interface Session {
+    readonly id: number
+    /** Whether it is known by a header only, because its instructions change. */
+    readonly isNamed: boolean
+    readonly messages: Array<{ readonly role: string; readonly content: string }>
+    readonly upstreams: Array<string | null>
+  }
+
+  const newSession = (id: number): Session => ({
+    id,
+    isNamed: id % 2 === 1,
+    messages: [{ role: "user", content: `Session ${id}` }],
+    upstreams: []
+  })
+
+  const takeTurn = async (gateway: Gateway, { id, isNamed, messages, upstreams }: Session) => {
+    const instructions = { role: "system", content: isNamed ? `Turn ${upstreams.length}` : "Be brief." }
+    const answer = await gateway.request(
+      { model: "world", messages: [instructions, ...messages] },
+      isNamed ? { headers: { "x-session-id": `${id}` } } : {}
+    )
+    assert.strictEqual(answer.status, 200)
+    upstreams.push(answer.headers.get("x-gateway-provider"))
+    const { choices } = await answer.json() as { choices: ReadonlyArray<{ message: Session["messages"][number] }> }
+    messages.push(choices[0]!.message, { role: "user", content: "And then?" })
+  }
+
   it.live("of 20 turns keep at least 19 of them at one of two upstreams", () =>
     Gateway.run(options, async (gateway) => {
       // long enough for a worker to die during calls
       gateway.provider.behave({ kind: "silent", forMs: 50 })
-      const sessions = Array.from({ length: 12 }, (_, index) => ({
-        messages: [{ role: "user", content: `Session ${index}` }],
-        upstreams: [] as Array<string | null>
-      }))
-      const takeTurn = async ({ messages, upstreams }: typeof sessions[number]) => {
-        const answer = await gateway.request({ model: "world", messages })
-        assert.strictEqual(answer.status, 200)
-        upstreams.push(answer.headers.get("x-gateway-provider"))
-        const { choices } = await answer.json() as { choices: ReadonlyArray<{ message: typeof messages[number] }> }
-        messages.push(choices[0]!.message, { role: "user", content: "And then?" })
-      }
-      const takeTurns = async (session: typeof sessions[number]) => {
-        for (let turn = 0; turn < 5; turn++) await takeTurn(session)
-      }
+      // too few for a worker to find a target full
+      const sessions = Array.from({ length: 8 }, (_, id) => newSession(id))
       for (let round = 0; round < 4; round++) {
         await gateway.startWorker()
-        await Promise.all([...sessions.map(takeTurns), gateway.workers[round]!.kill()])
+        const turns = sessions.map(async (session) => {
+          for (let turn = 0; turn < 5; turn++) await takeTurn(gateway, session)
+        })
+        await Promise.all([...turns, gateway.workers[round]!.kill()])
       }
-      const counts = sessions.map(({ upstreams }) =>
-        ["east", "west"].map((name) => upstreams.filter((each) => each === name).length)
-      )
-      for (const [east = 0, west = 0] of counts) {
-        assert.strictEqual(east + west, 20)
-        assert.isAtLeast(Math.max(east, west), 19)
+      const used = new Set<string | null>()
+      for (const { upstreams } of sessions) {
+        assert.lengthOf(upstreams, 20)
+        const turns = ["east", "west"].map((name) => upstreams.filter((each) => each === name).length)
+        assert.isAtLeast(Math.max(...turns), 19)
+        used.add(upstreams[0]!)
       }
-      // each upstream has sessions
-      assert.lengthOf(new Set(counts.map(([east = 0, west = 0]) => east > west)), 2)
+      // both upstreams get sessions
+      for (let id = sessions.length; used.size < 2; id++) {
+        const session = newSession(id)
+        await takeTurn(gateway, session)
+        used.add(session.upstreams[0]!)
+        assert.isBelow(id, 100)
+      }
     }))
 })
 
