@@ -93,7 +93,9 @@ export class RedactingSpan implements Tracer.Span, EndedSpan {
       this.sampled = parent.sampled
     } else {
       // internal root spans, such as those of a service's start, belong to no request
-      const decision = kind === "internal" && parent === undefined ? "drop" : sampling.decide(this.traceId, parent)
+      const belongs = kind !== "internal" || parent !== undefined
+      const { startTime, traceId } = this
+      const decision = belongs ? sampling.decide({ traceId, parent, startTime }) : "drop"
       this.#first = decision === "drop" ? undefined : this
       this.sampled = decision === "export"
     }

@@ -8,14 +8,23 @@ import { Config, Schema, type Tracer } from "effect"
 /** `hold`: exported only if the request fails or is slow. `drop`: never. */
 export type Decision = "export" | "hold" | "drop"
 
-/** Decides about a trace that starts in this process, or continues one whose last span, `parent`, is in another process. */
-type Sampler = (traceId: string, parent: Tracer.AnySpan | undefined) => Decision
+/** A trace that starts in this process, or continues one whose last span, `parent`, is in another process. */
+interface Start {
+  readonly traceId: string
+  readonly parent: Tracer.AnySpan | undefined
+  /** Epoch nanoseconds. */
+  readonly startTime: bigint
+}
+
+type Sampler = (start: Start) => Decision
 
 export interface Sampling {
   readonly decide: Sampler
   /** A request is slow if its first span takes as long, in nanoseconds. */
   readonly slowNanos: bigint
 }
+
+const of = (isSampled: boolean): Decision => isSampled ? "export" : "hold"
 
 /** OpenTelemetry compares the last 14 hexadecimal digits of a trace id; a number holds only 13 of them exactly. */
 const randomDigits = [18, 31] as const
@@ -24,31 +33,55 @@ const randomValues = 16 ** 13
 /** A trace that one ratio selects is also selected by every larger one. */
 const ofRatio = (ratio: number): Sampler => {
   const rejected = (1 - ratio) * randomValues
-  return (traceId) => Number.parseInt(traceId.slice(...randomDigits), 16) >= rejected ? "export" : "hold"
+  return ({ traceId }) => of(Number.parseInt(traceId.slice(...randomDigits), 16) >= rejected)
 }
 
-const ofParent = (root: Sampler): Sampler => (traceId, parent) =>
-  parent === undefined ? root(traceId, parent) : parent.sampled ? "export" : "hold"
+/** After a pause, so many seconds' traces may start at once. */
+const burstSeconds = 10
 
-const samplers = {
-  always_on: () => () => "export",
-  always_off: () => () => "drop",
-  traceidratio: ofRatio,
-  parentbased_always_on: () => ofParent(() => "export"),
-  parentbased_always_off: () => ofParent(() => "hold"),
-  parentbased_traceidratio: (ratio) => ofParent(ofRatio(ratio))
-} as const satisfies Record<string, (ratio: number) => Sampler>
+/** Decides differently in each process: let only the first decide, and the others follow its flag. */
+const ofRate = (perSecond: number): Sampler => {
+  const most = perSecond * burstSeconds
+  let left = most
+  let since = 0n
+  return ({ startTime }) => {
+    left = Math.min(most, left + perSecond * Math.max(0, Number(startTime - since)) / 1e9)
+    since = startTime
+    if (left < 1) return "hold"
+    left--
+    return "export"
+  }
+}
 
-const names = Object.keys(samplers) as Array<keyof typeof samplers>
+const argument = (schema: typeof Schema.Finite, byDefault: number) =>
+  Config.schema(schema, "OTEL_TRACES_SAMPLER_ARG").pipe(Config.withDefault(byDefault))
 
-const Ratio = Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 1 }))
-const Milliseconds = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
+/** Those that clients' flags do not affect. */
+const rootSamplers = {
+  always_on: Config.succeed<Sampler>(() => "export"),
+  always_off: Config.succeed<Sampler>(() => "drop"),
+  traceidratio: argument(Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 1 })), 1).pipe(
+    Config.map(ofRatio)
+  ),
+  ratelimiting: argument(Schema.Finite.check(Schema.isGreaterThanOrEqualTo(1)), 100).pipe(Config.map(ofRate))
+}
+
+const ofParent = (root: Sampler): Sampler => (start) =>
+  of(start.parent === undefined ? root(start) === "export" : start.parent.sampled)
+
+const samplers: Readonly<Record<string, Config.Config<Sampler>>> = {
+  ...rootSamplers,
+  ...Object.fromEntries(
+    Object.entries(rootSamplers).map(([name, root]) => [`parentbased_${name}`, Config.map(root, ofParent)])
+  )
+}
 
 export const config: Config.Config<Sampling> = Config.all({
-  name: Config.Literals(names, "OTEL_TRACES_SAMPLER").pipe(Config.withDefault("parentbased_always_on")),
-  ratio: Config.schema(Ratio, "OTEL_TRACES_SAMPLER_ARG").pipe(Config.withDefault(1)),
-  slowMs: Config.schema(Milliseconds, "GATEWAY_SLOW_REQUEST_MS").pipe(Config.withDefault(30_000))
-}).pipe(Config.map(({ name, ratio, slowMs }) => ({
-  decide: samplers[name](ratio),
-  slowNanos: BigInt(slowMs) * 1_000_000n
-})))
+  decide: Config.Literals(Object.keys(samplers), "OTEL_TRACES_SAMPLER").pipe(
+    Config.withDefault("parentbased_always_on"),
+    Config.flatMap((name) => samplers[name]!)
+  ),
+  slowMs: Config.schema(Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)), "GATEWAY_SLOW_REQUEST_MS").pipe(
+    Config.withDefault(30_000)
+  )
+}).pipe(Config.map(({ decide, slowMs }) => ({ decide, slowNanos: BigInt(slowMs) * 1_000_000n })))

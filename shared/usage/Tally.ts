@@ -30,7 +30,16 @@ const codec = <A>(value: Schema.Codec<A, unknown>) => {
   return { encode: Schema.encodeSync(record), decode: Schema.decodeUnknownOption(record) }
 }
 
-const dayOf = ({ time }: UsageEvent): string => DateTime.formatIsoDateUtc(DateTime.makeUnsafe(time))
+const dayMs = 86_400_000
+
+/** The day of the last event: the next is most often of the same. */
+let lastDay = { number: 0, text: "1970-01-01" }
+
+const dayOf = ({ time }: UsageEvent): string => {
+  const number = Math.floor(time / dayMs)
+  if (number !== lastDay.number) lastDay = { number, text: DateTime.formatIsoDateUtc(DateTime.makeUnsafe(time)) }
+  return lastDay.text
+}
 
 const DayOfKey = Schema.Array(
   Schema.Struct({ model: Schema.String, operation: Schema.String, counters: Counters })

@@ -7,7 +7,7 @@ import type { Provider } from "../../../shared/catalogue/Provider.ts"
 import * as SecretReference from "../../../shared/catalogue/SecretReference.ts"
 import { workloads } from "../../../shared/contract/Operation.ts"
 
-type Environment = Readonly<Record<string, string | undefined>>
+export type Environment = Readonly<Record<string, string | undefined>>
 
 /** Variables for any program. */
 const system = [

@@ -47,7 +47,7 @@ export const startServices = Effect.fn("Services.start")(function*(shared: Share
   /** Fixed ports. Each service also has a free port for health and metrics, which it logs. */
   const ports: Readonly<Record<string, number>> = { [ingress]: port, [consoleService]: consolePort }
 
-  const tracing = hasConsole && Option.isNone(collector) ? makeTracing(consolePort) : () => ({})
+  const tracing = hasConsole && Option.isNone(collector) ? makeTracing(consolePort, process.env) : () => ({})
 
   const describe = (name: string): Service => ({
     name,

@@ -4,6 +4,7 @@ import { basename } from "node:path"
 import { cpuMicros } from "../Processes.ts"
 
 export interface Footprint {
+  readonly pid: number
   readonly name: string
   /** The proportional set size. */
   readonly megabytes: number
@@ -52,6 +53,7 @@ export const footprint = Effect.fn("Footprint.footprint")(function*(root: number
     Effect.gen(function*() {
       const kilobytes = /^Pss:\s+(\d+) kB/m.exec(yield* read(`/proc/${pid}/smaps_rollup`))?.[1] ?? 0
       return {
+        pid,
         name: yield* nameOf(pid),
         megabytes: Number(kilobytes) / 1_024,
         cpuMillis: (micros - (before.get(pid) ?? 0)) / 1_000

@@ -36,10 +36,10 @@ const reason = noBrowser === undefined ? "" : ` (left out: ${noBrowser})`
 
 describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { timeout: 60_000 }, () => {
   let port = 0
-  let tracing = makeTracing(port)
+  let tracing = makeTracing(port, {})
   beforeAll(async () => {
     port = await freePort()
-    tracing = makeTracing(port)
+    tracing = makeTracing(port, {})
   })
   const gateway = sharedGateway({
     services: ["images", "speech", "video"],

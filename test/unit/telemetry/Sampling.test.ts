@@ -19,14 +19,22 @@ const sampler = (name: string, ratio?: string) =>
   )
     .decide
 
+const nanos = (ms: number) => BigInt(ms) * 1_000_000n
+
 const parent = (sampled: boolean) =>
   Tracer.externalSpan({ traceId: Hex.random(32), spanId: "b7ad6b7169203331", sampled })
 
-const decisions = (name: string, ratio?: string) => {
-  const decide = sampler(name, ratio)
-  const traceId = Hex.random(32)
-  return [decide(traceId, undefined), decide(traceId, parent(true)), decide(traceId, parent(false))]
-}
+const start = { traceId: Hex.random(32), parent: undefined, startTime: nanos(0) }
+
+const decisions = (name: string, ratio?: string) =>
+  [undefined, parent(true), parent(false)].map((parent) => sampler(name, ratio)({ ...start, parent }))
+
+const wrongArguments = [
+  ["traceidratio", "10", "from 0 to 1"],
+  ["parentbased_traceidratio", "-0.1", "from 0 to 1"],
+  ["traceidratio", "a tenth", "from 0 to 1"],
+  ["ratelimiting", "0", "of at least 1"]
+] as const
 
 describe("a sampler", () => {
   it("decides about a new trace, one with the sampled flag and one without", () => {
@@ -35,6 +43,7 @@ describe("a sampler", () => {
     assert.deepStrictEqual(decisions("traceidratio", "0"), ["hold", "hold", "hold"])
     assert.deepStrictEqual(decisions("traceidratio", "1"), ["export", "export", "export"])
     assert.deepStrictEqual(decisions("traceidratio"), ["export", "export", "export"])
+    assert.deepStrictEqual(decisions("ratelimiting"), ["export", "export", "export"])
     assert.deepStrictEqual(decisions("parentbased_always_on"), ["export", "export", "hold"])
     assert.deepStrictEqual(decisions("parentbased_always_off"), ["hold", "export", "hold"])
     assert.deepStrictEqual(decisions("parentbased_traceidratio", "0"), ["hold", "export", "hold"])
@@ -45,27 +54,38 @@ describe("a sampler", () => {
     const tenth = sampler("traceidratio", "0.1")
     const half = sampler("traceidratio", "0.5")
     const ids = Array.from({ length: 10_000 }, () => Hex.random(32))
-    const selected = ids.filter((id) => tenth(id, undefined) === "export")
+    const selected = ids.filter((traceId) => tenth({ ...start, traceId }) === "export")
     assert.isAtLeast(selected.length, 800)
     assert.isAtMost(selected.length, 1_200)
-    assert.isTrue(selected.every((id) => half(id, undefined) === "export"))
+    assert.isTrue(selected.every((traceId) => half({ ...start, traceId }) === "export"))
+  })
+
+  it("limits the traces per second, and a burst to those of ten seconds", () => {
+    const decide = sampler("ratelimiting", "5")
+    /** Of 1,000 traces in a second. */
+    const selected = (second: number) =>
+      Array.from({ length: 1_000 }, (_, at) => decide({ ...start, startTime: nanos(1_000 * second + at) }))
+        .filter((decision) => decision === "export").length
+    assert.strictEqual(selected(1), 54)
+    assert.strictEqual(selected(2), 5)
+    assert.strictEqual(selected(5), 15)
+    assert.strictEqual(selected(100), 54)
   })
 
   it("must be one of OpenTelemetry's, with a ratio of 0 to 1", () => {
     const messageFor = (environment: Record<string, string>) =>
       startupMessage(Effect.runSync(Effect.flip(read(environment))))
     assert.match(messageFor({ OTEL_TRACES_SAMPLER: "some" }), /^OTEL_TRACES_SAMPLER must be "always_on",.* or "\w+"$/)
-    for (const ratio of ["10", "-0.1", "a tenth"]) {
+    for (const [name, argument, expected] of wrongArguments) {
       assert.strictEqual(
-        messageFor({ OTEL_TRACES_SAMPLER_ARG: ratio }),
-        "OTEL_TRACES_SAMPLER_ARG must be a number from 0 to 1"
+        messageFor({ OTEL_TRACES_SAMPLER: name, OTEL_TRACES_SAMPLER_ARG: argument }),
+        `OTEL_TRACES_SAMPLER_ARG must be a number ${expected}`
       )
     }
   })
 })
 
 const slowMs = 1_000
-const nanos = (ms: number) => BigInt(ms) * 1_000_000n
 
 /** Starts spans of this decision, and collects the names of those that are exported. */
 const trace = (decision: Sampling.Decision) => {

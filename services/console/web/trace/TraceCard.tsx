@@ -37,7 +37,7 @@ const Missing = ({ isTraced, query: { error, refetch } }: TraceProps) => {
       <Text>There is no trace of this request.</Text>
       <Text c="dimmed">
         Spans arrive within seconds of the request's end. The console keeps the latest few thousand in memory until it
-        restarts.
+        restarts. Under load only some requests are traced, besides those that fail or are slow.
       </Text>
     </Stack>
   )
