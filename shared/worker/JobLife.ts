@@ -24,6 +24,8 @@ export interface Work {
   /** The client's headers that the operation passes on; see `Operation.headers`. */
   readonly headers: Readonly<Record<string, string>>
   readonly body: Uint8Array
+  /** See `JobRequest`. */
+  readonly isPlain: boolean
   /** Epoch milliseconds: the latest time at which work should start, whatever it still waits for. */
   readonly deadline: number
   /** How long it waited in the queue, in milliseconds. */
@@ -53,7 +55,7 @@ const noHeaders: Work["headers"] = {}
 
 const decode = (job: ServedJob, meter: Meter, queuedMs: number): Effect.Effect<Work, JobError> =>
   Fiberless.flatMap(job.body, (body) => {
-    const { contentType, deadline, headers = noHeaders, model, operation: name, tenant } = job.pulled
+    const { contentType, deadline, headers = noHeaders, isPlain, model, operation: name, tenant } = job.pulled
     const operation = operationNamed(name)
     return operation === undefined
       ? Effect.fail(
@@ -66,6 +68,7 @@ const decode = (job: ServedJob, meter: Meter, queuedMs: number): Effect.Effect<W
         contentType,
         headers,
         body,
+        isPlain,
         deadline,
         queuedMs,
         onCall: (endpoint, isRepeated) => meter.called(endpoint, isRepeated),

@@ -28,8 +28,18 @@ import { RequestRecords } from "../record/RequestRecords.ts"
 import type { RequestHeaders } from "../record/ServerSpan.ts"
 import { ShadowTraffic } from "./ShadowTraffic.ts"
 
+/** What the body of a request asks for. */
+interface Wish {
+  /** How many results. */
+  readonly count: number
+  /** Whether a stream. */
+  readonly streams: boolean
+  /** See `JobRequest`. */
+  readonly isPlain: boolean
+}
+
 /** A request that has been admitted. */
-export interface AdmittedRequest {
+export interface AdmittedRequest extends Wish {
   readonly operation: Operation
   readonly headers: RequestHeaders
   /** The key's id. */
@@ -42,10 +52,6 @@ export interface AdmittedRequest {
   /** The body as the client sent it. It is known to decode. */
   readonly body: Uint8Array
   readonly shadow: OfferedModel["shadow"]
-  /** How many results it asks for. */
-  readonly count: number
-  /** Whether the client asks for a stream. */
-  readonly streams: boolean
   readonly traceparent: string
   readonly settle: Settle | undefined
 }
@@ -109,7 +115,9 @@ export const serveOperations = Effect.fnUntraced(function*(operations: ReadonlyA
       const refusal = refusalOf(operation, name, model, decoded)
       if (refusal !== undefined) return exchange.fail(refusal)
       const admitting = admission.admit(key, { operation, model: name, decoded, bytes: body.length })
-      exchange.run(admitting, admit(upload, name, model, decoded.n ?? 1, operation.streams(decoded)))
+      const streams = operation.streams(decoded)
+      const wish = { count: decoded.n ?? 1, streams, isPlain: !streams && pathModel === undefined }
+      exchange.run(admitting, admit(upload, name, model, wish))
     })
   }
 
@@ -118,8 +126,7 @@ export const serveOperations = Effect.fnUntraced(function*(operations: ReadonlyA
     { body, budget, exchange, key }: Upload,
     model: string,
     { pool, shadow, workload }: OfferedModel,
-    count: number,
-    streams: boolean
+    wish: Wish
   ) =>
   (settle: Settle | undefined) => {
     const { headers, operation, record } = exchange
@@ -137,8 +144,7 @@ export const serveOperations = Effect.fnUntraced(function*(operations: ReadonlyA
       pool,
       body,
       shadow,
-      count,
-      streams,
+      ...wish,
       traceparent: TraceParent.format(record.span),
       settle
     }, exchange)

@@ -43,7 +43,9 @@ export class ShadowTraffic {
     const { pool, workload } = target
     const batch = { tenant, weight: 1, priority: "batch", traceparent: undefined, parent: undefined } as const
     const answer = new DiscardedAnswer(end)
-    answer.job = this.#jobs.submit({ ...request, ...batch, workload, pool, model: shadow.model }, answer)
+    // the body names the other model
+    const asked = { workload, pool, model: shadow.model, isPlain: false }
+    answer.job = this.#jobs.submit({ ...request, ...batch, ...asked }, answer)
   }
 }
 

@@ -21,6 +21,8 @@ export interface JobRequest {
   readonly headers?: Readonly<Record<string, string>> | undefined
   /** As the client sent it. */
   readonly body: Uint8Array
+  /** The body names `model`, and asks for no stream, so that a worker that has nothing to change in it need not read it. */
+  readonly isPlain: boolean
   /** Epoch milliseconds: the job fails with `QueueTimeout` if no worker has started it by then. */
   readonly deadline: number
   /** Passed to the worker if the gateway records no spans. */

@@ -69,7 +69,8 @@ export class OpenJob {
         contentType: request.contentType,
         headers: request.headers,
         traceparent: span === undefined ? request.traceparent : TraceParent.format(span),
-        bodySize: request.body.length
+        bodySize: request.body.length,
+        isPlain: request.isPlain
       }, `${id}.${attempt}`)
     ]
   }

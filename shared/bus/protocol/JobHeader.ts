@@ -26,6 +26,8 @@ export interface JobHeader {
   readonly traceparent: string | undefined
   /** If the message has no payload, the worker pulls the body after its claim. */
   readonly bodySize: number
+  /** See `JobRequest`. Version 2 does not say it. */
+  readonly isPlain: boolean
 }
 
 const plain = /^[\x21-\x24\x26-\x7e]*$/
@@ -37,10 +39,13 @@ export const encodeJob = (job: JobHeader, messageId: string): string => {
   const headers = job.headers === undefined ? "" : field(JSON.stringify(job.headers))
   const about = `${field(job.operation)} ${field(job.model)} ${field(job.tenant)} ${field(job.contentType)}`
   return `NATS/1.0\r\n${header.job}: ${job.version} ${job.id} ${job.attempt} ${job.reply} ${job.deadline} ${about} ` +
-    `${headers} ${field(job.traceparent ?? "")} ${job.bodySize}\r\n${header.messageId}: ${messageId}\r\n\r\n`
+    `${headers} ${field(job.traceparent ?? "")} ${job.bodySize}${job.version === 2 ? "" : ` ${wordFor(job)}`}\r\n` +
+    `${header.messageId}: ${messageId}\r\n\r\n`
 }
 
-const fields = 12
+const wordFor = ({ isPlain }: JobHeader): string => isPlain ? "plain" : "any"
+
+const fields: Readonly<Record<Version, number>> = { 2: 12, 3: 13 }
 
 const decodeRecord = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Record(Schema.String, Schema.String)))
 
@@ -54,7 +59,7 @@ export const isForeign = (message: Msg): boolean => {
 export const decodeJob = (message: Msg): JobHeader | undefined => {
   const line = message.headers?.get(header.job).split(" ")
   const version = versions.find((known) => line?.[0] === `${known}`)
-  if (line?.length !== fields || version === undefined) return undefined
+  if (version === undefined || line?.length !== fields[version]) return undefined
   const text = (index: number) => decodeHeader(line[index] ?? "")
   const [attempt, deadline, bodySize] = [Number(line[2]), Number(line[4]), Number(line[11])]
   if (!Number.isSafeInteger(attempt) || Number.isNaN(deadline) || !Number.isSafeInteger(bodySize)) return undefined
@@ -70,6 +75,7 @@ export const decodeJob = (message: Msg): JobHeader | undefined => {
     contentType: text(8),
     headers: line[9] === "" ? undefined : Option.getOrUndefined(decodeRecord(text(9))),
     traceparent: line[10] === "" ? undefined : text(10),
-    bodySize
+    bodySize,
+    isPlain: line[12] === "plain"
   }
 }

@@ -97,7 +97,8 @@ const noReply = {
   deadline: 0,
   contentType: "",
   headers: undefined,
-  bodySize: 0
+  bodySize: 0,
+  isPlain: false
 } as const
 
 const publish = (nats: Nats["Service"], task: TaskSubmission): Effect.Effect<void, JetStreamFailed | QueueFull> =>

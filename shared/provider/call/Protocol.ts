@@ -22,6 +22,8 @@ export interface Call {
   readonly headers?: Readonly<Record<string, string>>
   /** The client's body, unchanged and validated. */
   readonly body: Uint8Array
+  /** The body is known to name `model`, and to ask for no stream. */
+  readonly isPlain?: boolean
   /** An id of the request's session, for providers whose caches it helps; `undefined` if unknown. */
   readonly session?: string | undefined
   /** Gets the usage so far, if an answer fails after it has started. */

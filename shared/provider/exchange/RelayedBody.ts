@@ -3,15 +3,50 @@ import * as Signature from "../dialects/conversation/Signature.ts"
 import * as JsonText from "../json/JsonText.ts"
 import type { Call } from "../call/Protocol.ts"
 
-/** Makes `changes`, and removes the reasoning of other providers, which this one would reject, from the field `history`. */
-export const edit = (
-  { body }: Call,
-  members: ReadonlyArray<JsonText.Member>,
-  changes: Map<string, unknown>,
-  history: string | undefined
-): Uint8Array => {
-  if (history !== undefined && Signature.mayHoldWrapped(body)) {
-    changes.set(history, Signature.withoutWrapped(JsonText.valueOf(body, members, history)))
+export class RelayedBody {
+  readonly #call: Call
+  readonly #changes = new Map<string, unknown>()
+  #members: ReadonlyArray<JsonText.Member> | undefined
+
+  constructor(call: Call) {
+    this.#call = call
   }
-  return changes.size === 0 ? body : JsonText.setMembers(body, members, changes)
+
+  valueOf(name: string): unknown {
+    return JsonText.valueOf(this.#call.body, this.#read(), name)
+  }
+
+  has(name: string): boolean {
+    return this.#read().some((member) => member.name === name)
+  }
+
+  /** Whether it asks for a stream. */
+  get streams(): boolean {
+    return this.#call.isPlain !== true && this.valueOf("stream") === true
+  }
+
+  set(name: string, value: unknown): void {
+    this.#changes.set(name, value)
+  }
+
+  /** Makes it name the provider's model. If the client's path names the model, the body may name none, or another. */
+  setModel(): void {
+    const { endpoint, isPlain, model } = this.#call
+    const name = isPlain === true ? model : this.valueOf("model")
+    if (name !== endpoint.model) this.set("model", endpoint.model)
+  }
+
+  /** The bytes, without the reasoning of other providers in the field `history`: this one would reject it. */
+  toBytes(history: string | undefined): Uint8Array {
+    const { body } = this.#call
+    if (history !== undefined && Signature.mayHoldWrapped(body)) {
+      this.set(history, Signature.withoutWrapped(this.valueOf(history)))
+    }
+    return this.#changes.size === 0 ? body : JsonText.setMembers(body, this.#read(), this.#changes)
+  }
+
+  /** Not before it is needed: most bodies pass unchanged, and large ones take long to read. */
+  #read(): ReadonlyArray<JsonText.Member> {
+    return this.#members ??= JsonText.members(this.#call.body) ?? []
+  }
 }

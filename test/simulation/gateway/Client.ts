@@ -162,6 +162,7 @@ export class Client {
       priority: "standard",
       contentType: "application/json",
       body: this.#isApi ? apiBody(order, request) : Buffer.from(JSON.stringify(order).padEnd(request.bodyBytes)),
+      isPlain: false,
       deadline: wallMs() + request.patienceMs,
       traceparent: undefined
     }, {

@@ -45,7 +45,8 @@ const job: JobHeader = {
   contentType: "application/json",
   headers: { "anthropic-beta": "a, b" },
   traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
-  bodySize: 512
+  bodySize: 512,
+  isPlain: true
 }
 
 const hostile = [
@@ -89,8 +90,8 @@ describe("a job's header", () => {
     const bad = [
       good.replace("Gw-Job: 3 ", "Gw-Job: 4 "),
       good.replace(" 2 r.chat", " many r.chat"),
-      good.replace(" 512\r\n", " 512 more\r\n"),
-      good.replace(" 512\r\n", " 0.5\r\n"),
+      good.replace(" 512 plain\r\n", " 512 plain more\r\n"),
+      good.replace(" 512 plain\r\n", " 0.5 plain\r\n"),
       "NATS/1.0\r\nGw-V: 1\r\n\r\n",
       "NATS/1.0\r\n\r\n"
     ]

@@ -80,7 +80,8 @@ describe("a job of a former ingress", () => {
         contentType: "application/json",
         headers: undefined,
         traceparent: undefined,
-        bodySize: 2
+        bodySize: 2,
+        isPlain: false
       }, "job.1")
       outbox.publish("jobs.chat.default", Buffer.from("{}"), headers)
       assert.strictEqual(yield* Deferred.await(bytes), "answer")

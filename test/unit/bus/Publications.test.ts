@@ -35,6 +35,7 @@ const publish = (count: number) => {
         priority: "interactive",
         contentType: "application/json",
         body: new Uint8Array(0),
+        isPlain: false,
         deadline: 60_000,
         traceparent: undefined
       },

@@ -19,6 +19,7 @@ const request: JobRequest = {
   contentType: "application/json",
   headers: { "x-session-id": "1" },
   body: Buffer.from("{}"),
+  isPlain: true,
   deadline: 30_000,
   traceparent: "00-1"
 }
@@ -54,6 +55,7 @@ describe("shadow traffic", () => {
     assert.deepStrictEqual(sent.map(({ request }) => request), [{
       ...request,
       model: "other",
+      isPlain: false,
       pool: "spare",
       tenant: "shadow",
       weight: 1,

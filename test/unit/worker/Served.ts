@@ -21,6 +21,7 @@ export const pulled: PulledJob = {
   headers: undefined,
   traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
   bodySize: 2,
+  isPlain: false,
   delivery: 1,
   publishedAt: 1_000,
   behind: 0,

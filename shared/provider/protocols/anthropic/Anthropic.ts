@@ -3,9 +3,8 @@ import { messages } from "../../../contract/operations/Messages.ts"
 import { messagesProvider } from "../../dialects/anthropic/MessagesProvider.ts"
 import { type AnswerGrammar, membersNamed } from "../../exchange/AnswerGrammar.ts"
 import type { HttpProtocol, Relayed } from "../../exchange/HttpProtocol.ts"
-import * as RelayedBody from "../../exchange/RelayedBody.ts"
+import { RelayedBody } from "../../exchange/RelayedBody.ts"
 import * as Json from "../../json/Json.ts"
-import * as JsonText from "../../json/JsonText.ts"
 import type { Call } from "../../call/Protocol.ts"
 import { usageOf } from "../../dialects/anthropic/AnthropicUsage.ts"
 
@@ -22,20 +21,19 @@ const versionIn = (headers: NonNullable<Call["headers"]>): string => {
 // Request
 
 const relay = (call: Call): Relayed => {
-  const { body, contentType, endpoint: { model }, headers = {} } = call
-  const members = JsonText.members(body) ?? []
-  const changes = new Map<string, unknown>()
-  if (JsonText.valueOf(body, members, "model") !== model) changes.set("model", model)
+  const { contentType, headers = {} } = call
+  const body = new RelayedBody(call)
+  body.setModel()
   const betas = headers["anthropic-beta"]
   return {
     path,
-    body: RelayedBody.edit(call, members, changes, "messages"),
+    body: body.toBytes("messages"),
     contentType,
     headers: {
       "anthropic-version": versionIn(headers),
       ...(betas === undefined ? {} : { "anthropic-beta": betas })
     },
-    streams: JsonText.valueOf(body, members, "stream") === true
+    streams: body.streams
   }
 }
 

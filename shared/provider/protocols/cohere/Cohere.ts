@@ -14,7 +14,7 @@ import { type AnswerGrammar, membersNamed } from "../../exchange/AnswerGrammar.t
 import { isFailure, type Read } from "../../exchange/AnswerReader.ts"
 import { bearer, exchange, type ExchangeTools } from "../../exchange/Exchange.ts"
 import { PassingAnswer } from "../../exchange/PassingAnswer.ts"
-import * as RelayedBody from "../../exchange/RelayedBody.ts"
+import { RelayedBody } from "../../exchange/RelayedBody.ts"
 import * as JsonText from "../../json/JsonText.ts"
 import type { Endpoint } from "../../transport/Endpoint.ts"
 import { type Call, type Perform, performByName } from "../../call/Protocol.ts"
@@ -43,13 +43,11 @@ const pathOf = (endpoint: Endpoint): Effect.Effect<string, JobError> =>
 
 /** The client's body with the provider's name of the model. Servers reject a single string as `documents`. */
 const toBody = (call: Call): Uint8Array => {
-  const { body, endpoint: { model } } = call
-  const members = JsonText.members(body) ?? []
-  const changes = new Map<string, unknown>()
-  if (model !== call.model) changes.set("model", model)
-  const documents = JsonText.valueOf(body, members, "documents")
-  if (typeof documents === "string") changes.set("documents", [documents])
-  return RelayedBody.edit(call, members, changes, undefined)
+  const body = new RelayedBody(call)
+  if (call.endpoint.model !== call.model) body.set("model", call.endpoint.model)
+  const documents = body.valueOf("documents")
+  if (typeof documents === "string") body.set("documents", [documents])
+  return body.toBytes(undefined)
 }
 
 // Answer

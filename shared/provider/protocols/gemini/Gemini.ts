@@ -3,9 +3,8 @@ import { generateContent, streamGenerateContent } from "../../../contract/operat
 import { generateContentProvider } from "../../dialects/gemini/GenerateContentProvider.ts"
 import { type AnswerGrammar, type Content, contentOfAll, membersNamed } from "../../exchange/AnswerGrammar.ts"
 import type { HttpProtocol, Relayed } from "../../exchange/HttpProtocol.ts"
-import * as RelayedBody from "../../exchange/RelayedBody.ts"
+import { RelayedBody } from "../../exchange/RelayedBody.ts"
 import * as Json from "../../json/Json.ts"
-import * as JsonText from "../../json/JsonText.ts"
 import type { Call } from "../../call/Protocol.ts"
 import { usageOf } from "../../dialects/gemini/GeminiUsage.ts"
 
@@ -20,16 +19,13 @@ const pathOf = (model: string, streams: boolean): string => {
 // Request
 
 const relay = (streams: boolean) => (call: Call): Relayed => {
-  const { body, contentType, endpoint: { model } } = call
-  const members = JsonText.members(body) ?? []
-  const changes = new Map<string, unknown>()
+  const { contentType, endpoint: { model } } = call
+  const body = new RelayedBody(call)
   // the path names the model; the body must not contradict it
-  if (model !== call.model && JsonText.valueOf(body, members, "model") !== undefined) {
-    changes.set("model", resourceOf(model))
-  }
+  if (model !== call.model && body.valueOf("model") !== undefined) body.set("model", resourceOf(model))
   return {
     path: pathOf(model, streams),
-    body: RelayedBody.edit(call, members, changes, "contents"),
+    body: body.toBytes("contents"),
     contentType,
     streams
   }

@@ -16,9 +16,8 @@ import { chatCompletionsProvider } from "../../dialects/openai/ChatCompletionsPr
 import { type AnswerGrammar, type Content, contentOfAll, membersNamed } from "../../exchange/AnswerGrammar.ts"
 import { bearer } from "../../exchange/Exchange.ts"
 import type { HttpProtocol, Relayed } from "../../exchange/HttpProtocol.ts"
-import * as RelayedBody from "../../exchange/RelayedBody.ts"
+import { RelayedBody } from "../../exchange/RelayedBody.ts"
 import * as Json from "../../json/Json.ts"
-import * as JsonText from "../../json/JsonText.ts"
 import type { Call } from "../../call/Protocol.ts"
 import * as Base64Vectors from "./Base64Vectors.ts"
 import * as MultipartText from "./MultipartText.ts"
@@ -69,30 +68,28 @@ const metering = ({ name }: Operation, valueOf: (field: string) => unknown): Pic
 
 /** The client's body with the provider's name of the model, and with a request for usage in streams. */
 const relayJson = (call: Call, path: string): Relayed => {
-  const { body, contentType, endpoint: { model, provider }, operation, session } = call
-  const members = JsonText.members(body) ?? []
-  const streams = JsonText.valueOf(body, members, "stream") === true
-  const changes = new Map<string, unknown>()
-  // if the client's path names the model, its body may name none, or another
-  if (JsonText.valueOf(body, members, "model") !== model) changes.set("model", model)
+  const { contentType, endpoint: { provider }, operation, session } = call
+  const body = new RelayedBody(call)
+  const { streams } = body
+  body.setModel()
   let showUsage = false
   if (streams) {
-    const options = Json.fields(JsonText.valueOf(body, members, "stream_options"))
+    const options = Json.fields(body.valueOf("stream_options"))
     showUsage = options["include_usage"] === true
-    if (!showUsage) changes.set("stream_options", { ...options, include_usage: true })
+    if (!showUsage) body.set("stream_options", { ...options, include_usage: true })
   }
   const isChat = operation.name === chatCompletions.name
   const takesSession = isChat && session !== undefined && sendsCacheKey(provider)
-  if (takesSession && !members.some(({ name }) => name === "prompt_cache_key")) changes.set("prompt_cache_key", session)
-  const wantsBase64 = path === embeddingsPath && JsonText.valueOf(body, members, "encoding_format") === "base64"
+  if (takesSession && !body.has("prompt_cache_key")) body.set("prompt_cache_key", session)
+  const wantsBase64 = path === embeddingsPath && body.valueOf("encoding_format") === "base64"
   return {
     path,
-    body: RelayedBody.edit(call, members, changes, isChat ? "messages" : undefined),
+    body: body.toBytes(isChat ? "messages" : undefined),
     contentType,
     streams,
     showUsage,
     ...(wantsBase64 ? { rewrite: Base64Vectors.rewrite() } : {}),
-    ...metering(operation, (field) => JsonText.valueOf(body, members, field))
+    ...metering(operation, (field) => body.valueOf(field))
   }
 }
 
