@@ -65,14 +65,8 @@ const exchangeIn = (
   const exchanged = upstream.exchange({
     provider: endpoint.name,
     method: body === undefined ? "GET" : "POST",
-    url: Endpoint.urlOf(endpoint, request.path),
-    headers: {
-      ...(body === undefined ? {} : { "content-type": request.contentType }),
-      "accept": request.streams ? "text/event-stream" : "application/json",
-      ...(key === undefined ? {} : authorize(key)),
-      ...request.headers,
-      ...(span === undefined ? {} : { traceparent: TraceParent.format(span) })
-    },
+    address: Endpoint.addressOf(endpoint, request.path),
+    headers: headersOf(request, key === undefined ? undefined : authorize(key), span),
     ...(body === undefined ? {} : { body }),
     ...Endpoint.timeoutsOf(endpoint, request.withinMs),
     ...(request.streams ? { firstTokenMs: endpoint.provider.timeouts?.firstTokenMs } : {})
@@ -100,6 +94,19 @@ const exchangeIn = (
       return exit
     })
   })
+}
+
+/** Names and values in turn. */
+const headersOf = (
+  { body, contentType, headers, streams }: Outgoing,
+  credentials: Readonly<Record<string, string>> | undefined,
+  span: Tracer.AnySpan | undefined
+): ReadonlyArray<string> => {
+  const all = ["accept", streams ? "text/event-stream" : "application/json"]
+  if (body !== undefined) all.push("content-type", contentType)
+  for (const each of [credentials, headers]) for (const name in each) all.push(name, each[name] ?? "")
+  if (span !== undefined) all.push("traceparent", TraceParent.format(span))
+  return all
 }
 
 /** The most bytes of a stream to hold back before its first content. */

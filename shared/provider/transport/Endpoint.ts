@@ -4,6 +4,7 @@ import * as Fiberless from "../../bounds/Fiberless.ts"
 import { defaultTimeouts, type Provider } from "../../catalogue/Provider.ts"
 import { type JobError, ProviderFailed } from "../../contract/JobError.ts"
 import type { Secrets } from "./Secrets.ts"
+import type { Address } from "./Upstream.ts"
 
 export interface Endpoint {
   /** Its name in the catalogue: for errors, spans and metrics. */
@@ -29,8 +30,19 @@ export const keyOf = (
   )
 }
 
-/** The URL of a path below the provider's `baseUrl`. */
-export const urlOf = (endpoint: Endpoint, path: string): URL => new URL(`${endpoint.provider.baseUrl}${path}`)
+/** The latest address of each endpoint: nearly all calls have the same. */
+const latest = new WeakMap<Endpoint, { readonly below: string; readonly address: Address }>()
+
+/** The address of a path below the provider's `baseUrl`. */
+export const addressOf = (endpoint: Endpoint, below: string): Address => {
+  let known = latest.get(endpoint)
+  if (known?.below !== below) {
+    const { origin, pathname, search } = new URL(`${endpoint.provider.baseUrl}${below}`)
+    known = { below, address: { origin, path: pathname + search } }
+    latest.set(endpoint, known)
+  }
+  return known.address
+}
 
 /** Scheme, host and port of the `baseUrl`; `undefined` if the catalogue names none. */
 export const originOf = ({ provider: { baseUrl } }: Endpoint): string | undefined =>

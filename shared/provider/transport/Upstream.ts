@@ -11,14 +11,24 @@ import * as Fiberless from "../../bounds/Fiberless.ts"
 import { atLeast } from "../../contract/Fields.ts"
 import { type JobError, ProviderFailed, ProviderTimeout } from "../../contract/JobError.ts"
 import { type Commit, Commitment, none } from "./Commitment.ts"
+import { Deadlines, type Timed } from "./Deadlines.ts"
+
+/** A URL in the parts that a request needs. */
+export interface Address {
+  /** Scheme, host and port. */
+  readonly origin: string
+  /** With the query. */
+  readonly path: string
+}
 
 export interface UpstreamRequest {
   /** The provider's name in the catalogue, for errors. */
   readonly provider: string
   /** Default `POST`. */
   readonly method?: "GET" | "POST"
-  readonly url: URL
-  readonly headers: Record<string, string>
+  readonly address: Address
+  /** Names and values in turn. */
+  readonly headers: ReadonlyArray<string>
   readonly body?: Uint8Array
   /** Milliseconds; see the catalogue's `timeouts`. */
   readonly firstByteMs: number
@@ -63,8 +73,9 @@ export class Upstream extends Context.Service<Upstream, {
         Effect.sync(() => new Agent({ connect: { timeout: connectMs }, keepAliveTimeout: 30_000, pipelining: 1 })),
         (agent) => Effect.promise(() => agent.destroy())
       )
+      const deadlines = new Deadlines()
       return Upstream.of({
-        exchange: (request, receiver) => Fiberless.suspend((run) => exchange(agent, run, request, receiver))
+        exchange: (request, receiver) => Fiberless.suspend((run) => exchange(agent, deadlines, run, request, receiver))
       })
     })
   )
@@ -87,37 +98,45 @@ const bodyAfter = (commit: Commit, context: Context.Context<never>, body: Uint8A
 
 const exchange = (
   agent: Agent,
+  deadlines: Deadlines,
   { context }: Fiberless.Run,
   request: UpstreamRequest,
   makeReceiver: (control: ExchangeControl) => Receiver
 ): Effect.Effect<void, JobError> =>
   Fiberless.callback((resume) => {
     const commit = Context.get(context, Commitment)
-    const running = new Exchange(request, makeReceiver, resume)
-    const { body = null, headers, method = "POST", url } = request
+    const running = new Exchange(request, deadlines, makeReceiver, resume)
+    const { address: { origin, path }, body = null, headers, method = "POST" } = request
     const sent = body === null || commit === none ? { headers, body } : {
-      headers: { ...headers, "content-length": String(body.length) },
+      headers: [...headers, "content-length", String(body.length)],
       body: bodyAfter(Effect.tapError(commit, (error) => Effect.sync(() => running.fail(error))), context, body)
     }
     agent.dispatch({
-      origin: url.origin,
-      path: url.pathname + url.search,
+      origin,
+      path,
       method,
-      headers: sent.headers,
+      headers: sent.headers as Array<string>,
       body: sent.body,
-      headersTimeout: request.firstByteMs,
-      bodyTimeout: request.idleMs
+      // `Deadlines` has them
+      headersTimeout: 0,
+      bodyTimeout: 0
     }, running)
     return () => running.abandon()
   })
 
 /** The handler of one exchange's events from undici. */
-class Exchange implements Dispatcher.DispatchHandler, ExchangeControl {
-  readonly #provider: string
+class Exchange implements Dispatcher.DispatchHandler, ExchangeControl, Timed {
+  readonly #request: UpstreamRequest
+  readonly #deadlines: Deadlines
   readonly #receiver: Receiver
   readonly #resume: (result: Exit.Exit<void, JobError>) => void
-  readonly #deadline: NodeJS.Timeout
-  #firstToken: NodeJS.Timeout | undefined
+  readonly #endAt: number
+  /** Infinite once content has arrived. */
+  #contentAt: number
+  /** When the provider is silent for too long, unless it is heard before that. */
+  #silentAt = Infinity
+  #isHeard = false
+  #hasHead = false
   #controller: Dispatcher.DispatchController | undefined
   /** The chunks of one read of the socket. The receiver gets them as one piece, because each piece has a cost. */
   #read: Array<Uint8Array> = []
@@ -125,16 +144,17 @@ class Exchange implements Dispatcher.DispatchHandler, ExchangeControl {
   #over = false
 
   constructor(
-    { firstTokenMs, provider, totalMs }: UpstreamRequest,
+    request: UpstreamRequest,
+    deadlines: Deadlines,
     makeReceiver: (control: ExchangeControl) => Receiver,
     resume: (result: Exit.Exit<void, JobError>) => void
   ) {
-    this.#provider = provider
+    this.#request = request
+    this.#deadlines = deadlines
     this.#resume = resume
-    const failIn = (ms: number, phase: ProviderTimeout["phase"]) =>
-      setTimeout(() => this.fail(new ProviderTimeout({ provider, phase })), ms)
-    this.#deadline = failIn(totalMs, "total")
-    if (firstTokenMs !== undefined) this.#firstToken = failIn(firstTokenMs, "first token")
+    deadlines.add(this)
+    this.#endAt = deadlines.in(request.totalMs)
+    this.#contentAt = deadlines.in(request.firstTokenMs ?? Infinity)
     this.#receiver = makeReceiver(this)
   }
 
@@ -147,9 +167,21 @@ class Exchange implements Dispatcher.DispatchHandler, ExchangeControl {
   }
 
   noteContent(): void {
-    if (this.#firstToken === undefined) return
-    clearTimeout(this.#firstToken)
-    this.#firstToken = undefined
+    this.#contentAt = Infinity
+  }
+
+  check(now: number): void {
+    if (this.#isHeard || this.#controller?.paused === true) {
+      this.#isHeard = false
+      this.#silentAt = this.#deadlines.in(this.#hasHead ? this.#request.idleMs : this.#request.firstByteMs)
+    }
+    if (now >= this.#endAt) this.#timeOut("total")
+    else if (now >= this.#contentAt) this.#timeOut("first token")
+    else if (now >= this.#silentAt) this.#timeOut(this.#hasHead ? "idle" : "first byte")
+  }
+
+  #timeOut(phase: ProviderTimeout["phase"]): void {
+    this.fail(new ProviderTimeout({ provider: this.#request.provider, phase }))
   }
 
   fail(error: JobError): void {
@@ -166,15 +198,21 @@ class Exchange implements Dispatcher.DispatchHandler, ExchangeControl {
   /** undici has a connection and is about to write the request. */
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller
+    this.#silentAt = this.#deadlines.in(this.#request.firstByteMs)
     // an abort before the connection would otherwise be lost
     if (this.#aborted) this.#abort()
   }
 
   onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
+    this.#isHeard = true
+    // another head follows
+    if (status < 200) return
+    this.#hasHead = true
     if (!this.#over) this.#receiver.onHead(status, headers)
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Uint8Array): void {
+    this.#isHeard = true
     if (this.#read.push(chunk) === 1) queueMicrotask(() => this.#deliver())
   }
 
@@ -185,7 +223,7 @@ class Exchange implements Dispatcher.DispatchHandler, ExchangeControl {
 
   onResponseError(_controller: Dispatcher.DispatchController, error: NodeJS.ErrnoException): void {
     this.#deliver()
-    this.#settle(Exit.fail(networkFailure(this.#provider, error.code, this.#controller !== undefined)))
+    this.#settle(Exit.fail(networkFailure(this.#request.provider, error.code, this.#controller !== undefined)))
   }
 
   #deliver(): void {
@@ -204,8 +242,7 @@ class Exchange implements Dispatcher.DispatchHandler, ExchangeControl {
 
   #end(): void {
     this.#over = true
-    clearTimeout(this.#deadline)
-    this.noteContent()
+    this.#deadlines.delete(this)
   }
 
   #abort(): void {

@@ -32,8 +32,12 @@ const call = (url: URL, commit: Commit) =>
   Effect.gen(function*() {
     const upstream = yield* Upstream
     let answer = ""
-    const request = { provider: "paid", headers: {}, firstByteMs: 10_000, idleMs: 10_000, totalMs: 10_000 }
-    yield* upstream.exchange({ ...request, url, body: Buffer.from("the body") }, () => ({
+    const request = { provider: "paid", headers: [], firstByteMs: 10_000, idleMs: 10_000, totalMs: 10_000 }
+    yield* upstream.exchange({
+      ...request,
+      address: { origin: url.origin, path: url.pathname },
+      body: Buffer.from("the body")
+    }, () => ({
       onHead: () => {},
       onData: (bytes) => {
         answer += Buffer.from(bytes).toString()
