@@ -70,9 +70,8 @@ const mistakesIn = (issue: SchemaIssue.Issue, path: Path, value: unknown): Reado
     case "AnyOf": {
       const untagged = tagMistake(issue.ast, path, value)
       if (untagged !== undefined) return [untagged]
-      return issue.issues.every(isWhole)
-        ? [{ path, message: mustBe(membersOf(issue.ast)) }]
-        : issue.issues.flatMap((inner) => mistakesIn(inner, path, value))
+      if (issue.issues.every(isWhole)) return [{ path, message: mustBe(membersOf(issue.ast)) }]
+      return issue.issues.filter((inner) => !isRuledOut(inner)).flatMap((inner) => mistakesIn(inner, path, value))
     }
     case "MissingKey":
       return [{ path, message: required }]
@@ -86,6 +85,9 @@ const mistakesIn = (issue: SchemaIssue.Issue, path: Path, value: unknown): Reado
       return [{ path, message: invalid }]
   }
 }
+
+/** Whether a union inside a union has no member with the value's tag. */
+const isRuledOut = (issue: SchemaIssue.Issue): boolean => issue._tag === "AnyOf" && issue.issues.length === 0
 
 /** Whether the issue concerns the value as a whole, not a field of it, and has no message of its own. */
 const isWhole = (issue: SchemaIssue.Issue): boolean => {

@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import { Headers } from "effect/http"
 import * as IncomingBody from "../../../services/ingress/request/IncomingBody.ts"
+import { chatCompletions } from "../../../shared/contract/operations/ChatCompletions.ts"
 import { compaction } from "../../../shared/contract/operations/Compaction.ts"
 import { completions } from "../../../shared/contract/operations/Completions.ts"
 import { embeddings, engineEmbeddings } from "../../../shared/contract/operations/Embeddings.ts"
@@ -49,7 +50,37 @@ const embeddingFields = {
   }
 }
 
+const said = (...messages: ReadonlyArray<unknown>) => ({ messages })
+const kept = (part: object) => said({ type: "message", role: "user", content: [part] })
+
 const tables: ReadonlyArray<Table> = [
+  {
+    operation: chatCompletions,
+    least: { model: "m", messages: [{ role: "user", content: "a" }] },
+    right: [
+      said({ type: "compaction", encrypted_content: "a" }, { role: "user", content: "a" }),
+      kept({ type: "input_text", text: "a" }),
+      said({ type: "message", role: "assistant", content: "a" }),
+      said({ type: "unheard of", role: "system", content: "a" })
+    ],
+    wrong: {
+      messages: [{ messages: undefined }, said(), { messages: "a" }],
+      "messages[0]": [said("a"), said(null), said([])],
+      "messages[0].role": [said({}), said({ content: "a" }), said({ role: "bot", content: "a" })],
+      "messages[0].content": [
+        said({ role: "user" }),
+        said({ role: "user", content: 5 }),
+        said({ type: "unheard of", role: "user", content: 5 })
+      ],
+      "messages[0].content[0].text": [kept({ type: "input_text" })],
+      "messages[0].tool_call_id": [said({ role: "tool", content: "a" })],
+      "messages[0].encrypted_content": [
+        said({ type: "compaction" }),
+        said({ type: "compaction", encrypted_content: "" })
+      ],
+      "messages[1].content": [said({ role: "user", content: "a" }, { role: "user" })]
+    }
+  },
   {
     operation: embeddings,
     least: { model: "m", input: "a" },
