@@ -49,6 +49,13 @@ interface CollectorConfig {
   }
 }
 
+/** The models, with one that has a shadow. */
+const shadowed = {
+  ...detours,
+  models: `${detours.models}
+  shadowed-chat: { workload: chat, shadow: { model: local-chat, share: 1 }, targets: [{ provider: free }] }`
+}
+
 describe("dashboards and alerts", () => {
   it("name only metrics of the table, and together all of them", () => {
     assert.deepStrictEqual([...named].toSorted(), Metrics.table.map(({ name }) => name).toSorted())
@@ -124,7 +131,7 @@ describe.skipIf(Prometheus.missing !== undefined)(Prometheus.missing ?? "Prometh
   })
 
   it.live("finds every metric of dashboards and alerts in the running services", () =>
-    Gateway.run(detours, (gateway) =>
+    Gateway.run(shadowed, (gateway) =>
       Effect.runPromise(Effect.scoped(Effect.gen(function*() {
         const console = yield* Effect.promise(() => gateway.startConsole())
         const ports = [gateway.ingress, ...gateway.workers, console].map(({ healthPort }) => healthPort)
@@ -132,6 +139,7 @@ describe.skipIf(Prometheus.missing !== undefined)(Prometheus.missing ?? "Prometh
         yield* Effect.promise(async () => {
           const behave = { kind: "malformed", after: 4 }
           await (await gateway.request(chat("free-chat", { stream: true, metadata: { behave } }))).text()
+          await (await gateway.request(chat("shadowed-chat"))).text()
           gateway.provider.behaveOnce({ kind: "reset" })
           await (await gateway.request(chat("fallback-chat"))).text()
           await requestWithRetry(gateway)
