@@ -82,6 +82,11 @@ export class PoolOccupancy {
     return this.#slots === 0 || this.#silentWorkers.size > 0 ? undefined : this.#slots
   }
 
+  /** Whether no worker is known that takes jobs. */
+  get isDeserted(): boolean {
+    return this.#workers.size + this.#silentWorkers.size === 0
+  }
+
   /** The newest version of the protocol that every worker reads, or has read while there were any; at first the oldest. */
   get version(): Version {
     for (const { version } of this.#silentWorkers.values()) if (version < this.#version) return version

@@ -81,7 +81,7 @@ export class JobPool<Job> {
    */
   enter(job: Job, claimant: Claimant, patienceMs: number, now: number): QueueFull | QueueTimeout | undefined {
     const mostMs = queueShare * patienceMs
-    const waitMs = this.#mayGo(claimant, now) || now < this.#stalledUntil ? 0 : this.#waitMs(claimant, mostMs)
+    const waitMs = this.#mayGo(claimant, now) || this.#rests(now) ? 0 : this.#waitMs(claimant, mostMs)
     if (waitMs !== undefined && waitMs > mostMs) return new QueueTimeout({ retryAfterMs: retryAfter(waitMs) })
     if (!this.#waiting.offer(job, claimant, now)) return this.full(claimant)
     this.#jobs++
@@ -160,9 +160,14 @@ export class JobPool<Job> {
 
   /** Runs periodically, `ms` milliseconds after the last time. */
   tick(now: number, ms: number): void {
-    if (now < this.#stalledUntil || ms > longestTickMs) return
+    if (this.#rests(now) || ms > longestTickMs) return
     this.#drain.tick(now, ms, this.#waiting.size > 0)
     this.#occupancy.tick(now, ms)
+  }
+
+  /** Whether no worker could get a job, so that nothing shows how fast they are. */
+  #rests(now: number): boolean {
+    return now < this.#stalledUntil || this.#occupancy.isDeserted
   }
 
   /** Whether a job of this claimant would be published at once, whatever other tenants wait for. */

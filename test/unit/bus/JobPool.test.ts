@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { DrainRate } from "../../../shared/bus/fairness/DrainRate.ts"
 import { JobPool } from "../../../shared/bus/ingress/JobPool.ts"
+import { PoolOccupancy } from "../../../shared/bus/fairness/PoolOccupancy.ts"
 import { Window } from "../../../shared/bus/ingress/Window.ts"
 import { QueueFull, QueueTimeout } from "../../../shared/contract/JobError.ts"
 
@@ -90,8 +91,8 @@ describe("a job that cannot be served in time", () => {
   const claimed = { publication: 0, version: 3 } as const
 
   /** A pool that drains 50 jobs a second, in which `count` jobs of one tenant wait. */
-  const drainingPool = (count: number): JobPool<string> => {
-    const pool = new JobPool<string>(limits)
+  const drainingPool = (count: number, occupancy = new PoolOccupancy()): JobPool<string> => {
+    const pool = new JobPool<string>(limits, occupancy)
     for (let job = 0; job < count; job++) assert.isUndefined(pool.enter(`n${job}`, claimant("n"), 60_000, 0))
     for (let tick = 1; tick <= 5; tick++) {
       for (let taken = 0; taken < 10; taken++) pool.claimed("worker", claimed, 0, 200 * tick)
@@ -131,6 +132,19 @@ describe("a job that cannot be served in time", () => {
     assert.strictEqual(before, after)
     pool.claimed("worker", claimed, 0, 3_900)
     assert.instanceOf(pool.enter("n81", claimant("n"), 1_900, 3_900), QueueTimeout)
+  })
+
+  it("is queued while the pool has no worker, however long its tenant's queue seems to take", () => {
+    const occupancy = new PoolOccupancy()
+    occupancy.setWorker("worker", 4, 3)
+    const pool = drainingPool(80, occupancy)
+    occupancy.setWorker("worker", 0)
+    assert.isUndefined(pool.enter("n80", claimant("n"), 1_900, 1_000))
+    for (let tick = 1; tick <= 14; tick++) pool.tick(1_000 + 200 * tick, 200)
+    occupancy.setWorker("next", 4, 3)
+    const refused = pool.enter("n81", claimant("n"), 1_900, 3_900)
+    assert.instanceOf(refused, QueueTimeout)
+    assert.strictEqual(refused.retryAfterMs, 1_620)
   })
 
   it("is queued as before after the process was held up, in which time no worker could be heard", () => {
