@@ -4,7 +4,7 @@ import { join } from "node:path"
 import type { Order, Report } from "./Part.ts"
 
 /** How long a process may take to load the code, in milliseconds. */
-const loadMs = 60_000
+const loadMs = 300_000
 
 export class Child {
   readonly #process: ChildProcess
