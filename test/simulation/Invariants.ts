@@ -20,8 +20,8 @@ export type { Violation }
 const rejectedMs = 100
 
 /** Whether a client was told before its deadline that no worker has taken its job. */
-const isEarly = ({ admittedAt, endedAt = 0, request: { at, patienceMs } }: Client): boolean => {
-  const waitedMs = endedAt - (admittedAt ?? at)
+const isEarly = ({ endedAt = 0, request: { at, patienceMs }, submittedAt }: Client): boolean => {
+  const waitedMs = endedAt - (submittedAt ?? at)
   return waitedMs > rejectedMs && waitedMs < patienceMs - rejectedMs
 }
 

@@ -53,6 +53,8 @@ export class Client {
   outcome: Outcome | undefined
   /** How often it was told of an end: once is right. */
   ends = 0
+  /** When its ingress got it, after its key's limits: a frozen one gets it late. */
+  submittedAt: number | undefined
   claimedAt: number | undefined
   /** When its key's limits admitted it, and when it counted no longer as running. */
   admittedAt: number | undefined
@@ -152,6 +154,7 @@ export class Client {
       chunkBytes: request.chunkBytes
     }
     let hasBytes = false
+    this.submittedAt = world.now
     this.#handle = ingress?.client?.submit({
       workload: "chat",
       pool: "default",
