@@ -78,7 +78,31 @@ const tables: ReadonlyArray<Table> = [
         said({ type: "compaction" }),
         said({ type: "compaction", encrypted_content: "" })
       ],
-      "messages[1].content": [said({ role: "user", content: "a" }, { role: "user" })]
+      "messages[1].content": [said({ role: "user", content: "a" }, { role: "user" })],
+      model: [{ model: undefined }, { model: "" }, { model: 5 }],
+      temperature: [{ temperature: 2.1 }, { temperature: -0.1 }],
+      top_p: [{ top_p: 1.1 }],
+      stream: [{ stream: "yes" }],
+      stream_options: [{ stream_options: true }],
+      "stream_options.include_usage": [{ stream_options: { include_usage: "yes" } }],
+      stop: [{ stop: 5 }],
+      seed: [{ seed: 1.5 }],
+      presence_penalty: [{ presence_penalty: 3 }],
+      frequency_penalty: [{ frequency_penalty: -3 }],
+      user: [{ user: 5 }],
+      n: [{ n: 0 }],
+      max_tokens: [{ max_tokens: 0 }],
+      max_completion_tokens: [{ max_completion_tokens: "9" }],
+      logit_bias: [{ logit_bias: [1] }],
+      tools: [{ tools: {} }],
+      "tools[0].function.name": [{ tools: [{ type: "function", function: {} }] }],
+      tool_choice: [{ tool_choice: "some" }],
+      parallel_tool_calls: [{ parallel_tool_calls: "no" }],
+      "response_format.type": [{ response_format: { type: "xml" } }],
+      "response_format.json_schema": [{ response_format: { type: "json_schema" } }],
+      reasoning_effort: [{ reasoning_effort: "" }],
+      modalities: [{ modalities: "text" }],
+      "audio.voice": [{ audio: { voice: 5 } }]
     }
   },
   {

@@ -124,7 +124,7 @@ const isEncrypted = (message: AnyMessage): message is CompactionItem => "encrypt
 
 /** Converts messages of the responses format to this dialect. */
 export const toMessage = (message: Contract.Message | Contract.KeptMessage): Contract.Message =>
-  "type" in message ? { role: message.role, content: message.content.map(toOwnPart) } : message
+  "type" in message ? { role: "user", content: message.content.map(toOwnPart) } : message
 
 const toOwnPart = (part: Contract.KeptMessage["content"][number]): Contract.ContentPart => {
   switch (part.type) {
