@@ -40,17 +40,37 @@ interface Stated {
   readonly value: number
 }
 
-/** The fields that hold a number, capped so that products stay finite. */
-const numbers = (candidates: Readonly<Record<string, unknown>>): ReadonlyArray<Stated> =>
-  Object.entries(candidates).flatMap(([name, value]) =>
-    typeof value === "number" && value >= 0 ? [{ name, value: Math.min(value, Number.MAX_SAFE_INTEGER) }] : []
-  )
+/** A field, by its path of names. */
+interface Place {
+  readonly name: string
+  readonly path: ReadonlyArray<string>
+}
 
-const largest = (stated: ReadonlyArray<Stated>): Stated | undefined =>
-  stated.reduce<Stated | undefined>(
-    (most, each) => most === undefined || each.value > most.value ? each : most,
-    undefined
-  )
+const places = (...names: ReadonlyArray<string>): ReadonlyArray<Place> =>
+  names.map((name) => ({ name, path: name.split(".") }))
+
+const valueAt = (field: Field, path: ReadonlyArray<string>): unknown => {
+  let value = field(path[0] ?? "")
+  for (let at = 1; at < path.length && value !== undefined; at++) value = propertyOf(value, path[at] ?? "")
+  return value
+}
+
+/** The largest number in these fields, capped so that products stay finite. The first if several are equal. */
+const largest = (field: Field, all: ReadonlyArray<Place>): Stated | undefined => {
+  let most: Stated | undefined
+  for (const { name, path } of all) {
+    const found = valueAt(field, path)
+    if (typeof found !== "number" || !(found >= 0)) continue
+    const value = Math.min(found, Number.MAX_SAFE_INTEGER)
+    if (most === undefined || value > most.value) most = { name, value }
+  }
+  return most
+}
+
+const lengths = places("max_tokens", "max_completion_tokens", "max_output_tokens", "generationConfig.maxOutputTokens")
+const thoughts = places("thinking.budget_tokens", "generationConfig.thinkingConfig.thinkingBudget")
+const counts = places("n", "best_of", "generationConfig.candidateCount")
+const pictureCounts = places("n", "parameters.n")
 
 interface Answers {
   /** Limit of one answer; `undefined` if not stated. */
@@ -63,26 +83,12 @@ interface Answers {
 
 /** If several fields state the same, the largest counts, since the provider may use any of them. */
 const answersOf = (field: Field): Answers => {
-  const config = field("generationConfig")
+  const factors: Array<Stated> = []
+  const choices = largest(field, counts)
+  if (choices !== undefined && choices.value > 1) factors.push(choices)
   const prompt = field("prompt")
-  const length = largest(numbers({
-    max_tokens: field("max_tokens"),
-    max_completion_tokens: field("max_completion_tokens"),
-    max_output_tokens: field("max_output_tokens"),
-    "generationConfig.maxOutputTokens": propertyOf(config, "maxOutputTokens")
-  }))
-  const thought = largest(numbers({
-    "thinking.budget_tokens": propertyOf(field("thinking"), "budget_tokens"),
-    "generationConfig.thinkingConfig.thinkingBudget": propertyOf(propertyOf(config, "thinkingConfig"), "thinkingBudget")
-  }))
-  const choices = largest(numbers({
-    n: field("n"),
-    best_of: field("best_of"),
-    "generationConfig.candidateCount": propertyOf(config, "candidateCount")
-  }))
-  const prompts = Array.isArray(prompt) ? { name: "prompt", value: prompt.length } : undefined
-  const factors = [choices, prompts].filter((factor) => factor !== undefined).filter(({ value }) => value > 1)
-  return { length, thought, factors }
+  if (Array.isArray(prompt) && prompt.length > 1) factors.push({ name: "prompt", value: prompt.length })
+  return { length: largest(field, lengths), thought: largest(field, thoughts), factors }
 }
 
 const countOf = ({ factors }: Answers): number => factors.reduce((product, { value }) => product * value, 1)
@@ -90,7 +96,7 @@ const countOf = ({ factors }: Answers): number => factors.reduce((product, { val
 /** Most providers count reasoning as part of the answer, so the larger of both limits is certainly allowed. */
 const statementOf = (answers: Answers): TokenStatement | undefined => {
   const { factors, length, thought } = answers
-  const most = largest([length, thought].filter((stated) => stated !== undefined))
+  const most = length === undefined || (thought !== undefined && thought.value > length.value) ? thought : length
   return most === undefined ? undefined : {
     tokens: Math.ceil(most.value * countOf(answers)),
     fields: [most.name, ...factors.map(({ name }) => name)]
@@ -140,8 +146,7 @@ const repeatedTokens = (field: Field): number => {
   return Math.ceil(Buffer.byteLength(query) / bytesPerToken) * Math.max(0, documents.length - 1)
 }
 
-const picturesOf = (field: Field): number =>
-  largest(numbers({ n: field("n"), "parameters.n": propertyOf(field("parameters"), "n") }))?.value ?? 1
+const picturesOf = (field: Field): number => largest(field, pictureCounts)?.value ?? 1
 
 /** The maximum number of tokens that a request may use. `bytes` is the size of its body, `field` reads a field. */
 export const tokenDemand = (operation: Operation, bytes: number, field: Field): TokenDemand => {

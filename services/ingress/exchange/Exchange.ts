@@ -103,7 +103,7 @@ export class Exchange {
   /** Sends a whole answer. */
   send({ headers, status }: ResponseHead, body: Uint8Array | string): void {
     if (this.#isClosed) return
-    this.#writeHead(status, { ...headers, "content-length": String(Buffer.byteLength(body)) })
+    this.#writeHead(status, headers, Buffer.byteLength(body))
     this.#response.end(body)
   }
 
@@ -136,8 +136,14 @@ export class Exchange {
     return encoding !== undefined || expect !== undefined || Number(length) > maxDroppedBytes
   }
 
-  #writeHead(status: number, headers: Readonly<Record<string, string>>): void {
-    this.#response.writeHead(status, { ...headers, ...this.#exchanges.records.answering(this.record, status) })
+  #writeHead(status: number, headers: Readonly<Record<string, string>>, contentLength?: number): void {
+    // names and values in turn, which Node writes as they are
+    const all: Array<string> = []
+    for (const each of [headers, this.#exchanges.records.answering(this.record, status)]) {
+      for (const name in each) all.push(name, each[name] ?? "")
+    }
+    if (contentLength !== undefined) all.push("content-length", String(contentLength))
+    this.#response.writeHead(status, all)
   }
 
   #proceed<A>(exit: Exit.Exit<A, RequestError>, next: (value: A) => void): void {

@@ -34,7 +34,7 @@ export class RequestRecords extends Context.Service<RequestRecords, {
         },
         answering: (record, status) => {
           record.setStatus(status)
-          const headers: Record<string, string> = { ...record.answerHeaders?.(), ...requestIds(record.id) }
+          const headers: Record<string, string> = Object.assign(record.answerHeaders?.() ?? {}, requestIds(record.id))
           headers["traceparent"] = TraceParent.format(record.span)
           // so that the client's next request reaches another ingress
           if (drain.isDraining()) headers["connection"] = "close"

@@ -53,22 +53,35 @@ interface Line<A> {
 class Rank<A> {
   readonly #lines = new Map<string, Line<A>>()
   readonly #turns = new TinyQueue<Line<A>>([], (a, b) => a.turn - b.turn || a.order - b.order)
-  /** In order of arrival. */
+  /** An entry alone in the class, as most are, has no line. */
+  #only: Entry<A> | undefined
+  /** The others, in order of arrival. */
   readonly #waiting = new Set<Entry<A>>()
   /** The virtual time of the last turn. */
   #time = 0
   #order = 0
 
   get size(): number {
-    return this.#waiting.size
+    return this.#only === undefined ? this.#waiting.size : 1
   }
 
   get oldest(): Entry<A> | undefined {
+    if (this.#only !== undefined) return this.#only
     const [oldest] = this.#waiting
     return oldest
   }
 
   add(entry: Entry<A>): void {
+    if (this.size === 0) {
+      this.#only = entry
+      return
+    }
+    if (this.#only !== undefined) this.#line(this.#only)
+    this.#only = undefined
+    this.#line(entry)
+  }
+
+  #line(entry: Entry<A>): void {
     const { tenant, weight } = entry.claimant
     let line = this.#lines.get(tenant)
     if (line === undefined) {
@@ -82,6 +95,10 @@ class Rank<A> {
   }
 
   delete(entry: Entry<A>): void {
+    if (entry === this.#only) {
+      this.#only = undefined
+      return
+    }
     this.#lines.get(entry.claimant.tenant)?.entries.delete(entry)
     this.#waiting.delete(entry)
     if (this.#waiting.size > 0) return
@@ -94,6 +111,12 @@ class Rank<A> {
 
   /** Takes the first entry of the first line that `mayGo`. */
   take(mayGo: (claimant: Claimant) => boolean): Entry<A> | undefined {
+    const only = this.#only
+    if (only !== undefined) {
+      if (!mayGo(only.claimant)) return undefined
+      this.#only = undefined
+      return only
+    }
     const held: Array<Line<A>> = []
     let taken: Entry<A> | undefined
     for (let line = this.#turns.pop(); line !== undefined; line = this.#turns.pop()) {
@@ -125,6 +148,7 @@ class Rank<A> {
 
   /** How many items would be served before the next item of this tenant. */
   ahead({ tenant, weight }: Claimant): number {
+    if (this.#only !== undefined) return 1
     const own = this.#lines.get(tenant)
     const turn = (own?.turn ?? this.#time) + (own?.entries.size ?? 0) / weight
     let ahead = 0

@@ -293,7 +293,7 @@ export class JobTracker {
     if (job === Subjects.workerToken) return this.#hear(attempt, workload, frame)
     if (message.reply === undefined || message.reply === "") return
     const { worker } = Subjects.parseControl(message.reply)
-    this.#receiveFrame(job, Number(attempt), worker, message.reply, frame, message.data)
+    this.#receiveFrame(job, Number(attempt), workload, worker, frame, message.data)
   }
 
   #receiveBundle(worker: string, workload: Workload, data: Uint8Array): void {
@@ -306,29 +306,27 @@ export class JobTracker {
     for (const entry of bundle.entries) {
       if (entry.type === "server") this.#bundles.located(worker, entry.server)
       else if (entry.type === "claim") this.#claimed(worker, workload, entry.claim)
-      else {
-        const control = Subjects.controlSubject(workload, worker, entry.job, entry.attempt)
-        this.#receiveFrame(entry.job, entry.attempt, worker, control, entry.frame, entry.payload)
-      }
+      else this.#receiveFrame(entry.job, entry.attempt, workload, worker, entry.frame, entry.payload)
     }
   }
 
   #receiveFrame(
     id: string,
     attempt: number,
+    workload: Workload,
     worker: string,
-    control: string,
     frame: Frame,
     bytes: Uint8Array
   ): void {
     const job = this.#jobs.get(id)
+    const control = () => Subjects.controlSubject(workload, worker, id, attempt)
     if (job === undefined || attemptOf(job.state) !== attempt) {
       // after its last frame a worker has nothing to stop
-      if (!isLast(frame)) this.#refuse(control, frame.type === "claim", job, attempt)
+      if (!isLast(frame)) this.#refuse(control(), frame.type === "claim", job, attempt)
       return
     }
     if (job.worker !== undefined && job.worker.id !== worker) {
-      return this.#refuse(control, frame.type === "claim", job, attempt)
+      return this.#refuse(control(), frame.type === "claim", job, attempt)
     }
     if (frame.type === "noResponders" || frame.type === "claims") return
     if (frame.type === "claim" || job.state.state === "Published") {
@@ -336,7 +334,7 @@ export class JobTracker {
       const redispatch = "redispatch" in frame ? frame.redispatch : "mayHaveBeenSent"
       const awaits = frame.type === "claim"
       if (job.state.state === "Published") job.pool.claimed(worker, job, Number.NaN, this.#now())
-      this.#apply(job, { event: "claimed", attempt, worker, redispatch, awaits }, control)
+      this.#apply(job, { event: "claimed", attempt, worker, redispatch, awaits }, control())
       if (frame.type === "claim") return
     }
     if (job.worker === undefined) return
