@@ -40,6 +40,8 @@ export interface AnswerGrammar {
    * ends counts as text. Absent: all data has content.
    */
   readonly contentOf?: (data: Fields) => Content | undefined
+  /** Matches stream data in latin1 that certainly has content. Absent: stream data is read until there is some. */
+  readonly textMark?: RegExp
   /** Matches damaged stream data that was certainly a piece of plain text. Absent: damaged data ends the stream. */
   readonly damagedText?: RegExp
 }
@@ -72,6 +74,13 @@ export class ContentWatch {
 
   get isAfterGap(): boolean {
     return this.#isAfterGap
+  }
+
+  /** Looks for content in frames that nobody has to read, in latin1. To read them would cost a hundredth of a short answer. */
+  look(frames: string): void {
+    const { textMark } = this.#grammar
+    const at = textMark === undefined ? -1 : frames.search(textMark)
+    if (at !== -1 && frames.includes("\n\n", at)) this.hasContent = true
   }
 
   /** Returns whether the stream is intact. */

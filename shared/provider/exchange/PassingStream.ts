@@ -70,7 +70,9 @@ export class PassingStream {
   /** Returns the client's part of a chunk, up to a `failure`. */
   push(chunk: Uint8Array): ReadonlyArray<Uint8Array> {
     const out: Array<Uint8Array> = []
-    const firstMark = firstOf(this.#marks, chunk)
+    const text = latin1(chunk)
+    const firstMark = firstOf(this.#marks, text)
+    if (!this.#content.hasContent) this.#content.look(text.slice(0, firstMark))
     let at = 0
     while (at < chunk.length) {
       if (this.#frames.restBytes === 0 && !this.#content.isActive) {
@@ -192,7 +194,7 @@ export class PassingStream {
     const { grammar, onSkip, showUsage } = this.#options
     const piece = new Piece(data)
     const isUnread = !this.#content.isActive && isObject(data) &&
-      (isOrdinary || firstOf(grammar.marks, data) === data.length)
+      (isOrdinary || firstOf(grammar.marks, latin1(data)) === data.length)
     if (isUnread) {
       this.#pass(piece)
       return isOrdinary ? frame : this.#renamed(frame, data)
@@ -246,10 +248,13 @@ const withNames = (grammar: AnswerGrammar): RegExp => {
 const newline = 0x0a
 const closingBrace = 0x7d
 
+const latin1 = (data: Uint8Array): string =>
+  Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString("latin1")
+
 /** Where a mark first is, from which on frames must be read; the length if there is none. */
-const firstOf = (marks: RegExp, data: Uint8Array): number => {
-  const at = Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString("latin1").search(marks)
-  return at === -1 ? data.length : at
+const firstOf = (marks: RegExp, text: string): number => {
+  const at = text.search(marks)
+  return at === -1 ? text.length : at
 }
 
 const plainBeginning = Buffer.from("data: {")

@@ -127,6 +127,7 @@ const contentOfChoice = (choice: unknown): Content | undefined => {
 const grammar: AnswerGrammar = {
   ...plain,
   contentOf: ({ choices }) => Array.isArray(choices) ? contentOfAll(choices.map(contentOfChoice)) : "other",
+  textMark: /"(?:content|text)": ?"[^"\\]/,
   damagedText: /^(?!.*"(?:tool_calls|function_call)").*"(?:content|text)"\s*:/s
 }
 

@@ -82,6 +82,28 @@ describe("a relayed stream", () => {
   })
 })
 
+describe("the content of a stream", () => {
+  const role = frame({ choices: [{ index: 0, delta: { role: "assistant", content: "" } }] })
+  const call = frame({ choices: [{ index: 0, delta: { tool_calls: [{ function: { arguments: "{}" } }] } }] })
+  const word = delta("a")
+  const about = frame({ choices: [], prompt_filter_results: [{ content_filter_results: {} }] })
+
+  it.each([
+    ["begins with a piece of text", [": hi\n\n", about, role, word], [false, false, false, true]],
+    ["begins with a piece of text in the same bytes as others", [role + word], [true]],
+    ["begins with the end of that piece", [role + word.slice(0, -1), "\n"], [false, true]],
+    ["begins with a tool call", [role, call], [false, true]],
+    ["begins with a text of only an escape", [role, delta("\n")], [false, true]]
+  ])("%s", (_, chunks, expected) => {
+    const stream = open()
+    const found = chunks.map((chunk) => {
+      relay(stream, chunk)
+      return stream.hasContent
+    })
+    assert.deepStrictEqual(found, expected)
+  })
+})
+
 describe("a stream in pieces of any size", () => {
   const part = (json: object) => `event: ${Object.keys(json)[0]}\n${frame(json)}`
   const chat = [
