@@ -293,7 +293,7 @@ export class JobTracker {
     if (job === Subjects.workerToken) return this.#hear(attempt, workload, frame)
     if (message.reply === undefined || message.reply === "") return
     const { worker } = Subjects.parseControl(message.reply)
-    this.#receiveFrame(job, Number(attempt), workload, worker, frame, message.data)
+    this.#receiveFrame(job, Number(attempt), workload, worker, frame, message.data, message.reply)
   }
 
   #receiveBundle(worker: string, workload: Workload, data: Uint8Array): void {
@@ -316,10 +316,12 @@ export class JobTracker {
     workload: Workload,
     worker: string,
     frame: Frame,
-    bytes: Uint8Array
+    bytes: Uint8Array,
+    reply?: string
   ): void {
     const job = this.#jobs.get(id)
-    const control = () => Subjects.controlSubject(workload, worker, id, attempt)
+    // few frames are answered
+    const control = () => reply ?? Subjects.controlSubject(workload, worker, id, attempt)
     if (job === undefined || attemptOf(job.state) !== attempt) {
       // after its last frame a worker has nothing to stop
       if (!isLast(frame)) this.#refuse(control(), frame.type === "claim", job, attempt)

@@ -58,7 +58,8 @@ const sourceOf = Effect.fnUntraced(function*(
   const deliver = (inbox: string, { connection = queue, delivery = 1, version = 2 } = {}) => {
     sequence++
     const headers = makeHeaders()
-    headers.set("Gw-Job", `${version} job${sequence} 2 r.chat.x.job${sequence}.2 0 op m t text/plain   4`)
+    const more = version === 2 ? "" : " any"
+    headers.set("Gw-Job", `${version} job${sequence} 2 r.chat.x.job${sequence}.2 0 op m t text/plain   4${more}`)
     const reply = `played.ACK.JOBS_CHAT.slow.${delivery}.${sequence}.${sequence}.1700000000123456789.0`
     connection.publish(inbox, "body", { headers, reply })
   }
