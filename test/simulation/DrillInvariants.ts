@@ -73,14 +73,18 @@ const afterOutageMs = overtakenAfterMs + 500
 function* outagesEnd({ clients, outages, scenario }: Ended): Generator<Violation> {
   const cost = costIn(scenario)
   if (cost === undefined) return
+  const [fault] = scenario.faults
+  // workers may be behind a server that cannot reach the others
+  const isolatedUntil = fault?.kind === "isolate nats" ? fault.at + fault.ms : 0
   for (const { until } of outages) {
     if (until === undefined || until < warmUpMs + startMs) continue
+    const backAt = Math.max(until, isolatedUntil)
     for (const client of clients) {
       const { claimedAt, endedAt, request } = client
       const claimed = claimedAt ?? endedAt ?? Number.POSITIVE_INFINITY
       if (request.at >= until || claimed < until || outages.some(({ from }) => from > until && from < claimed)) continue
-      if (claimed - until > afterOutageMs) {
-        yield named("outages end", client, `waited for ${(claimed - until).toFixed(0)} ms after NATS was back`)
+      if (claimed - backAt > afterOutageMs) {
+        yield named("outages end", client, `waited for ${(claimed - backAt).toFixed(0)} ms after NATS was back`)
       }
     }
   }
@@ -161,7 +165,7 @@ function* poisonIsReported({ clients, world }: Ended): Generator<Violation> {
 
 /** Version 2 is only for workers of the previous release, and while ingress and workers look for each other. */
 function* newestVersionIsUsed({ clients, cluster, formerJobs, scenario }: Ended): Generator<Violation> {
-  const isUsual = scenario.faults.length === 0 && scenario.upgradedAt === undefined
+  const isUsual = costIn(scenario) !== undefined
   // in a new cluster, the queue of version 3 may be the last to have a leader
   const early = clients.filter(({ request }) => request.at < warmUpMs + startMs)
   const count = formerJobsIn(cluster) - (isUsual ? early.length : formerJobs)

@@ -1,4 +1,5 @@
 /** Failures that come alone in some seeds, so that invariants can say exactly what they may cost. */
+import { serverChangeWithinMs } from "../../shared/bus/protocol/Timings.ts"
 import type { Outcome } from "./gateway/Client.ts"
 import type { FaultKind } from "./Scenario.ts"
 
@@ -18,8 +19,9 @@ export const costs = {
   "kill worker": { lateMs: 3_000, outcomes: ["WorkerLost"] },
   // those that are longer than its grace
   "deploy worker": { lateMs: usualMs, outcomes: ["WorkerLost"] },
-  "freeze worker": { lateMs: 5_000, outcomes: ["WorkerLost"] },
-  "hold worker": { lateMs: 5_000, outcomes: ["WorkerLost"] },
+  // the only worker behind its server of NATS may be reconnecting
+  "freeze worker": { lateMs: usualMs + serverChangeWithinMs, outcomes: ["WorkerLost"] },
+  "hold worker": { lateMs: usualMs + serverChangeWithinMs, outcomes: ["WorkerLost"] },
   "cut worker": { lateMs: usualMs },
   "clock of worker": { lateMs: usualMs },
   "freeze ingress": { lateMs: usualMs },
@@ -38,9 +40,9 @@ export const costs = {
   "no consumer leader": { lateMs: electionMs },
   "lost confirmations": { lateMs: 4_000 },
   "consumer forgets pulls": { lateMs: 4_000 },
-  // until the console recreates the consumer
-  "jobs forget newest": { lateMs: 8_000 },
-  "jobs forget all": { lateMs: 8_000 },
+  // until the console recreates the consumer, without which the queue looks slow
+  "jobs forget newest": { lateMs: 8_000, outcomes: ["QueueTimeout"] },
+  "jobs forget all": { lateMs: 8_000, outcomes: ["QueueTimeout"] },
   "usage forgets newest": { lateMs: usualMs }
 } as const satisfies Partial<Record<FaultKind, Cost>>
 
