@@ -56,8 +56,6 @@ export const lostCredit = all(
 export const longAlone = all(alone("cut worker", "freeze ingress", "kill worker"), extremes)
 /** Connections lose what is in their buffers. */
 export const cuts = fault("cut worker", "cut ingress", "cut nats")
-/** There is no worker for a while, and connections that break lose frames. */
-export const lonelyWorker = all(only(({ workers }) => workers === 1), fault("kill worker", "deploy worker"), cuts)
 /** Workers pull bodies, and have no room for all. */
 export const bodies = only(({ requests }) => requests.filter(({ bodyBytes }) => bodyBytes > inlineBodyBytes).length > 2)
 /** A worker dies or falls silent when it says that it has a job, which may be lost. */
@@ -141,25 +139,30 @@ const former = (kind: FaultKind, at: number, text: string, isBefore: boolean): F
   ms: 1_000,
   moment: { text, isBefore }
 })
-/** In version 2 single paid jobs lose their ends, and then the acknowledgements of their messages. */
-export const lostEnds: Needs = (scenario) => ({
-  ...scenario,
-  ...plain,
-  workers: 1,
-  upgradedAt: warmUpMs + activeMs,
-  requests: scenario.requests.slice(0, 5).map((request, index) => ({
+/** In version 2 ingress misses the ends of single paid jobs, and the acknowledgements of their messages are lost. */
+export const lostEnds: Needs = (scenario) => {
+  const requests = scenario.requests.slice(0, 4).map((request, index) => ({
     ...request,
-    at: warmUpMs + 500 + 3_500 * index,
+    at: warmUpMs + 500 + 5_000 * index,
     isPaid: true,
     chunks: 1,
     everyMs: 50,
     leavesAfterMs: undefined
-  })),
-  faults: Array.from({ length: 5 }, (_, index) => warmUpMs + 400 + 3_500 * index).flatMap((at) => [
-    former("cut worker", at, "data [null,{", true),
-    former("cut worker", at + 1_000, "+ACK", true)
-  ])
-})
+  }))
+  return {
+    ...scenario,
+    ...plain,
+    ingresses: 1,
+    workers: 1,
+    upgradedAt: warmUpMs + activeMs,
+    requests,
+    faults: requests.flatMap(({ at }) => [
+      former("cut worker", at + 20, "+ACK", true),
+      // when the provider has just ended, which thinks for 10 ms
+      { ...former("cut ingress", at + 60.5, "", true), moment: undefined }
+    ])
+  }
+}
 /** In version 2 workers that have just claimed lose their connections, and die a little later. */
 export const repeatedClaims = all(extremes, severalWorkers, (scenario) => ({
   ...scenario,

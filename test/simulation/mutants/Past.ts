@@ -27,6 +27,7 @@ import {
 } from "./Files.ts"
 import type { Patch } from "./Mutants.ts"
 import {
+  absentWorker,
   alone,
   clockWhileWaiting,
   cluster,
@@ -39,7 +40,6 @@ import {
   lastClaimsLost,
   lateBundles,
   limits,
-  lonelyWorker,
   longAlone,
   longFreeze,
   lostAnswers,
@@ -361,9 +361,9 @@ export const past: ReadonlyArray<Patch> = [
   {
     name: "jobs are in version 2 while there is no worker",
     file: occupancy,
-    from: "if (this.#workers.size > 0) this.#version =",
-    to: "this.#version =",
-    needs: lonelyWorker
+    from: "if (this.#workers.size > 0) this.#version = this.#newest === this.#workers.size",
+    to: "this.#version = this.#workers.size > 0 && this.#newest === this.#workers.size",
+    needs: absentWorker
   },
   // seed 2001565
   {
