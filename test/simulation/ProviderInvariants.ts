@@ -15,8 +15,8 @@ const objection = (before: Call, after: Call, mayMove: boolean): string | undefi
   if (before.worker !== after.worker) return `${name} of another worker`
   if (before.outcome === "complete") return `${name}, which is complete`
   if ((before.until ?? Number.POSITIVE_INFINITY) > after.from + travelMs) return `${name}, which has not ended`
-  // an answer that has begun belongs to the client, unless the bytes were lost with their provider
-  if (before.made > 0 && before.failure !== "down") return `${name}, which has answered with ${before.made} chunks`
+  // an answer that has begun belongs to the client, unless its bytes were lost with their connection
+  if (before.hasArrived === true) return `${name}, which has answered with ${before.made} chunks`
   return undefined
 }
 

@@ -172,7 +172,7 @@ export class HttpProvider {
       world.after(order.everyMs, machine, () => {
         if (call.outcome !== "open") return
         call.made++
-        connection.send(pieceOf(call, order, at))
+        connection.send(pieceOf(call, order, at), () => void (call.hasArrived = true))
         next(at + 1)
       })
     }

@@ -23,6 +23,8 @@ export interface Call {
   outcome: "open" | "complete" | "aborted" | "failed"
   /** The provider's name, if there are several. */
   readonly provider?: string
+  /** Whether the worker has got a chunk over HTTP. */
+  hasArrived?: boolean
   /** Of a failed call: what the provider did. */
   failure?: string
 }

@@ -11,6 +11,8 @@ export interface Acceptor {
   readonly accept: (connection: Connection) => void
 }
 
+type OnArrival = () => void
+
 /** One direction of a connection. Bytes written before a delivery arrive with it. */
 class Direction {
   readonly #world: World
@@ -18,6 +20,7 @@ class Direction {
   readonly #link: Link
   readonly #deliver: (bytes: Buffer) => void
   #waiting: Array<Buffer> = []
+  #onArrival: Array<OnArrival> = []
   #isDue = false
   #isCut = false
 
@@ -28,10 +31,11 @@ class Direction {
     this.#deliver = deliver
   }
 
-  send(bytes: Uint8Array): void {
+  send(bytes: Uint8Array, onArrival?: OnArrival): void {
     if (this.#isCut || bytes.length === 0) return
     // the client reuses its buffer
     this.#waiting.push(Buffer.from(bytes))
+    if (onArrival !== undefined) this.#onArrival.push(onArrival)
     this.#schedule()
   }
 
@@ -57,6 +61,7 @@ class Direction {
       if (this.#link.isHeld) return void this.#link.onRelease.push(() => this.#schedule())
       const bytes = Buffer.concat(this.#waiting)
       this.#waiting = []
+      for (const onArrival of this.#onArrival.splice(0)) onArrival()
       this.#deliver(bytes)
     })
   }
@@ -118,7 +123,8 @@ class ClientSocket extends EventEmitter {
 /** The server's end. */
 export interface Connection {
   readonly client: string
-  readonly send: (bytes: Uint8Array) => void
+  /** Calls `onArrival` when the client has the bytes, unless the connection breaks before. */
+  readonly send: (bytes: Uint8Array, onArrival?: OnArrival) => void
   onData: (bytes: Buffer) => void
   onClose: () => void
   readonly close: () => void
@@ -208,7 +214,7 @@ export class Network {
       this.#open.add(open)
       connection = {
         client: machine.name,
-        send: (bytes) => toClient.send(bytes),
+        send: (bytes, onArrival) => toClient.send(bytes, onArrival),
         onData: () => undefined,
         onClose: () => undefined,
         close: () => close(false),
