@@ -14,7 +14,7 @@ import * as Credentials from "./Credentials.ts"
 import { inboxPrefix } from "./Inbox.ts"
 import { Outbox } from "./Outbox.ts"
 import { holdMs, ServerChoice } from "./Reconnect.ts"
-import { monotonicMs } from "./MonotonicClock.ts"
+import { monotonicMs } from "../bounds/MonotonicClock.ts"
 import type { Account, InAccount } from "./Storage.ts"
 
 export class Nats extends Context.Service<Nats, {

@@ -9,7 +9,7 @@ import type { PoolLimits } from "./JobPool.ts"
 import { JobTracker, type QueueDepth } from "./JobTracker.ts"
 import { memoryLimit } from "../../bounds/MemoryLimit.ts"
 import { Nats } from "../../nats/Nats.ts"
-import { every } from "../../nats/MonotonicClock.ts"
+import { every } from "../../bounds/MonotonicClock.ts"
 import { occupancyTickMs } from "../fairness/OccupancyExchange.ts"
 import { tickMs } from "../protocol/Timings.ts"
 

@@ -17,7 +17,7 @@ import * as Timings from "../protocol/Timings.ts"
 import { Nats } from "../../nats/Nats.ts"
 import * as PoolServer from "../worker/PoolServer.ts"
 import { verdictIn } from "../ingress/Publication.ts"
-import { every, monotonicMs } from "../../nats/MonotonicClock.ts"
+import { every, monotonicMs } from "../../bounds/MonotonicClock.ts"
 import * as Subjects from "../protocol/Subjects.ts"
 
 /** What a queue stores about a task. */

@@ -22,7 +22,7 @@ import { memoryLimit } from "../../bounds/MemoryLimit.ts"
 import { Nats } from "../../nats/Nats.ts"
 import { encodeSlots } from "../fairness/Occupancy.ts"
 import * as PoolServer from "./PoolServer.ts"
-import { every, monotonicMs } from "../../nats/MonotonicClock.ts"
+import { every, monotonicMs } from "../../bounds/MonotonicClock.ts"
 import * as Subjects from "../protocol/Subjects.ts"
 
 /** A job that this worker runs. */

@@ -1,7 +1,7 @@
 /** Serves a pool of jobs or tasks: starts, restarts after a reconnect, and ends within a grace period. */
 import { Effect, Fiber, FiberMap, type Scope } from "effect"
 import type { Workload } from "../../contract/Operation.ts"
-import { every } from "../../nats/MonotonicClock.ts"
+import { every } from "../../bounds/MonotonicClock.ts"
 import { type JobSource, watchMs } from "./JobSource.ts"
 import { provisionPatiently } from "../provision/JobStreams.ts"
 import { Nats } from "../../nats/Nats.ts"

@@ -1,6 +1,7 @@
 /** One call to one candidate, if its limits, its circuit breaker and its retry budget allow it. */
 import { Clock, Effect, Exit } from "effect"
 import * as Fiberless from "../../bounds/Fiberless.ts"
+import { monotonicMs } from "../../bounds/MonotonicClock.ts"
 import { isIdempotent } from "../../catalogue/Provider.ts"
 import { type JobError, mayBeBilled } from "../../contract/JobError.ts"
 import type { Usage } from "../../contract/Usage.ts"
@@ -37,11 +38,11 @@ interface AttemptKind {
 }
 
 export interface Attempt {
-  /** Takes a retry from the provider's budget, for a call at this time (epoch milliseconds). Returns why there can be none. */
+  /** Takes a retry from the provider's budget, for a call at this time (of the monotonic clock). Returns why there can be none. */
   readonly takeRetry: (candidate: Candidate, at: number) => Skipped | undefined
   /** Whether the candidate's circuit lets calls pass. */
   readonly isHealthy: (candidate: Candidate) => boolean
-  /** Calls the candidate, if that is allowed before `until` (epoch milliseconds). Otherwise it is skipped. */
+  /** Calls the candidate, if that is allowed before `until` (of the monotonic clock). Otherwise it is skipped. */
   readonly make: (
     candidate: Candidate,
     request: Request,
@@ -54,7 +55,7 @@ export const make = Effect.gen(function*() {
   const performs = yield* protocols
   const health = yield* CircuitBreakers.make
   const gate = yield* Gate.make
-  const clock = yield* Clock.Clock
+  const now = monotonicMs(yield* Clock.Clock)
   const fork = Effect.runForkWith(yield* Effect.context<never>())
 
   const budgets = new Map<string, RetryBudget>()
@@ -163,15 +164,15 @@ export const make = Effect.gen(function*() {
     takeRetry: (candidate, at) => {
       const openUntil = health.openUntil(candidate)
       if (openUntil > at) {
-        return new Skipped({ reason: "resting", retryAfterMs: Math.ceil(openUntil - clock.currentTimeMillisUnsafe()) })
+        return new Skipped({ reason: "resting", retryAfterMs: Math.ceil(openUntil - now()) })
       }
       return budgetOf(candidate).withdraw() ? undefined : new Skipped({ reason: "retries", retryAfterMs: 0 })
     },
-    isHealthy: (candidate) => health.openUntil(candidate) <= clock.currentTimeMillisUnsafe(),
+    isHealthy: (candidate) => health.openUntil(candidate) <= now(),
     make: (candidate, request, answer, options) => {
       const { isRetry, until } = options
       const budget = budgetOf(candidate)
-      if (!isRetry) budget.deposit(retryOf(candidate).budget, clock.currentTimeMillisUnsafe())
+      if (!isRetry) budget.deposit(retryOf(candidate).budget, now())
       const made = gate.run(candidate, request, until, (permit) => call(candidate, request, answer, permit, options))
       return isRetry
         ? Effect.tapError(made, (miss) => miss._tag === "Skipped" ? Effect.sync(() => budget.refund()) : Effect.void)

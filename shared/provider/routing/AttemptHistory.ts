@@ -1,4 +1,7 @@
-/** One request's attempts so far, and the step that follows them by the rules of `RetryRules.ts`. Without effects. */
+/**
+ * One request's attempts so far, and the step that follows them by the rules of `RetryRules.ts`. Without effects. All times are
+ * in milliseconds of the monotonic clock.
+ */
 import { defaultRetry, type Retry } from "../../catalogue/Provider.ts"
 import { InternalError, type JobError } from "../../contract/JobError.ts"
 import { defaultRetryMs } from "./Pace.ts"
@@ -11,7 +14,7 @@ export type Step =
     readonly kind: "call"
     readonly candidate: Candidate
     readonly isRetry: boolean
-    /** When to call, in epoch milliseconds. */
+    /** When to call. */
     readonly at: number
     /** Whether the call waits for the candidate's limits until the request's deadline, or only for a moment. */
     readonly waits: boolean
@@ -24,7 +27,7 @@ interface Failure {
   readonly times: number
   /** The pause that the provider asks for, in milliseconds. */
   readonly retryAfterMs: number
-  /** The earliest time of the next call. Epoch milliseconds. */
+  /** The earliest time of the next call. */
   readonly notBefore: number
 }
 
@@ -60,10 +63,9 @@ const mayBeLarger = (candidate: Candidate, than: Candidate): boolean =>
 
 export class AttemptHistory {
   #candidates: ReadonlyArray<Candidate>
-  /** Epoch milliseconds. */
   #deadline: number
   readonly #failures = new Map<Candidate, Failure>()
-  /** The candidates whose last attempt was skipped, and until when they reject calls, in epoch milliseconds. */
+  /** The candidates whose last attempt was skipped, and until when they reject calls. */
   readonly #skipped = new Map<Candidate, { readonly by: Skipped; readonly until: number }>()
   /** Candidates for whose limits the request has waited. */
   readonly #waited = new Set<Candidate>()

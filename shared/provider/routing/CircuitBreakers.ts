@@ -6,6 +6,7 @@
  */
 import { Clock, Duration, Effect, Metric, Predicate, Scope } from "effect"
 import { CircuitBreaker } from "effect/persistence"
+import { monotonicMs, steady } from "../../bounds/MonotonicClock.ts"
 import { type Breaker, defaultBreaker } from "../../catalogue/Provider.ts"
 import type { JobError } from "../../contract/JobError.ts"
 import * as Metrics from "../../telemetry/Metrics.ts"
@@ -17,7 +18,7 @@ export type Admission = CircuitBreaker.Admission
 
 export interface CircuitBreakers {
   readonly admit: (candidate: Candidate) => Effect.Effect<Admission, Skipped>
-  /** Until when the circuit stays open, in epoch milliseconds; 0 if it is not open. */
+  /** Until when the circuit stays open, in milliseconds of the monotonic clock; `-Infinity` if it is not open. */
   readonly openUntil: (candidate: Candidate) => number
   /** `undefined` if there is nothing to record. */
   readonly recordSuccess: (candidate: Candidate, admission: Admission) => Effect.Effect<void> | undefined
@@ -31,6 +32,8 @@ const probingMs = 1_000
 
 /** The longest time for which a provider's `retry-after` can keep its circuit open, in milliseconds. */
 const maxHintMs = 3_600_000
+
+const notOpen = Number.NEGATIVE_INFINITY
 
 /** The permission if circuit breakers are disabled. */
 const always: Admission = { generation: -1, probe: false, consecutiveOpenings: 0, transition: undefined }
@@ -72,7 +75,7 @@ interface Circuit {
   closed: Effect.Effect<Admission> | undefined
   /** Consecutive successful calls. */
   successes: number
-  /** When an open circuit lets a probe pass; 0 if it is not open. Epoch milliseconds. */
+  /** See `CircuitBreakers`. */
   openUntil: number
 }
 
@@ -81,18 +84,20 @@ export const make: Effect.Effect<CircuitBreakers, never, CircuitBreaker.CircuitB
     const store = yield* CircuitBreaker.CircuitBreakerStore
     const scope = yield* Effect.scope
     const clock = yield* Clock.Clock
+    const now = monotonicMs(clock)
+    const onSteadyClock = Effect.provideService(Clock.Clock, steady(clock))
     const circuits = new Map<string, Circuit>()
     const circuitOf = ({ endpoint, key }: Candidate): Circuit => {
       let circuit = circuits.get(key)
       if (circuit === undefined) {
-        circuits.set(key, circuit = { closed: undefined, successes: 0, openUntil: 0 })
+        circuits.set(key, circuit = { closed: undefined, successes: 0, openUntil: notOpen })
         Metrics.update(Metrics.breakerState(endpoint.name, endpoint.model), level.Closed)
       }
       return circuit
     }
 
     const admit = (candidate: Candidate, circuit: Circuit): Effect.Effect<Admission, Skipped> =>
-      Effect.matchEffect(Scope.provide(store.admit(candidate.key), scope), {
+      Effect.matchEffect(onSteadyClock(Scope.provide(store.admit(candidate.key), scope)), {
         onSuccess: (admission) => {
           if (admission.transition !== undefined) return Effect.as(report(candidate, admission.transition), admission)
           const admitted = Effect.succeed(admission)
@@ -122,18 +127,21 @@ export const make: Effect.Effect<CircuitBreakers, never, CircuitBreaker.CircuitB
           size: settings.lastCalls
         },
         openFor: Duration.millis(Math.max(openMs, hintMs))
-      }).pipe(Effect.matchEffect({
-        onSuccess: (transition) => {
-          if (transition === undefined) return Effect.void
-          const circuit = circuitOf(candidate)
-          circuit.closed = undefined
-          circuit.openUntil = transition.to === "Open"
-            ? clock.currentTimeMillisUnsafe() + Duration.toMillis(transition.retryAfter)
-            : 0
-          return report(candidate, transition)
-        },
-        onFailure: Effect.die
-      }))
+      }).pipe(
+        onSteadyClock,
+        Effect.matchEffect({
+          onSuccess: (transition) => {
+            if (transition === undefined) return Effect.void
+            const circuit = circuitOf(candidate)
+            circuit.closed = undefined
+            circuit.openUntil = transition.to === "Open"
+              ? now() + Duration.toMillis(transition.retryAfter)
+              : notOpen
+            return report(candidate, transition)
+          },
+          onFailure: Effect.die
+        })
+      )
     }
 
     return {
@@ -142,7 +150,7 @@ export const make: Effect.Effect<CircuitBreakers, never, CircuitBreaker.CircuitB
         const circuit = circuitOf(candidate)
         return circuit.closed ?? admit(candidate, circuit)
       },
-      openUntil: ({ key }) => circuits.get(key)?.openUntil ?? 0,
+      openUntil: ({ key }) => circuits.get(key)?.openUntil ?? notOpen,
       recordSuccess: (candidate, admission) => {
         const circuit = circuitOf(candidate)
         circuit.successes++

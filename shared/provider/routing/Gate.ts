@@ -4,6 +4,7 @@
  */
 import { Cause, Clock, Effect, Exit, Metric, Option, Predicate } from "effect"
 import * as Fiberless from "../../bounds/Fiberless.ts"
+import { monotonicMs } from "../../bounds/MonotonicClock.ts"
 import { type Demand, Holding, limitWindowMs } from "../../bounds/Limit.ts"
 import type { JobError } from "../../contract/JobError.ts"
 import type { Operation } from "../../contract/Operation.ts"
@@ -27,8 +28,8 @@ export interface Permit {
 
 export interface Gate {
   /**
-   * Runs the call as soon as limits and pace allow it, if that is before `until` (epoch milliseconds). A call that is skipped
-   * uses up no limit.
+   * Runs the call as soon as limits and pace allow it, if that is before `until` (of the monotonic clock, in milliseconds). A
+   * call that is skipped uses up no limit.
    */
   readonly run: <E>(
     candidate: Candidate,
@@ -49,6 +50,10 @@ export const make = Effect.gen(function*() {
   const shared = yield* SharedLimits
   const pace = yield* Pace.make
   const windowMs = yield* limitWindowMs
+  const clock = yield* Clock.Clock
+  const now = monotonicMs(clock)
+  /** What other workers and this one agree on is in epoch milliseconds. */
+  const toEpochMs = (at: number): number => at - now() + clock.currentTimeMillisUnsafe()
 
   /** In the order of taking. Requests per minute come last, so that the call follows at once. */
   const demandsOf = ({ endpoint: { name, provider } }: Candidate, request: Parameters<Gate["run"]>[1]) => {
@@ -85,13 +90,13 @@ export const make = Effect.gen(function*() {
       until: number
     ): Effect.fn.Return<Permit, Skipped> {
       const { name } = candidate.endpoint
-      const startedAt = yield* Clock.currentTimeMillis
+      const startedAt = now()
       const epoch = pace.isHeld(candidate) ? yield* Effect.interruptible(pace.wait(candidate, until)) : 0
       yield* Effect.mapError(
-        holding.takeRest(({ limit, units }) => shared.take(limit, units, until)),
+        holding.takeRest(({ limit, units }) => shared.take(limit, units, toEpochMs(until))),
         ({ retryAfterMs }) => new Skipped({ reason: "busy", retryAfterMs })
       )
-      const waitedMs = (yield* Clock.currentTimeMillis) - startedAt
+      const waitedMs = now() - startedAt
       yield* Metric.update(Metrics.providerWait(name), waitedMs / 1_000)
       return { epoch, waitedMs }
     },

@@ -4,13 +4,14 @@
  */
 import { Clock, Duration, Effect, Random } from "effect"
 import { RateLimiter } from "effect/persistence"
+import { steady } from "../../bounds/MonotonicClock.ts"
 import { Skipped } from "./Skipped.ts"
 import type { Candidate } from "./Route.ts"
 
 export interface Pace {
   /** Whether calls must `wait`. */
   readonly isHeld: (candidate: Candidate) => boolean
-  /** Waits until a call is allowed, if that is before `until` (epoch milliseconds). Returns the epoch for `slowDown`. */
+  /** Waits until a call is allowed, if that is before `until` (of the monotonic clock, ms). Returns the epoch for `slowDown`. */
   readonly wait: (candidate: Candidate, until: number) => Effect.Effect<number, Skipped>
   /** The provider has answered 429 to a call of this epoch: 0 if the call did not `wait`. */
   readonly slowDown: (candidate: Candidate, epoch: number, retryAfterMs: number) => Effect.Effect<void>
@@ -28,12 +29,13 @@ const spreadMs = (delayMs: number): number => Math.min(1_000, Math.max(100, dela
 interface Turn {
   readonly phase: RateLimiter.AdaptivePhase
   readonly epoch: number
-  /** Epoch milliseconds. */
+  /** In milliseconds of the monotonic clock. */
   readonly at: number
 }
 
 export const make: Effect.Effect<Pace, never, RateLimiter.RateLimiterStore> = Effect.gen(function*() {
   const limiter = yield* RateLimiter.make
+  const onSteadyClock = Effect.provideService(Clock.Clock, steady(yield* Clock.Clock))
   const held = new Set<string>()
   /** Turns of calls that went to another candidate, by candidate: the limiter takes none back, so the next call gets them. */
   const unused = new Map<string, Turn>()
@@ -65,7 +67,7 @@ export const make: Effect.Effect<Pace, never, RateLimiter.RateLimiterStore> = Ef
       // after a cooldown it must ask again; otherwise this is its turn
       if (phase !== "cooldown") return epoch
     }
-  })
+  }, onSteadyClock)
 
   return {
     isHeld: (candidate) => held.has(candidate.key),
@@ -79,7 +81,7 @@ export const make: Effect.Effect<Pace, never, RateLimiter.RateLimiterStore> = Ef
         tokens: 1,
         status: 429,
         retryAfter: Duration.millis(retryAfterMs)
-      }).pipe(Effect.orDie)
+      }).pipe(Effect.orDie, onSteadyClock)
     }
   }
 })

@@ -2,6 +2,7 @@
 import { Array, Clock, Context, Effect, Layer, Random, Result } from "effect"
 import { RateLimiter } from "effect/persistence"
 import * as Fiberless from "../../bounds/Fiberless.ts"
+import { monotonicMs } from "../../bounds/MonotonicClock.ts"
 import { Catalogue } from "../../catalogue/Catalogue.ts"
 import { type JobError, ModelNotFound, ProviderFailed } from "../../contract/JobError.ts"
 import type { Usage } from "../../contract/Usage.ts"
@@ -27,6 +28,8 @@ export interface ProviderRequest extends Attempt.Request {
 /** A request on its way to the candidates, in their order. */
 interface Routed {
   readonly request: ProviderRequest
+  /** The request's, in milliseconds of the monotonic clock: the rest of its way is independent of the time of day. */
+  readonly deadline: number
   readonly answer: AnnotatedSink
   readonly candidates: ReadonlyArray<Candidate>
   readonly continued: ContinuedAnswer.ContinuedAnswer | undefined
@@ -48,19 +51,19 @@ export class Providers extends Context.Service<Providers, {
       const affinity = new Affinity()
       const clock = yield* Clock.Clock
 
-      const now = () => clock.currentTimeMillisUnsafe()
+      const now = monotonicMs(clock)
       const soon = () => now() + momentMs
       /** A request may check for free capacity even after its deadline. */
-      const late = ({ deadline }: ProviderRequest) => Math.max(deadline, soon())
+      const late = (deadline: number) => Math.max(deadline, soon())
 
       /** Takes one step after another, after the first candidate has failed or was skipped. */
       const failOver = Effect.fnUntraced(function*(
-        { answer, call, candidates, continued, request: first }: Routed,
+        { answer, call, candidates, continued, deadline, request: first }: Routed,
         firstCandidate: Candidate,
         firstMiss: JobError | Skipped
       ) {
         let request = first
-        const history = new AttemptHistory(candidates, request.deadline)
+        const history = new AttemptHistory(candidates, deadline)
         const record = Effect.fnUntraced(function*(candidate: Candidate, miss: JobError | Skipped) {
           const hasStarted = answer.hasStarted
           const rest = hasStarted && continued !== undefined ? yield* continued.resume : undefined
@@ -83,9 +86,10 @@ export class Providers extends Context.Service<Providers, {
             yield* record(candidate, refusal)
             continue
           }
-          if (at > now()) yield* Effect.sleep(at - now())
+          // timers count whole milliseconds
+          if (at > now()) yield* Effect.sleep(Math.ceil(at - now()))
           const isFirst = candidate === firstCandidate
-          const until = waits ? late(request) : soon()
+          const until = waits ? late(deadline) : soon()
           const result = yield* Effect.result(call(candidate, request, answer, { isFirst, isRetry, until }))
           if (Result.isFailure(result)) yield* record(candidate, result.failure)
           else if (request === first || continued?.end(result.success) === true) return result.success
@@ -94,10 +98,10 @@ export class Providers extends Context.Service<Providers, {
       })
 
       const respond = (routed: Routed) => {
-        const { answer, call, candidates, request } = routed
+        const { answer, call, candidates, deadline, request } = routed
         if (!Array.isReadonlyArrayNonEmpty(candidates)) return Effect.fail(new ModelNotFound({ model: request.model }))
         const [candidate] = candidates
-        const until = candidates.length === 1 ? late(request) : soon()
+        const until = candidates.length === 1 ? late(deadline) : soon()
         // most requests end here and need no history
         return Fiberless.catchError(
           call(candidate, request, answer, { isFirst: true, isRetry: false, until }),
@@ -130,7 +134,13 @@ export class Providers extends Context.Service<Providers, {
             const continued = route.continuation ? ContinuedAnswer.make(sink, request, now) : undefined
             const answer = new AnnotatedSink(continued ?? sink, request.queuedMs)
             const metered = continued === undefined ? request : { ...request, onCut: continued.onCut }
-            return respond({ ...routeTo(route, metered, Context.get(context, Random.Random)), answer, continued })
+            const deadline = request.deadline - clock.currentTimeMillisUnsafe() + now()
+            return respond({
+              ...routeTo(route, metered, Context.get(context, Random.Random)),
+              deadline,
+              answer,
+              continued
+            })
           })
         }
       })

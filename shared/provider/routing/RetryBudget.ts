@@ -9,7 +9,7 @@ const leastPerSecond = 1
 export class RetryBudget {
   /** One at the start: a worker's first request may meet a transient failure. */
   #tokens = 1
-  /** When the last request came. Epoch milliseconds. */
+  /** When the last request came, in milliseconds. */
   #lastAt = Infinity
 
   /** Adds the share that a new request brings, or more if requests are rare. */

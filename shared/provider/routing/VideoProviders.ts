@@ -1,6 +1,7 @@
 /** The providers of a video model, each with its protocol's engine, and with limits and circuit breakers as for all requests. */
-import { Cause, Context, Effect, Exit, Layer, Option, Random } from "effect"
+import { Cause, Clock, Context, Effect, Exit, Layer, Option, Random } from "effect"
 import { RateLimiter } from "effect/persistence"
+import { monotonicMs } from "../../bounds/MonotonicClock.ts"
 import { Catalogue } from "../../catalogue/Catalogue.ts"
 import { isIdempotent, videoProtocols } from "../../catalogue/Provider.ts"
 import { type JobError, ModelNotFound } from "../../contract/JobError.ts"
@@ -57,6 +58,8 @@ export class VideoProviders extends Context.Service<VideoProviders, {
       const tools = { upstream: yield* Upstream, secrets: yield* Secrets, guard: yield* GuardedFetch }
       const gate = yield* Gate.make
       const health = yield* CircuitBreakers.make
+      const clock = yield* Clock.Clock
+      const now = monotonicMs(clock)
       const engines: Record<typeof videoProtocols[number], VideoEngine> = {
         "ai-sdk": AiSdkVideo.make(tools),
         dashscope: DashScopeVideo.make(tools),
@@ -101,7 +104,8 @@ export class VideoProviders extends Context.Service<VideoProviders, {
                   return noTokens
                 })
               ))
-          return Effect.map(gate.run(candidate, request, until, call), () => ended)
+          return Effect.map(gate.run(candidate, request, until - clock.currentTimeMillisUnsafe() + now(), call), () =>
+            ended)
         })
 
       const named = (name: string, model: string): VideoProvider | undefined => {

@@ -54,6 +54,19 @@ describe("a circuit breaker", () => {
       assert.strictEqual((yield* scripted.request("other")).kind, "answered")
     }))
 
+  it.effect("lets a probe pass in time although the time of day is set back", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(catalogue)
+      scripted.behave("a/m", status(500))
+      yield* TestClock.adjust("1 minute")
+      yield* times(5, scripted.request("single"))
+      scripted.behave("a/m", answers())
+      yield* TestClock.setTime(30_000)
+      assert.deepInclude(failure(yield* scripted.request("single")), circuitOpen(1_000))
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual((yield* scripted.request("single")).kind, "answered")
+    }))
+
   it.effect("opens after half of the last 20 calls failed, not after fewer", () =>
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue)

@@ -76,6 +76,18 @@ describe("a provider that answers 429", () => {
       assert.isAtMost(tookMs, 1_250)
     }))
 
+  it.effect("gets calls again in time although the time of day is set back", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(catalogue)
+      scripted.behaveOnce("a/m", rateLimited(1_000))
+      yield* TestClock.adjust("1 minute")
+      yield* scripted.request("single")
+      yield* TestClock.setTime(30_000)
+      const { outcome, tookMs } = yield* scripted.timed("single")
+      assert.strictEqual(outcome.kind, "answered")
+      assert.isAtMost(tookMs, 1_250)
+    }))
+
   it.effect("is skipped while another target is available", () =>
     Effect.gen(function*() {
       const scripted = yield* Scripted.make(catalogue)
