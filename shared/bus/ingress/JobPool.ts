@@ -45,6 +45,8 @@ export class JobPool<Job> {
   /** When ingress may next ask JetStream for the state of the queue, and since when it waits for an answer. */
   askAt = 0
   askingSince: number | undefined
+  /** Up to which sequence each version's queue has been delivered, as far as ingress knows. */
+  readonly delivered = new Map<Version, number>()
   /** When JetStream last answered a confirmation of a job, whether it owes an answer since, and when to ask again. */
   answeredAt = Number.NEGATIVE_INFINITY
   awaitsStream = false

@@ -33,6 +33,8 @@ export class OpenJob {
   unreadableAt: number | undefined
   /** Where the stream has it, as far as JetStream has confirmed. */
   storedAs: number | undefined
+  /** Up to where its queue was already delivered when this attempt was published, as far as ingress knew. */
+  deliveredBefore = 0
   /** When to ask JetStream about the publication. */
   confirmAt = 0
   /** Since when JetStream has not answered that. */

@@ -59,6 +59,7 @@ export class Publications {
     const now = this.#options.now()
     job.confirmAt = now + confirmAfterMs
     job.storedAs = undefined
+    job.deliveredBefore = job.pool.delivered.get(job.version) ?? 0
     number(job, now)
   }
 
@@ -77,7 +78,7 @@ export class Publications {
     const since = job.overtakenAt ?? job.unreadableAt
     const { state } = job
     // the last attempt stays in the stream, which redelivers it
-    if (since !== undefined && state.state === "Published" && state.attempt < Timings.maxAttempts) {
+    if (since !== undefined && state.state === "Published" && mayAttempt(job, state.attempt + 1)) {
       // a worker may be waiting for `go`, or may return the job
       if (now - since > overtakenForMs && now - job.publishedAt > Timings.overtakenAfterMs) return true
     }
@@ -133,6 +134,7 @@ export class Publications {
     void deliveredUpTo(this.#options.outbox, job, confirmTimeoutMs).then((delivered) => {
       pool.askingSince = undefined
       if (delivered === undefined) return pool.stalled(this.#options.now())
+      pool.delivered.set(version, delivered)
       for (const each of this.#unclaimed()) {
         if (each.pool !== pool || each.version !== version) continue
         if (each.storedAs === undefined || each.storedAs > delivered) continue
@@ -174,6 +176,14 @@ export class Publications {
     })
   }
 }
+
+/**
+ * Whether this attempt may be made now. If the stream has lost messages, new ones are stored where the queue was already delivered,
+ * and never delivered: the last attempt waits until the stream is further, or the console has recreated the consumer.
+ */
+const mayAttempt = ({ deliveredBefore, pool, storedAs = Infinity, version }: OpenJob, attempt: number): boolean =>
+  attempt < Timings.maxAttempts ||
+  (attempt === Timings.maxAttempts && (storedAs > deliveredBefore || pool.delivered.get(version) !== deliveredBefore))
 
 /** Numbers the publication, which is behind everything already in the stream. */
 const number = (job: OpenJob, publishedAt: number): void => {

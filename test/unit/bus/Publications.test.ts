@@ -12,6 +12,8 @@ const tickMs = 50
 const publish = (count: number) => {
   let now = 0
   let isSilent = true
+  /** Where the stream stores messages, and up to where the queue was delivered. */
+  const queue = { seq: 1, duplicate: true, delivered: { stream_seq: 0 } }
   const asked: Array<{ readonly id: string; readonly at: number }> = []
   const request: Outbox["request"] = (_subject, _payload, headers, timeoutMs) => {
     const id = jobs.find(({ id }) => headers.includes(id))?.id
@@ -19,7 +21,7 @@ const publish = (count: number) => {
     const lostAt = now + timeoutMs
     return isSilent
       ? new Promise((_resolve, reject) => timeouts.push({ at: lostAt, end: () => reject(new Error("timeout")) }))
-      : Promise.resolve({ json: () => ({ seq: 1, delivered: { stream_seq: 0 } }) } as unknown as Msg)
+      : Promise.resolve({ json: () => structuredClone(queue) } as unknown as Msg)
   }
   const timeouts: Array<{ readonly at: number; readonly end: () => void }> = []
   const pool = new JobPool<OpenJob>({ items: 100, itemsPerTenant: 100, window: 64, ageingMs: 5_000 })
@@ -67,6 +69,8 @@ const publish = (count: number) => {
     asked,
     jobs,
     pool,
+    queue,
+    publications,
     answer: () => {
       isSilent = false
     },
@@ -91,6 +95,23 @@ describe("a job that later ones have overtaken", () => {
     pool.claimed("worker", { publication: 2, version: 3 }, Number.NaN, 0)
     await pass(400)
     assert.include(asked.map(({ id }) => id), job?.id)
+  })
+
+  it("keeps its last attempt until the stream is past what it has lost", async () => {
+    const { answer, jobs, pass, publications, queue } = publish(1)
+    const [job] = jobs as [OpenJob]
+    answer()
+    queue.delivered.stream_seq = 9
+    await pass(2_500)
+    assert.isTrue(publications.isOvertaken(job))
+    job.state = { state: "Published", attempt: 2, losses: 0 }
+    queue.seq++
+    publications.published(job)
+    await pass(2_500)
+    assert.isFalse(publications.isOvertaken(job))
+    queue.delivered.stream_seq = 10
+    await pass(1_000)
+    assert.isTrue(publications.isOvertaken(job))
   })
 })
 
