@@ -124,14 +124,10 @@ const moments = {
   ]
 } as const
 
-/** Limits and circuits of providers follow the wall clock: if it is set back, they hold for longer. */
-const setBackMs = ({ weather }: Pick<Scenario, "weather">, ms: number): number =>
-  weather === undefined ? 0 : Math.max(0, -ms)
-
 /** When a fault no longer acts by itself: servers may still elect leaders after its end, and the console may repair a queue. */
-export const endOf = (scenario: Pick<Scenario, "servers" | "weather">, { at, kind, moment, ms }: Fault): number =>
-  at + (moment === undefined ? 0 : momentMs) + (kind.startsWith("clock") ? setBackMs(scenario, ms) : ms) +
-  (isNatsFault(kind) && scenario.servers > 1 ? mostElectionMs : 0) + (kind.startsWith("jobs forget") ? mostRepairMs : 0)
+export const endOf = ({ servers }: Pick<Scenario, "servers">, { at, kind, moment, ms }: Fault): number =>
+  at + (moment === undefined ? 0 : momentMs) + (kind.startsWith("clock") ? 0 : ms) +
+  (isNatsFault(kind) && servers > 1 ? mostElectionMs : 0) + (kind.startsWith("jobs forget") ? mostRepairMs : 0)
 
 export const faultOf = (random: Random, at: number, kind: FaultKind): Fault => {
   const [, process] = /(worker|ingress)$/.exec(kind) ?? []
