@@ -1,6 +1,7 @@
 /**
  * Pulls the bodies of large requests from ingress, part by part: the worker asks for the next part after it has received the
- * last, so that neither side nor the server buffers more than one part.
+ * last, so that neither side nor the server buffers more than one part. It asks again for what is late, since ingress's connection
+ * may have broken.
  */
 import type { Msg } from "@nats-io/nats-core"
 import { Effect } from "effect"
@@ -14,20 +15,31 @@ const partBytes = 4 * frameBytes
 /** How long the whole transfer may take, in milliseconds: 32 MiB at a little over 1 MiB/s. */
 const withinMs = 30_000
 
+/** After how much silence the worker asks again, in milliseconds; twice as much each further time. */
+const firstRepeatMs = 1_000
+
 interface Transfer {
   readonly bytes: Uint8Array
   received: number
   asked: number
+  /** When to ask again, and after how much silence. */
+  repeatAt: number
+  repeatMs: number
   readonly ask: (offset: number, length: number) => void
   readonly finish: (result: Effect.Effect<Uint8Array, AnswerLost>) => void
 }
 
 export class BodyPull {
   readonly #transfers = new Map<string, Transfer>()
+  readonly #now: () => number
+
+  constructor(now: () => number) {
+    this.#now = now
+  }
 
   /**
-   * `key` names the attempt (`attemptKey`); `ask` requests `length` bytes from `offset` on. Fails with `AnswerLost` if a part
-   * is missing or late.
+   * `key` names the attempt (`attemptKey`); `ask` requests `length` bytes from `offset` on. Fails with `AnswerLost` if that takes
+   * too long.
    */
   fetch(
     key: string,
@@ -35,8 +47,17 @@ export class BodyPull {
     ask: (offset: number, length: number) => void
   ): Effect.Effect<Uint8Array, AnswerLost> {
     return Effect.callback<Uint8Array, AnswerLost>((finish) => {
-      const transfer: Transfer = { bytes: Buffer.allocUnsafe(size), received: 0, asked: 0, ask, finish }
+      const transfer: Transfer = {
+        bytes: Buffer.allocUnsafe(size),
+        received: 0,
+        asked: 0,
+        repeatAt: 0,
+        repeatMs: 0,
+        ask,
+        finish
+      }
       this.#transfers.set(key, transfer)
+      this.#progress(transfer)
       askNext(transfer)
       return Effect.sync(() => this.#transfers.delete(key))
     }).pipe(
@@ -50,13 +71,30 @@ export class BodyPull {
     if (transfer === undefined) return
     const { data } = message
     const offset = Number(message.headers?.get(header.offset))
-    if (offset !== transfer.received || offset + data.length > transfer.asked) {
-      return transfer.finish(Effect.fail(new AnswerLost()))
-    }
+    // bytes before these are lost and will be asked for again, or these were
+    if (offset !== transfer.received || offset + data.length > transfer.asked) return
+    this.#progress(transfer)
     transfer.bytes.set(data, offset)
     transfer.received += data.length
     if (transfer.received === transfer.bytes.length) transfer.finish(Effect.succeed(transfer.bytes))
     else if (transfer.received === transfer.asked) askNext(transfer)
+  }
+
+  /** Runs periodically: asks again for what is late. */
+  check(): void {
+    const now = this.#now()
+    for (const transfer of this.#transfers.values()) {
+      const { asked, received, repeatAt } = transfer
+      if (now < repeatAt) continue
+      transfer.repeatMs *= 2
+      transfer.repeatAt = now + transfer.repeatMs
+      transfer.ask(received, asked - received)
+    }
+  }
+
+  #progress(transfer: Transfer): void {
+    transfer.repeatMs = firstRepeatMs
+    transfer.repeatAt = this.#now() + firstRepeatMs
   }
 }
 

@@ -122,7 +122,7 @@ class Server implements PoolServer.PoolServer {
   /** Ingresses that have not answered since the reconnect. */
   readonly #unheard = new Set<string>()
   readonly #replies = new Map<string, { readonly reply: JobReply; readonly job: PulledJob }>()
-  readonly #bodies = new BodyPull()
+  readonly #bodies: BodyPull
   readonly #running = new Set<Fiberless.Run>()
   /** Runs when the last running job has ended. */
   #onIdle: (() => void) | undefined
@@ -155,6 +155,7 @@ class Server implements PoolServer.PoolServer {
     this.#options = options
     this.#clock = clock
     this.#now = monotonicMs(clock)
+    this.#bodies = new BodyPull(this.#now)
     this.#forgottenAt = this.#checkedAt = this.#now()
     this.#context = context
     const { id: worker, outbox } = nats
@@ -174,6 +175,7 @@ class Server implements PoolServer.PoolServer {
         this.#wasStalled()
         this.#checkedAt = this.#now()
         for (const { reply } of this.#replies.values()) reply.repeatClaim()
+        this.#bodies.check()
         if (this.#nats.isConnected()) this.#bundles.check()
       }),
       every(Timings.announcementMs.every, () => this.#announce()),
