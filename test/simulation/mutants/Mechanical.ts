@@ -35,6 +35,7 @@ import {
   lostAnswers,
   lostCancel,
   lostCredit,
+  lostEnds,
   type Needs,
   orphans,
   rests,
@@ -228,9 +229,20 @@ const notes: ReadonlyArray<Note> = [
   { file: reply, line: "this.#send({ type: \"error\"", needs: weather },
   { file: reply, line: "if (this.#over) return", needs: weather },
   { file: reply, line: "if (this.#written < this.#limit", needs: extremes },
-  { file: server, line: "if (this.#ended.has(key)", needs: version2 },
-  { file: server, line: "if (reply.isCommitted) this.#remember", needs: version2 },
-  { file: server, line: "if (now - this.#forgottenAt", needs: version2 },
+  { file: server, line: "if (this.#ended.has(key)", needs: lostEnds },
+  { file: server, line: "if (reply.isCommitted) this.#remember", needs: lostEnds },
+  { file: server, line: "if (now - this.#forgottenAt", needs: lostEnds },
+  { file: server, line: "if (this.#running.size === 0) this.#onIdle", needs: alone("deploy worker") },
+  {
+    file: server,
+    line: "if (isHeld) {",
+    excuse: "the slot of a job whose event is not stored yet is free as soon as that is, which takes a millisecond"
+  },
+  {
+    file: server,
+    line: "if (isConnected()) yield* Effect.promise(() => connection.flush())",
+    excuse: "what a closing worker has sent was acknowledged before"
+  },
   { file: server, line: "if (!this.#bundles.ask(ingress))", needs: slowVersion2 },
   { file: server, line: "if (since === undefined) {", needs: orphans },
   { file: server, line: "} else if (now - since >= Timings.ingressGoneAfterMs)", needs: fault("cut ingress") },

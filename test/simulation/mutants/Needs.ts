@@ -43,8 +43,29 @@ export const extremes: Needs = (scenario) => {
   const requests = scenario.requests.map((request) => extreme(random, request))
   return { ...scenario, weather: undefined, requests }
 }
-/** An ingress ends while requests of limited keys run. */
-export const deployWithLimits = all(limits, fault("deploy ingress"))
+/** One of two ingresses ends while requests of a key run that wants more of them at a time than it may have. */
+export const deployWithLimits = all(
+  limits,
+  (scenario) => ({
+    ...scenario,
+    ...plain,
+    limits: {
+      ...scenario.limits!,
+      keys: scenario.limits!.keys.map((key) =>
+        key.tenant === "key_2" ? { ...key, concurrentRequests: 4, requestsPerMinute: null, tokensPerMinute: null } : key
+      )
+    },
+    ingresses: 2,
+    requests: scenario.requests.map((each) => ({ ...each, tenant: "key_2", chunks: 20, everyMs: 60 })),
+    faults: [0.2, 0.4, 0.6, 0.8].map((part) => ({
+      kind: "deploy ingress",
+      at: warmUpMs + part * activeMs,
+      target: 0,
+      ms: 500,
+      moment: undefined
+    }))
+  })
+)
 /** Calls go on for long after their ingress has died. */
 export const orphans = all(fault("kill ingress"), extremes)
 /** Answers need credit, and an ingress loses some. */
@@ -141,9 +162,10 @@ const former = (kind: FaultKind, at: number, text: string, isBefore: boolean): F
 })
 /** In version 2 ingress misses the ends of single paid jobs, and the acknowledgements of their messages are lost. */
 export const lostEnds: Needs = (scenario) => {
-  const requests = scenario.requests.slice(0, 4).map((request, index) => ({
+  // of four, the first in a while, and others after it
+  const requests = scenario.requests.slice(0, 16).map((request, index) => ({
     ...request,
-    at: warmUpMs + 500 + 5_000 * index,
+    at: warmUpMs + 500 + 5_000 * Math.floor(index / 4) + 1_000 * (index % 4),
     isPaid: true,
     chunks: 1,
     everyMs: 50,
@@ -156,7 +178,7 @@ export const lostEnds: Needs = (scenario) => {
     workers: 1,
     upgradedAt: warmUpMs + activeMs,
     requests,
-    faults: requests.flatMap(({ at }) => [
+    faults: requests.filter((_, index) => index % 4 === 0).flatMap(({ at }) => [
       former("cut worker", at + 20, "+ACK", true),
       // when the provider has just ended, which thinks for 10 ms
       { ...former("cut ingress", at + 60.5, "", true), moment: undefined }
