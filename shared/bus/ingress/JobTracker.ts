@@ -51,6 +51,10 @@ const attemptOf = (state: JobState): number | undefined => "attempt" in state ? 
 const isOver = (state: JobState): boolean =>
   state.state === "Done" || state.state === "Failed" || state.state === "Cancelled"
 
+/** How long an ended job's former attempts are known as such, in milliseconds, and of how many jobs: JetStream may deliver them again. */
+const rememberedMs = 60_000
+const maxRemembered = 10_000
+
 export class JobTracker {
   readonly #nats: Nats["Service"]
   readonly #outbox: Outbox
@@ -59,6 +63,8 @@ export class JobTracker {
   readonly #spans: JobSpans | undefined
   readonly #limits: PoolLimits
   readonly #jobs = new ReleasingMap<OpenJob>()
+  /** The latest attempt of each repeated job that has ended at its worker, and until when it is remembered; oldest first. */
+  readonly #repeated = new Map<string, { readonly attempt: number; readonly until: number }>()
   readonly #pools = new Map<string, Pool>()
   readonly #poolsByOccupancy = new Map<PoolOccupancy, Pool>()
   readonly occupancyExchange: OccupancyExchange
@@ -206,6 +212,11 @@ export class JobTracker {
       job.listener.onClaim()
     }
     if (isOver(next) && !isOver(before)) {
+      if ("worker" in before && before.attempt > 1) {
+        this.#repeated.set(job.id, { attempt: before.attempt, until: this.#now() + rememberedMs })
+        const [oldest = job.id] = this.#repeated.keys()
+        if (this.#repeated.size > maxRemembered) this.#repeated.delete(oldest)
+      }
       this.#endSpan(job, commands)
       this.#workers.links.unlink(job)
       this.#jobs.delete(job)
@@ -324,11 +335,11 @@ export class JobTracker {
     const control = () => reply ?? Subjects.controlSubject(workload, worker, id, attempt)
     if (job === undefined || attemptOf(job.state) !== attempt) {
       // after its last frame a worker has nothing to stop
-      if (!isLast(frame)) this.#refuse(control(), frame.type === "claim", job, attempt)
+      if (!isLast(frame)) this.#refuse(control(), frame.type === "claim", id, attempt)
       return
     }
     if (job.worker !== undefined && job.worker.id !== worker) {
-      return this.#refuse(control(), frame.type === "claim", job, attempt)
+      return this.#refuse(control(), frame.type === "claim", id, attempt)
     }
     if (frame.type === "noResponders" || frame.type === "claims") return
     if (frame.type === "claim" || job.state.state === "Published") {
@@ -369,9 +380,14 @@ export class JobTracker {
   }
 
   /** Tells a worker that waits for `go` whether the job is over (`no`) or another worker's (`cancel`). */
-  #refuse(sender: string, awaits: boolean, job: OpenJob | undefined, attempt: number): void {
+  #refuse(sender: string, awaits: boolean, id: string, attempt: number): void {
+    const job = this.#jobs.get(id)
     const type = awaits && job !== undefined ? "cancel" : "no"
-    const fate = job === undefined ? "over" : attemptOf(job.state) === attempt ? "taken" : "moved"
+    // the worker of the last attempt meters the job
+    const isOld = job === undefined
+      ? attempt < (this.#repeated.get(id)?.attempt ?? 0)
+      : attempt !== attemptOf(job.state)
+    const fate = isOld ? "moved" : job === undefined ? "over" : "taken"
     this.#outbox.publish(sender, undefined, encodeControl({ type, fate }))
   }
 
@@ -385,7 +401,7 @@ export class JobTracker {
   #claimed(worker: string, workload: Workload, { attempt, behind, job: id, redispatch }: Claim): void {
     const sender = Subjects.controlSubject(workload, worker, id, attempt)
     const job = this.#jobs.get(id)
-    if (job === undefined || attemptOf(job.state) !== attempt) return this.#refuse(sender, false, job, attempt)
+    if (job === undefined || attemptOf(job.state) !== attempt) return this.#refuse(sender, false, id, attempt)
     if (job.state.state === "Published") job.pool.claimed(worker, job, behind, this.#now())
     this.#apply(job, { event: "claimed", attempt, worker, redispatch, awaits: false }, sender)
   }
@@ -443,6 +459,10 @@ export class JobTracker {
     const sinceMs = now - this.#lastTick
     const wasStalled = sinceMs > 5 * Timings.tickMs
     this.#lastTick = now
+    for (const [id, { until }] of this.#repeated) {
+      if (until > now) break
+      this.#repeated.delete(id)
+    }
     // while NATS is away no job is served, which must not lower the measured rate
     if (this.#nats.isSettled()) { for (const pool of this.#pools.values()) pool.tick(now, sinceMs) }
     const isStalled = this.#workers.isServerStalled()
