@@ -1,7 +1,7 @@
 /** The workers that run jobs of this ingress: when each was last heard, and when it counts as lost. */
 import type { Workload } from "../../contract/Operation.ts"
 import * as Timings from "../protocol/Timings.ts"
-import { ReleasingMap } from "./ReleasingMap.ts"
+import { ReleasingMap } from "../../bounds/ReleasingMap.ts"
 
 /** A living worker with jobs, which is pinged after a silence, was heard within this time, in milliseconds. */
 const heardWithinMs = Timings.pingAfterMs + 3 * Timings.tickMs

@@ -5,14 +5,14 @@
  * table is in the old generation, all later tables stay alive until the next full collection, and every minor collection has
  * to move their items.
  */
-export class ReleasingMap<A extends { readonly id: string }> {
-  readonly #entries = new Map<string, { item: A | undefined }>()
+export class ReleasingMap<A extends { readonly id: string | number }> {
+  readonly #entries = new Map<A["id"], { item: A | undefined }>()
 
   get size(): number {
     return this.#entries.size
   }
 
-  get(id: string): A | undefined {
+  get(id: A["id"]): A | undefined {
     return this.#entries.get(id)?.item
   }
 
@@ -20,7 +20,7 @@ export class ReleasingMap<A extends { readonly id: string }> {
     this.#entries.set(item.id, { item })
   }
 
-  delete({ id }: A): void {
+  delete({ id }: Pick<A, "id">): void {
     const entry = this.#entries.get(id)
     if (entry === undefined) return
     entry.item = undefined

@@ -1,6 +1,6 @@
 /** Lookup by id, iteration in order of insertion, and deletion. */
 import { assert, describe, it } from "@effect/vitest"
-import { ReleasingMap } from "../../../shared/bus/ingress/ReleasingMap.ts"
+import { ReleasingMap } from "../../../shared/bounds/ReleasingMap.ts"
 
 describe("a releasing map", () => {
   const [a, b, c] = [{ id: "a" }, { id: "b" }, { id: "c" }]
