@@ -3,6 +3,8 @@
  * each exchange more than all other bookkeeping.
  */
 
+import { ReleasingMap } from "../../bounds/ReleasingMap.ts"
+
 /** How often they are checked, in milliseconds. */
 const checkMs = 50
 
@@ -10,12 +12,14 @@ const checkMs = 50
 const mostMs = 1_000
 
 export interface Timed {
+  /** Differs from that of every other open exchange. */
+  readonly id: number
   /** Runs every `checkMs` milliseconds. `now` is a time by the clock of `Deadlines`. */
   readonly check: (now: number) => void
 }
 
 export class Deadlines {
-  readonly #open = new Set<Timed>()
+  readonly #open = new ReleasingMap<Timed>()
   #now = 0
   #checkedAt = 0
   #timer: NodeJS.Timeout | undefined

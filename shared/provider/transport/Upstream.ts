@@ -124,8 +124,11 @@ const exchange = (
     return () => running.abandon()
   })
 
+let lastId = 0
+
 /** The handler of one exchange's events from undici. */
 class Exchange implements Dispatcher.DispatchHandler, ExchangeControl, Timed {
+  readonly id = ++lastId
   readonly #request: UpstreamRequest
   readonly #deadlines: Deadlines
   readonly #receiver: Receiver
