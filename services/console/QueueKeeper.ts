@@ -1,5 +1,5 @@
 /** Keeps the queues of the catalogue's pools able to deliver. The console does this because it runs once per gateway. */
-import { Effect, Layer, Schedule } from "effect"
+import { Effect, Layer } from "effect"
 import { repairConsumer } from "../../shared/bus/provision/ConsumerRepair.ts"
 import { versionsOf } from "../../shared/bus/protocol/Subjects.ts"
 import { Catalogue } from "../../shared/catalogue/Catalogue.ts"
@@ -7,8 +7,8 @@ import { poolsOf } from "../../shared/catalogue/Model.ts"
 import { Nats } from "../../shared/nats/Nats.ts"
 import * as Metrics from "../../shared/telemetry/Metrics.ts"
 
-/** The pause between two checks, in milliseconds. */
-const everyMs = 5_000
+/** The pause between two checks, in milliseconds. A single server hardly ever has defects, and the checks would be most of its work. */
+const everyMs = { several: 5_000, one: 20_000 }
 
 export const layer = Layer.effectDiscard(Effect.gen(function*() {
   const catalogue = yield* Catalogue
@@ -23,7 +23,8 @@ export const layer = Layer.effectDiscard(Effect.gen(function*() {
   )
   yield* check.pipe(
     Effect.when(Effect.sync(nats.isConnected)),
-    Effect.repeat(Schedule.spaced(everyMs)),
+    Effect.andThen(Effect.suspend(() => Effect.sleep(nats.isAlone() ? everyMs.one : everyMs.several))),
+    Effect.forever,
     // the frequent traces would hide those of requests
     Effect.withTracerEnabled(false),
     Effect.forkScoped

@@ -2,7 +2,7 @@
  * A monotonic clock in milliseconds, for timeouts and intervals: a correction of a wall clock would lengthen waits or end them
  * early.
  */
-import { type Clock, Effect, type Scope } from "effect"
+import { type Clock, Effect, type Latch, type Scope } from "effect"
 
 export const monotonicMs = (clock: Clock.Clock) => (): number => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
 
@@ -26,9 +26,34 @@ export const steady = (clock: Clock.Clock): Clock.Clock => {
  * tests can use virtual time.
  */
 export const every = (ms: number, tick: () => void): Effect.Effect<void, never, Scope.Scope> =>
+  repeat(untilNext(ms), tick)
+
+/**
+ * Like `every`, but only every `idleMs` milliseconds while `work` is closed, so that an idle process hardly uses any CPU time.
+ */
+export const everyWhile = (
+  work: Latch.Latch,
+  ms: number,
+  idleMs: number,
+  tick: () => void
+): Effect.Effect<void, never, Scope.Scope> =>
+  Effect.andThen(
+    repeat(Effect.andThen(work.await, untilNext(ms)), tick),
+    every(idleMs, () => work.isOpen() ? undefined : tick())
+  )
+
+/** Until the next multiple of `ms`, so that all periodic tasks of a machine cause one wakeup of its processor, not one each. */
+export const untilNext = (ms: number): Effect.Effect<void> =>
+  Effect.clockWith((clock) => {
+    const now = monotonicMs(clock)()
+    // a timer may run a little early, and then must not run again
+    return Effect.sleep(Math.ceil(now / ms + 0.25) * ms - now)
+  })
+
+const repeat = (wait: Effect.Effect<void>, tick: () => void): Effect.Effect<void, never, Scope.Scope> =>
   Effect.sync(tick).pipe(
     Effect.catchCause((cause) => Effect.logError("a periodic task failed", cause)),
-    Effect.delay(ms),
+    (run) => Effect.andThen(wait, run),
     Effect.forever,
     Effect.forkScoped,
     Effect.asVoid

@@ -1,5 +1,6 @@
 /** Reads a catalogue's file, reports its mistakes by line and follows its changes. */
-import { Config, Effect, FileSystem, Result, Schedule, Schema } from "effect"
+import { Config, Effect, FileSystem, Option, Result, Schema } from "effect"
+import { untilNext } from "../bounds/MonotonicClock.ts"
 import * as SchemaErrors from "../contract/SchemaErrors.ts"
 import type { Finding } from "./Inconsistencies.ts"
 import { findLiteralSecrets } from "./LiteralSecrets.ts"
@@ -79,19 +80,32 @@ export const read = Effect.fn("CatalogueFile.read")(function*(file: string) {
 /** The path of the catalogue. */
 export const catalogueFile = Config.String("GATEWAY_CONFIG").pipe(Config.withDefault("deploy/local/gateway.yaml"))
 
-/** A file watch would miss the swapped symbolic links of a ConfigMap. */
-const pollSchedule = Schedule.spaced("1 second")
+/** Changes when the file does; `undefined` without a file. Reading it takes four system calls, each on another thread. */
+const stampOf = (file: string) =>
+  Effect.flatMap(FileSystem.FileSystem, (fs) => fs.stat(file)).pipe(
+    Effect.map(({ ino, mode, mtime, size }) =>
+      [Option.getOrNull(ino), mode, Option.getOrNull(mtime)?.getTime(), size].join()
+    ),
+    Effect.orElseSucceed(() => undefined)
+  )
+
+/** How often to look, in milliseconds. A file watch would miss the swapped symbolic links of a ConfigMap. */
+const pollMs = 2_000
 
 /** Reads the configured file and follows its changes until the scope closes. Returns a getter of the current value. */
 export const follow = Effect.fnUntraced(function*<A extends { readonly models: ReadonlyMap<string, unknown> }>(
   decoder: Decoder<A>
 ) {
   const file = yield* catalogueFile
+  let stamp = yield* stampOf(file)
   /** The text last seen, valid or not, so that each change is logged once; `undefined` if the file was unreadable. */
   let text: string | undefined = yield* read(file)
   let { value: current } = yield* decodeText(file, text, decoder)
   const refresh = Effect.gen(function*() {
+    const latest = yield* stampOf(file)
+    if (latest !== undefined && latest === stamp) return
     const found = yield* Effect.result(read(file))
+    stamp = Result.isSuccess(found) ? latest : undefined
     const now = Result.isSuccess(found) ? found.success : undefined
     if (now === text) return
     text = now
@@ -104,6 +118,10 @@ export const follow = Effect.fnUntraced(function*<A extends { readonly models: R
     )
   )
   // a trace of each poll would drown those of requests
-  yield* refresh.pipe(Effect.withTracerEnabled(false), Effect.repeat(pollSchedule), Effect.forkScoped)
+  yield* Effect.andThen(untilNext(pollMs), refresh).pipe(
+    Effect.withTracerEnabled(false),
+    Effect.forever,
+    Effect.forkScoped
+  )
   return (): A => current
 })

@@ -48,7 +48,8 @@ export class EventWriter {
   #count = 0
   readonly #inbox: string
   readonly #answers: Subscription
-  readonly #watch: NodeJS.Timeout
+  /** Runs while something is held. */
+  #watch: NodeJS.Timeout | undefined
   #onEmpty: (() => void) | undefined
 
   /** `onLost` runs for every event that does not fit. */
@@ -58,7 +59,6 @@ export class EventWriter {
     this.#onLost = options.onLost
     this.#inbox = options.nats.inbox()
     this.#answers = this.#nats.subscribe(`${this.#inbox}.*`, (message) => this.#confirm(message))
-    this.#watch = setInterval(() => this.#check(), checkMs)
   }
 
   /** `event` is a single line. Readers must ignore further events with its id: another writer may store it, too. */
@@ -97,6 +97,7 @@ export class EventWriter {
     const page: Page = { number, subject, since: now, events: [], bytes: 0, sentAt: Infinity, onStored: [] }
     this.#open = page
     this.#waiting.set(number, page)
+    this.#watch ??= setInterval(() => this.#check(), checkMs)
     this.#nats.outbox.beforeFlush(() => this.#send(page))
     return page
   }
@@ -121,6 +122,11 @@ export class EventWriter {
   }
 
   #check(): void {
+    if (this.#waiting.size === 0) {
+      clearInterval(this.#watch)
+      this.#watch = undefined
+      return
+    }
     const now = this.#now()
     // the outbox sends what it held during an outage; a second copy is not needed
     const maySend = this.#nats.isSettled()

@@ -23,6 +23,8 @@ export class Nats extends Context.Service<Nats, {
   /** Unique to this process and its start: base62, safe as a subject token. */
   readonly id: string
   readonly isConnected: () => boolean
+  /** Whether its server is the only one: then only a reconnect can lose subscriptions and requests. */
+  readonly isAlone: () => boolean
   /** The id of the server to which it is connected, or was last. */
   readonly server: () => string
   /**
@@ -138,8 +140,9 @@ const make = <E>(
       }),
       Effect.forkScoped
     )
-    yield* leaveStalledServer(connection, choice, now, isConnected).pipe(
-      Effect.delay(askEveryMs),
+    const isAlone = () => connection.getServers().length < 2
+    yield* Effect.suspend(() => Effect.sleep(isAlone() ? lookAroundEveryMs : askEveryMs)).pipe(
+      Effect.andThen(leaveStalledServer(connection, choice, now, isConnected)),
       Effect.forever,
       Effect.forkScoped
     )
@@ -148,6 +151,7 @@ const make = <E>(
       outbox,
       id: nuid.next(),
       isConnected,
+      isAlone,
       server: () => connection.info?.server_id ?? "",
       isSettled: () => awaySince === undefined && now() - backSince > settlingMs,
       awayForMs: () => awaySince === undefined ? 0 : now() - awaySince,
@@ -172,6 +176,8 @@ const make = <E>(
 
 /** How often a client asks its server whether it is alive, and how long that may take, in milliseconds. */
 const askEveryMs = 500
+/** How often a client of a single server checks whether there are others now, in milliseconds. */
+const lookAroundEveryMs = 10_000
 const answerWithinMs = 1_000
 
 /** Changes to another server of the cluster if this one does not answer: it may be frozen, with its connections open. */

@@ -16,11 +16,14 @@ export const closeIdle = <S extends Server>(server: S): S => {
     socket.once("close", () => unused.delete(socket))
   })
   server.on(accepted, ({ socket }: IncomingMessage) => unused.delete(socket))
-  const timer = setInterval(() => {
-    if (server.listening) return
-    server.closeIdleConnections()
-    for (const socket of unused) socket.destroy()
-  }, checkMs).unref()
-  server.once("close", () => clearInterval(timer))
+  const close = server.close.bind(server)
+  server.close = (done) => {
+    const timer = setInterval(() => {
+      server.closeIdleConnections()
+      for (const socket of unused) socket.destroy()
+    }, checkMs).unref()
+    server.once("close", () => clearInterval(timer))
+    return close(done)
+  }
   return server
 }

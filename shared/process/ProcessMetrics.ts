@@ -2,27 +2,34 @@
 import { Effect, Layer } from "effect"
 import { monitorEventLoopDelay, performance } from "node:perf_hooks"
 import { memoryLimit } from "../bounds/MemoryLimit.ts"
+import { every } from "../bounds/MonotonicClock.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 
 /** The sampling interval, and the period of the reported percentile, in milliseconds. */
 const resolution = 20
 const windowMs = 10_000
+const checkMs = 2_000
+
+/** A loop that is busy for less of this time is late by less than a sample. It is not sampled, which would cost an idle process most. */
+const busyShare = resolution / checkMs
 
 export const layer = Layer.effectDiscard(Effect.gen(function*() {
   const delays = monitorEventLoopDelay({ resolution })
-  delays.enable()
   let lateSeconds = 0
-  const timer = setInterval(() => {
+  let endsAt = 0
+  let last = performance.eventLoopUtilization()
+  yield* every(checkMs, () => {
+    const now = performance.eventLoopUtilization()
+    if (performance.eventLoopUtilization(now, last).utilization < busyShare) delays.disable()
+    else delays.enable()
+    last = now
+    if (performance.now() < endsAt) return
+    endsAt = performance.now() + windowMs
     // a sample includes the interval itself
     lateSeconds = Math.max(0, delays.percentile(99) / 1e9 - resolution / 1_000)
     delays.reset()
-  }, windowMs).unref()
-  yield* Effect.addFinalizer(() =>
-    Effect.sync(() => {
-      clearInterval(timer)
-      delays.disable()
-    })
-  )
+  })
+  yield* Effect.addFinalizer(() => Effect.sync(() => delays.disable()))
   let before = performance.eventLoopUtilization()
   yield* Metrics.observe(Metrics.eventLoopDelay(), () => lateSeconds)
   yield* Metrics.observe(Metrics.eventLoopUtilization(), () => {

@@ -65,9 +65,10 @@ export const layer = (serviceName: string, protocol: Protocol) =>
         url: endpoint.href,
         headers,
         compression,
-        exportInterval: Duration.millis(everyMs),
-        // each page is a request
+        // each page is a request, as soon as it is pushed
         maxBatchSize: 1,
+        // ends the minute without exports that follows a failure; an idle process should not wake up more often
+        exportInterval: Duration.minutes(1),
         shutdownTimeout: Duration.millis(shutdownMs),
         body: (taken: Array<Buffer>): readonly [HttpBody.HttpBody, Effect.Effect<void>] => {
           const [page = Buffer.alloc(0), ...others] = taken

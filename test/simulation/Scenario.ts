@@ -127,7 +127,8 @@ const moments = {
 /** When a fault no longer acts by itself: servers may still elect leaders after its end, and the console may repair a queue. */
 export const endOf = ({ servers }: Pick<Scenario, "servers">, { at, kind, moment, ms }: Fault): number =>
   at + (moment === undefined ? 0 : momentMs) + (kind.startsWith("clock") ? 0 : ms) +
-  (isNatsFault(kind) && servers > 1 ? mostElectionMs : 0) + (kind.startsWith("jobs forget") ? mostRepairMs : 0)
+  (isNatsFault(kind) && servers > 1 ? mostElectionMs : 0) +
+  (kind.startsWith("jobs forget") ? mostRepairMs[servers > 1 ? "several" : "one"] : 0)
 
 export const faultOf = (random: Random, at: number, kind: FaultKind): Fault => {
   const [, process] = /(worker|ingress)$/.exec(kind) ?? []

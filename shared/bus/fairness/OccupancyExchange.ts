@@ -69,6 +69,12 @@ export class OccupancyExchange {
     return pool.occupancy
   }
 
+  /** Whether it has something to announce. */
+  get hasNews(): boolean {
+    return this.#hasNewPeer ||
+      (this.#peers.size > 0 && [...this.#pools.values()].some(({ occupancy }) => occupancy.hasChanged))
+  }
+
   /** Drops ingresses and workers that have been silent for too long. Must not run while NATS is away. */
   expire(): void {
     const before = this.#now() - Timings.announcementMs.expires
@@ -144,7 +150,7 @@ export class OccupancyExchange {
     })
   }
 
-  /** Announces changes. Runs every `occupancyTickMs` milliseconds. */
+  /** Announces changes. Runs every `occupancyTickMs` milliseconds, without open jobs every `idleTickMs`. */
   tick(): void {
     const now = this.#now()
     if (now < this.#nextAt || !this.#nats.isConnected()) return
@@ -159,8 +165,7 @@ export class OccupancyExchange {
 
   /** Announces all pools if one has changed and another ingress exists, or `anyway`. */
   #announce(anyway: boolean): void {
-    const hasChanged = this.#peers.size > 0 && [...this.#pools.values()].some(({ occupancy }) => occupancy.hasChanged)
-    if (!anyway && !hasChanged) return
+    if (!anyway && !this.hasNews) return
     const now = this.#now()
     let tenants = 0
     const pools: Array<PoolAnnouncement> = []

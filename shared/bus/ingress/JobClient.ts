@@ -9,9 +9,9 @@ import type { PoolLimits } from "./JobPool.ts"
 import { JobTracker, type QueueDepth } from "./JobTracker.ts"
 import { memoryLimit } from "../../bounds/MemoryLimit.ts"
 import { Nats } from "../../nats/Nats.ts"
-import { every } from "../../bounds/MonotonicClock.ts"
+import { everyWhile } from "../../bounds/MonotonicClock.ts"
 import { occupancyTickMs } from "../fairness/OccupancyExchange.ts"
-import { tickMs } from "../protocol/Timings.ts"
+import { idleTickMs, tickMs } from "../protocol/Timings.ts"
 
 /** A class whose oldest job has waited for this many milliseconds gets a share of the turns. */
 const ageingMs = 5_000
@@ -58,8 +58,9 @@ export class JobClient extends Context.Service<JobClient, {
         Effect.sync(() => new JobTracker(nats, clock, spans, limits, bodies, logPoison)),
         (tracker) => Effect.sync(() => tracker.close())
       )
-      yield* every(tickMs, () => tracker.tick())
-      yield* every(occupancyTickMs, () => tracker.occupancyExchange.tick())
+      const { occupancyExchange, working } = tracker
+      yield* everyWhile(working, tickMs, idleTickMs, () => tracker.tick())
+      yield* everyWhile(working, occupancyTickMs, idleTickMs, () => occupancyExchange.tick())
       return JobClient.of({
         bodies,
         submit: (request, listener) => tracker.submit(request, listener),

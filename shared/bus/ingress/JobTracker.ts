@@ -5,7 +5,7 @@
  * decides; this file runs the commands.
  */
 import type { Msg } from "@nats-io/nats-core"
-import type { Clock } from "effect"
+import { type Clock, Latch } from "effect"
 import type { JobError } from "../../contract/JobError.ts"
 import { Unavailable } from "../../contract/JobError.ts"
 import type { Workload } from "../../contract/Operation.ts"
@@ -68,6 +68,8 @@ export class JobTracker {
   readonly #pools = new Map<string, Pool>()
   readonly #poolsByOccupancy = new Map<PoolOccupancy, Pool>()
   readonly occupancyExchange: OccupancyExchange
+  /** Open while there is work for `tick`. */
+  readonly working = Latch.makeUnsafe(false)
   readonly #bundles: BundleReceiver
   readonly #workers: WorkerWatch
   readonly #publications: Publications
@@ -133,6 +135,7 @@ export class JobTracker {
       setImmediate(() => listener.onError(refusal))
     } else {
       this.#jobs.add(job)
+      this.#wake()
       this.#beginSpan(job, 1)
       this.#admit(job.pool)
     }
@@ -451,13 +454,15 @@ export class JobTracker {
     }
   }
 
-  /** Checks all deadlines and silences. Runs every `tickMs` milliseconds. */
+  /** Checks all deadlines and silences. Runs every `tickMs` milliseconds, without open jobs every `idleTickMs`. */
   tick(): void {
     const now = this.#now()
+    const isIdle = this.#jobs.size === 0 && !this.occupancyExchange.hasNews && this.#nats.isAlone()
+    if (isIdle) this.working.closeUnsafe()
     for (const [worker, workload, receipt] of this.#bundles.due()) this.#send(worker, workload, receipt)
     // if this process itself was stalled, silence does not mean that others are lost
     const sinceMs = now - this.#lastTick
-    const wasStalled = sinceMs > 5 * Timings.tickMs
+    const wasStalled = sinceMs > 4 * Timings.tickMs + (isIdle ? Timings.idleTickMs : Timings.tickMs)
     this.#lastTick = now
     for (const [id, { until }] of this.#repeated) {
       if (until > now) break
@@ -480,6 +485,13 @@ export class JobTracker {
         }
       } else if (now - job.lastSeen > silenceMs) this.#apply(job, { event: "workerLost", announced: false })
     }
+  }
+
+  /** Checks often from now on. */
+  #wake(): void {
+    if (this.working.isOpen()) return
+    this.#lastTick = this.#now()
+    this.working.openUnsafe()
   }
 
   #reconnected(): void {

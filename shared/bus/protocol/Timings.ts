@@ -65,10 +65,16 @@ export const maxDeliveries = 4
 export const maxAttempts = 3
 
 /**
- * How often workers and ingresses announce unchanged slots and occupancy, and after how much silence an announcement expires,
- * in milliseconds.
+ * How often workers and ingresses announce unchanged slots and occupancy, and after how much silence an announcement expires, in
+ * milliseconds.
  */
-export const announcementMs = { every: 500, expires: 3_000 }
+export const announcementMs = { every: 500, expires: 5_000 }
+
+/**
+ * How often a worker or an ingress does what it otherwise does every `tickMs`, or at similar intervals, if it has no open jobs and
+ * there is a single NATS server. Announcements outlast two of these.
+ */
+export const idleTickMs = 2_000
 
 /**
  * If this many workers disappear while they run a job, the job counts as the cause and gets no further attempt. Draining

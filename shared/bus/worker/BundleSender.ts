@@ -98,6 +98,11 @@ export class BundleSender implements FrameChannel {
     for (const link of this.#links.values()) if (link.kept.length > 0) this.ask(link.ingress)
   }
 
+  /** Whether there is nothing that would have to be sent again. */
+  get isAcknowledged(): boolean {
+    return this.#keptBytes === 0
+  }
+
   /** The ingress lacks the bundles from `number` on. */
   resend(ingress: string, number: number): void {
     const { now, outbox } = this.#options

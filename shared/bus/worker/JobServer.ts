@@ -22,7 +22,7 @@ import { memoryLimit } from "../../bounds/MemoryLimit.ts"
 import { Nats } from "../../nats/Nats.ts"
 import { encodeSlots } from "../fairness/Occupancy.ts"
 import * as PoolServer from "./PoolServer.ts"
-import { every, monotonicMs } from "../../bounds/MonotonicClock.ts"
+import { every, everyWhile, monotonicMs } from "../../bounds/MonotonicClock.ts"
 import * as Subjects from "../protocol/Subjects.ts"
 
 /** A job that this worker runs. */
@@ -58,9 +58,8 @@ export interface ServeOptions extends PoolServer.PoolOptions {
   readonly run: (job: ServedJob) => Effect.Effect<void>
 }
 
-/** This process was stalled if a check that runs every `checkMs` comes more than `stalledMs` late. */
-const checkMs = 250
-const stalledMs = 500
+/** This process was stalled, or idle, if no check has run for this long, in milliseconds. */
+const stalledMs = 750
 /** How long an ended job is remembered, in milliseconds: longer than ingress waits for a silent worker. */
 const rememberedMs = 60_000
 /** The claim to a job with a body of up to this many bytes is sent along with other messages. */
@@ -171,14 +170,7 @@ class Server implements PoolServer.PoolServer {
     this.#nats.subscribe(Subjects.announceSubject(this.#options.workload), () => this.#announce())
     this.#nats.subscribe(Subjects.bodyInbox(this.#options.workload, id), (message) => this.#bodies.receive(message))
     return Effect.all([
-      every(checkMs, () => {
-        this.#wasStalled()
-        this.#checkedAt = this.#now()
-        for (const { reply } of this.#replies.values()) reply.repeatClaim()
-        this.#bodies.check()
-        if (this.#nats.isConnected()) this.#bundles.check()
-      }),
-      every(Timings.announcementMs.every, () => this.#announce()),
+      everyWhile(this.source.working, Timings.announcementMs.every, Timings.idleTickMs, () => this.#announce()),
       every(Timings.heartbeatMs, () => {
         for (const { job, reply } of this.#replies.values()) {
           reply.heartbeat()
@@ -193,6 +185,15 @@ class Server implements PoolServer.PoolServer {
       })
     ], { discard: true })
   })
+
+  check(): boolean {
+    this.#wasStalled()
+    this.#checkedAt = this.#now()
+    for (const { reply } of this.#replies.values()) reply.repeatClaim()
+    this.#bodies.check()
+    if (this.#nats.isConnected()) this.#bundles.check()
+    return this.#replies.size > 0 || !this.#bundles.isAcknowledged
+  }
 
   /** The announcement precedes the first claim. */
   started(): void {
@@ -370,7 +371,7 @@ class Server implements PoolServer.PoolServer {
   /** Jobs received after a stall are old, whatever the clocks of worker and server say. */
   #wasStalled(): boolean {
     const now = this.#now()
-    if (now - this.#checkedAt > checkMs + stalledMs) this.#stalledAt = now
+    if (now - this.#checkedAt > stalledMs) this.#stalledAt = now
     return now - this.#stalledAt < Timings.waitedLongMs
   }
 

@@ -5,7 +5,7 @@
  * one turn of the event loop share one pull request, which leaves in the same write as the acknowledgements of the jobs
  * that freed them.
  */
-import { Effect } from "effect"
+import { Effect, Latch } from "effect"
 import type { Msg } from "@nats-io/nats-core"
 import type { Workload } from "../../contract/Operation.ts"
 import * as Metrics from "../../telemetry/Metrics.ts"
@@ -46,7 +46,7 @@ export interface PulledJob extends JobHeader, Hold {
   readonly body: Uint8Array | undefined
 }
 
-/** How often `watch` should be called. */
+/** How often `watch` should be called while it works. */
 export const watchMs = 250
 /** After how long a job in an unknown version of the protocol is delivered again, to a worker that may read it. */
 const foreignMs = 1_000
@@ -71,10 +71,14 @@ export class JobSource {
   readonly #options: SourceOptions
   readonly #nats: Nats["Service"]
   readonly #gauges: ReadonlyArray<() => void>
+  /** Opens with each job. Its user closes it. */
+  readonly working = Latch.makeUnsafe(false)
   /** The queues by version, the newest first. */
   readonly #queues: ReadonlyMap<Subjects.Version, PullRequests>
   /** The queue that delivered last; at first the newest. */
   #latest: PullRequests | undefined
+  /** When it did, or this began. */
+  #latestAt: number
   #version: Subjects.Version = 2
   #inFlight = 0
   #pulling = false
@@ -89,12 +93,14 @@ export class JobSource {
         ...options,
         subject: Subjects.pullSubject(workload, pool, version),
         wanted: () => this.#wanted(queue),
+        mayRest: () => this.#isResting(),
         onJob: (message) => this.#receive(message, queue)
       })
       return queue
     }
     this.#queues = new Map(Subjects.versionsOf(workload).toReversed().map((version) => [version, pullsOf(version)]))
     this.#latest = this.#queues.get(Subjects.newestOf(workload))
+    this.#latestAt = options.now()
     this.#gauges = [
       Metrics.observeUnsafe(Metrics.workerSlots(workload, pool), () => slots),
       Metrics.observeUnsafe(Metrics.workerJobs(workload, pool), () => this.#inFlight)
@@ -104,6 +110,11 @@ export class JobSource {
   /** How many jobs are running. */
   inFlight(): number {
     return this.#inFlight
+  }
+
+  /** Whether a job runs, or a queue does not answer. */
+  isWorking(): boolean {
+    return this.#inFlight > 0 || [...this.#queues.values()].some(({ isLost }) => isLost)
   }
 
   /** Whether it pulls from an existing queue over a live connection. */
@@ -149,7 +160,8 @@ export class JobSource {
 
   /**
    * How many more jobs to request from a queue. A quiet queue has one request standing, even if no slot is free, so that its
-   * next job starts at once; this is why the jobs may exceed the slots by one. The others share the free slots.
+   * next job starts at once; this is why the jobs may exceed the slots by one. The others share the free slots. A single server's
+   * queues may all be quiet: the first job of one of them causes the request for the free slots.
    */
   #wanted(queue: PullRequests): number {
     let total = this.#options.slots - 1 - this.#inFlight
@@ -165,16 +177,23 @@ export class JobSource {
   }
 
   #isQuiet(queue: PullRequests): boolean {
-    return queue !== this.#latest && this.#options.now() - queue.deliveredAt > quietMs
+    return queue === this.#latest ? this.#isResting() : this.#options.now() - queue.deliveredAt > quietMs
+  }
+
+  /** Whether it has had no job for long, and its only server forgets no request. */
+  #isResting(): boolean {
+    return this.#inFlight === 0 && this.#options.now() - this.#latestAt > quietMs && this.#nats.isAlone()
   }
 
   #receive(message: Msg, queue: PullRequests): void {
     const isNews = queue !== this.#latest
     this.#latest = queue
+    this.#latestAt = this.#options.now()
     this.#inFlight++
+    this.working.openUnsafe()
     const hold = this.#hold(message.reply ?? "")
     if (this.#stopped) return hold.giveBack()
-    if (isNews) queue.schedule()
+    if (isNews || this.#inFlight === 1) queue.schedule()
     const job = decodeJob(message)
     if (job === undefined) return isForeign(message) ? hold.giveBack(foreignMs) : hold.acknowledge()
     const body = message.data.length === 0 && job.bodySize > 0 ? undefined : message.data

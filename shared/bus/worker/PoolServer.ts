@@ -1,8 +1,9 @@
 /** Serves a pool of jobs or tasks: starts, restarts after a reconnect, and ends within a grace period. */
 import { Effect, Fiber, FiberMap, type Scope } from "effect"
 import type { Workload } from "../../contract/Operation.ts"
-import { every } from "../../bounds/MonotonicClock.ts"
+import { everyWhile } from "../../bounds/MonotonicClock.ts"
 import { type JobSource, watchMs } from "./JobSource.ts"
+import * as Timings from "../protocol/Timings.ts"
 import { provisionPatiently } from "../provision/JobStreams.ts"
 import { Nats } from "../../nats/Nats.ts"
 import { type Version, versionsOf } from "../protocol/Subjects.ts"
@@ -21,6 +22,8 @@ export interface PoolOptions {
 
 export interface PoolServer {
   readonly source: JobSource
+  /** Runs every `watchMs` milliseconds. Returns whether there is open work; otherwise it runs every `idleTickMs`. */
+  readonly check?: () => boolean
   /** Subscribes, and keeps jobs alive until the scope closes. */
   readonly open: Effect.Effect<void, never, Scope.Scope>
   /** The source has started to pull from one of its queues. */
@@ -43,7 +46,13 @@ export const serve = Effect.fnUntraced(function*(
   const { source } = server
   // `open` ends after `close`, so that running jobs are kept alive and answered while `close` waits for them
   yield* Effect.acquireRelease(server.open, () => server.close)
-  yield* every(watchMs, () => source.watch())
+  yield* everyWhile(source.working, watchMs, Timings.idleTickMs, () => {
+    source.watch()
+    const hasWork = server.check?.() === true || source.isWorking()
+    // one of several servers may forget requests at any time
+    if (hasWork || !nats.isAlone()) source.working.openUnsafe()
+    else source.working.closeUnsafe()
+  })
   const run = yield* FiberMap.makeRuntime<Nats, Version>()
   const begin = () => {
     for (const version of versionsOf(workload)) {

@@ -13,6 +13,8 @@ import * as Subjects from "../protocol/Subjects.ts"
  * delivered to that worker a second time.
  */
 const expiresMs = 1_000
+/** The same for the single request at a quiet queue of a server that is alone. */
+const restMs = 2_000
 /** A request that the server has not ended this long after its expiry is forgotten, in milliseconds: its leader is gone. */
 const overdueMs = 250
 /**
@@ -30,6 +32,8 @@ export interface PullOptions {
   readonly subject: string
   /** How many more jobs to request now. */
   readonly wanted: () => number
+  /** Whether a request may stand longer than usual. */
+  readonly mayRest: () => boolean
   readonly onJob: (message: Msg) => void
 }
 
@@ -57,6 +61,11 @@ export class PullRequests {
   /** Whether it has begun and not stopped. */
   get isOpen(): boolean {
     return this.#subscription !== undefined
+  }
+
+  /** Whether the queue has forgotten or rejected a request, and has answered none since. */
+  get isLost(): boolean {
+    return this.isOpen && !this.#hasLeader
   }
 
   /** How many jobs are requested but not delivered. */
@@ -153,7 +162,9 @@ export class PullRequests {
     const batch = this.#options.wanted()
     if (batch <= 0 || this.#now() < this.#backOffUntil) return
     this.#outstanding += batch
-    const [forMs, overdueAfterMs] = this.#hasLeader ? [expiresMs, overdueMs] : [retryExpiresMs, 0]
+    const [forMs, overdueAfterMs] = this.#hasLeader
+      ? [this.#options.mayRest() ? restMs : expiresMs, overdueMs]
+      : [retryExpiresMs, 0]
     this.#standing.push({ left: batch, until: this.#now() + forMs + overdueAfterMs })
     const request = { batch, expires: forMs * 1_000_000 }
     this.#nats.outbox.publish(this.#options.subject, Buffer.from(JSON.stringify(request)), undefined, this.#inbox)

@@ -29,8 +29,8 @@ export type NatsFaultKind =
 
 /** A fault acts on this long after its end: until streams and consumers have leaders again, in milliseconds. */
 export const mostElectionMs = 9_000
-/** The same until the console has recreated a consumer that is ahead of its stream. */
-export const mostRepairMs = 7_000
+/** The same until the console has recreated a consumer that is ahead of its stream, at one of several servers and at a single one. */
+export const mostRepairMs = { several: 7_000, one: 22_000 }
 
 export interface NatsFault {
   readonly kind: NatsFaultKind

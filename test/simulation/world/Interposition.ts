@@ -117,7 +117,7 @@ Date.now = () => {
 performance.now = () => here()?.world.now ?? real.performanceNow()
 process.hrtime.bigint = () => {
   const at = here()
-  return at === undefined ? real.hrtime() : BigInt(Math.round(at.world.now * 1_000_000))
+  return at === undefined ? real.hrtime() : BigInt(Math.round((at.world.now + at.machine.bootedMs) * 1_000_000))
 }
 Math.random = () => here()?.world.random.next() ?? real.random()
 crypto.randomUUID = ((options?: crypto.RandomUUIDOptions) => {

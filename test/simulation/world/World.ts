@@ -22,6 +22,8 @@ export class Machine {
   readonly name: string
   /** How far its wall clock is ahead, in milliseconds. */
   skewMs = 0
+  /** How far its monotonic clock is ahead, in milliseconds, so that the machines' periodic tasks run at different times. */
+  readonly bootedMs: number
   isAlive = true
   /** Its events while it is frozen, in their order. */
   #held: Array<Event> | undefined
@@ -32,6 +34,7 @@ export class Machine {
 
   constructor(name: string) {
     this.name = name
+    this.bootedMs = Buffer.from(name).reduce((sum, byte) => (31 * sum + byte) % 1_000, 0)
   }
 
   get isFrozen(): boolean {

@@ -209,6 +209,29 @@ describe("the queues of two versions", () => {
     }))
 })
 
+describe("a single server", () => {
+  it.live("is asked for one job, for longer, once it has had none for long", () =>
+    Effect.gen(function*() {
+      let time = 0
+      const { deliver, nats, pulls, source, status } = yield* sourceOf(5, () => time)
+      source.start(3)
+      const first = yield* Queue.take(pulls)
+      assert.strictEqual(first.batch, 5)
+      time += 10_500
+      status(first.inbox, "408 Request Timeout", 5)
+      const quiet = yield* Queue.take(pulls)
+      assert.strictEqual(quiet.batch, 1)
+      time += 2_000
+      source.watch()
+      nats.outbox.flush()
+      yield* Effect.promise(() => nats.connection.flush())
+      yield* nothingElse(pulls)
+      // its first job shows that more may come
+      deliver(quiet.inbox)
+      assert.strictEqual((yield* Queue.take(pulls)).batch, 4)
+    }))
+})
+
 describe("a server that lost the pull requests", () => {
   it.live("gets new ones after the lost ones would have expired, and not before", () =>
     Effect.gen(function*() {
