@@ -3,7 +3,7 @@
  *
  * Most requests wait once, for the provider's answer, and the fiber around that wait would cost more than the work. The steps of
  * a fiberless effect are function calls. If a step is any other effect, because something is unusual, that effect gets a fiber
- * with the run's services and parent span, and the next step follows its end. To everyone else it is an ordinary effect.
+ * with the run's services and parent span, and the next step follows its end. Other code sees an ordinary effect.
  */
 import { Cause, Clock, Context, Effect, Effectable, Exit, Option, Tracer } from "effect"
 
@@ -135,36 +135,29 @@ class Suspended<A, E> extends Fiberless<A, E> {
   }
 }
 
-class Sequence<A, E, B, E2> extends Fiberless<B, E2> {
-  readonly #first: Effect.Effect<A, E>
-  readonly #next: (exit: Exit.Exit<A, E>, run: Run) => Effect.Effect<B, E2>
+abstract class Pair<A, E, B, E2> extends Fiberless<B, E2> {
+  readonly first: Effect.Effect<A, E>
+  readonly next: (exit: Exit.Exit<A, E>, run: Run) => Effect.Effect<B, E2>
 
   constructor(first: Effect.Effect<A, E>, next: (exit: Exit.Exit<A, E>, run: Run) => Effect.Effect<B, E2>) {
     super()
-    this.#first = first
-    this.#next = next
+    this.first = first
+    this.next = next
   }
+}
 
+class Sequence<A, E, B, E2> extends Pair<A, E, B, E2> {
   start(run: Run, end: End<B, E2>): void {
-    run.do(this.#first, (exit) => {
+    run.do(this.first, (exit) => {
       if (run.isStopped) end(Exit.isSuccess(exit) ? Exit.interrupt() : exit as Exit.Exit<never>)
-      else run.do(attempt(() => this.#next(exit, run)), end)
+      else run.do(attempt(() => this.next(exit, run)), end)
     })
   }
 }
 
-class Ended<A, E, B, E2> extends Fiberless<B, E2> {
-  readonly #inner: Effect.Effect<A, E>
-  readonly #next: (exit: Exit.Exit<A, E>, run: Run) => Effect.Effect<B, E2>
-
-  constructor(inner: Effect.Effect<A, E>, next: (exit: Exit.Exit<A, E>, run: Run) => Effect.Effect<B, E2>) {
-    super()
-    this.#inner = inner
-    this.#next = next
-  }
-
+class Ended<A, E, B, E2> extends Pair<A, E, B, E2> {
   start(run: Run, end: End<B, E2>): void {
-    run.do(this.#inner, (exit) => run.finish(attempt(() => this.#next(exit, run)), end))
+    run.do(this.first, (exit) => run.finish(attempt(() => this.next(exit, run)), end))
   }
 }
 

@@ -6,6 +6,12 @@ import { type Clock, Effect, type Latch, type Scope } from "effect"
 
 export const monotonicMs = (clock: Clock.Clock) => (): number => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
 
+/** A moment of the wall clock (in epoch milliseconds, as processes exchange them) on the monotonic clock, and the reverse. */
+export const ofEpochMs = (clock: Clock.Clock) => (epochMs: number): number =>
+  epochMs - clock.currentTimeMillisUnsafe() + monotonicMs(clock)()
+export const toEpochMs = (clock: Clock.Clock) => (at: number): number =>
+  at - monotonicMs(clock)() + clock.currentTimeMillisUnsafe()
+
 /** A clock for libraries that measure intervals in wall time: gives them monotonic time instead. */
 export const steady = (clock: Clock.Clock): Clock.Clock => {
   const now = monotonicMs(clock)

@@ -20,7 +20,7 @@ export class ReleasingMap<A extends { readonly id: string | number }> {
     this.#entries.set(item.id, { item })
   }
 
-  delete({ id }: Pick<A, "id">): void {
+  delete({ id }: A): void {
     const entry = this.#entries.get(id)
     if (entry === undefined) return
     entry.item = undefined

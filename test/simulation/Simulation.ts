@@ -279,7 +279,7 @@ export const simulate = async (scenario: Scenario): Promise<Result> => {
   }
 
   const { upgradedAt } = scenario
-  // while clients of NATS reconnect, nobody is missed: ingresses learn of the former worker's end that much later
+  // while clients of NATS reconnect, their silence does not count: ingresses learn of the former worker's end that much later
   const unseenMs = upgradedAt !== undefined && isTouched(scenario, upgradedAt, upgradedAt + announcementMs.expires)
     ? announcementMs.expires
     : 0

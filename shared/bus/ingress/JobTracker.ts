@@ -51,8 +51,9 @@ const attemptOf = (state: JobState): number | undefined => "attempt" in state ? 
 const isOver = (state: JobState): boolean =>
   state.state === "Done" || state.state === "Failed" || state.state === "Cancelled"
 
-/** How long an ended job's former attempts are known as such, in milliseconds, and of how many jobs: JetStream may deliver them again. */
+/** How long the former attempts of an ended job are known, in milliseconds: JetStream may deliver them again. */
 const rememberedMs = 60_000
+/** Of how many jobs they are known. */
 const maxRemembered = 10_000
 
 export class JobTracker {

@@ -12,17 +12,19 @@ type Request = Pick<Call, "body" | "headers" | "tenant">
 /** The value of a member of the body, by name. */
 type ValueOf = (name: string) => unknown
 
+const metadataUser = (valueOf: ValueOf) => Json.fields(valueOf("metadata"))["user_id"]
+const user = (valueOf: ValueOf) => valueOf("user")
+
 /** The places of a session's or a user's id, the first first. */
-const userFields: ReadonlyArray<(valueOf: ValueOf) => unknown> = [
-  (valueOf) => Json.fields(valueOf("metadata"))["user_id"],
-  (valueOf) => valueOf("user")
-]
-const sessionFields: typeof userFields = [
-  (valueOf) => valueOf("prompt_cache_key"),
-  userFields[0]!,
-  (valueOf) => valueOf("previous_response_id"),
-  userFields[1]!
-]
+const fields = {
+  user: [metadataUser, user],
+  session: [
+    (valueOf: ValueOf) => valueOf("prompt_cache_key"),
+    metadataUser,
+    (valueOf: ValueOf) => valueOf("previous_response_id"),
+    user
+  ]
+}
 
 /** The members of all dialects with the instructions, and with the messages. */
 const instructions = ["instructions", "system", "systemInstruction", "system_instruction"]
@@ -40,7 +42,7 @@ const inHeaders = ({ headers }: Request): string | undefined =>
 const inBody = ({ body }: Request, sticky: Exclude<Sticky, "none">): string | undefined => {
   const members = JsonText.members(body)
   if (members === undefined) return undefined
-  for (const field of sticky === "user" ? userFields : sessionFields) {
+  for (const field of fields[sticky]) {
     const value = field((name) => JsonText.valueOf(body, members, name))
     if (typeof value === "string" && value !== "") return value
   }

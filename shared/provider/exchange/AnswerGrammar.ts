@@ -76,7 +76,7 @@ export class ContentWatch {
     return this.#isAfterGap
   }
 
-  /** Looks for content in frames that nobody has to read, in latin1. To read them would cost a hundredth of a short answer. */
+  /** Looks for content in frames that need not be read, in latin1. To read them would cost a hundredth of a short answer. */
   look(frames: string): void {
     const { textMark } = this.#grammar
     const at = textMark === undefined ? -1 : frames.search(textMark)

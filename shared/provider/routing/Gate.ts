@@ -4,7 +4,7 @@
  */
 import { Cause, Clock, Effect, Exit, Metric, Option, Predicate } from "effect"
 import * as Fiberless from "../../bounds/Fiberless.ts"
-import { monotonicMs } from "../../bounds/MonotonicClock.ts"
+import { monotonicMs, toEpochMs } from "../../bounds/MonotonicClock.ts"
 import { type Demand, Holding, limitWindowMs } from "../../bounds/Limit.ts"
 import type { JobError } from "../../contract/JobError.ts"
 import type { Operation } from "../../contract/Operation.ts"
@@ -52,8 +52,7 @@ export const make = Effect.gen(function*() {
   const windowMs = yield* limitWindowMs
   const clock = yield* Clock.Clock
   const now = monotonicMs(clock)
-  /** What other workers and this one agree on is in epoch milliseconds. */
-  const toEpochMs = (at: number): number => at - now() + clock.currentTimeMillisUnsafe()
+  const epochMs = toEpochMs(clock)
 
   /** In the order of taking. Requests per minute come last, so that the call follows at once. */
   const demandsOf = ({ endpoint: { name, provider } }: Candidate, request: Parameters<Gate["run"]>[1]) => {
@@ -93,7 +92,7 @@ export const make = Effect.gen(function*() {
       const startedAt = now()
       const epoch = pace.isHeld(candidate) ? yield* Effect.interruptible(pace.wait(candidate, until)) : 0
       yield* Effect.mapError(
-        holding.takeRest(({ limit, units }) => shared.take(limit, units, toEpochMs(until))),
+        holding.takeRest(({ limit, units }) => shared.take(limit, units, epochMs(until))),
         ({ retryAfterMs }) => new Skipped({ reason: "busy", retryAfterMs })
       )
       const waitedMs = now() - startedAt

@@ -2,7 +2,7 @@
 import { Array, Clock, Context, Effect, Layer, Random, Result } from "effect"
 import { RateLimiter } from "effect/persistence"
 import * as Fiberless from "../../bounds/Fiberless.ts"
-import { monotonicMs } from "../../bounds/MonotonicClock.ts"
+import { monotonicMs, ofEpochMs } from "../../bounds/MonotonicClock.ts"
 import { Catalogue } from "../../catalogue/Catalogue.ts"
 import { type JobError, ModelNotFound, ProviderFailed } from "../../contract/JobError.ts"
 import type { Usage } from "../../contract/Usage.ts"
@@ -134,7 +134,7 @@ export class Providers extends Context.Service<Providers, {
             const continued = route.continuation ? ContinuedAnswer.make(sink, request, now) : undefined
             const answer = new AnnotatedSink(continued ?? sink, request.queuedMs)
             const metered = continued === undefined ? request : { ...request, onCut: continued.onCut }
-            const deadline = request.deadline - clock.currentTimeMillisUnsafe() + now()
+            const deadline = ofEpochMs(clock)(request.deadline)
             return respond({
               ...routeTo(route, metered, Context.get(context, Random.Random)),
               deadline,

@@ -1,7 +1,7 @@
 /** The providers of a video model, each with its protocol's engine, and with limits and circuit breakers as for all requests. */
 import { Cause, Clock, Context, Effect, Exit, Layer, Option, Random } from "effect"
 import { RateLimiter } from "effect/persistence"
-import { monotonicMs } from "../../bounds/MonotonicClock.ts"
+import { ofEpochMs } from "../../bounds/MonotonicClock.ts"
 import { Catalogue } from "../../catalogue/Catalogue.ts"
 import { isIdempotent, videoProtocols } from "../../catalogue/Provider.ts"
 import { type JobError, ModelNotFound } from "../../contract/JobError.ts"
@@ -59,7 +59,6 @@ export class VideoProviders extends Context.Service<VideoProviders, {
       const gate = yield* Gate.make
       const health = yield* CircuitBreakers.make
       const clock = yield* Clock.Clock
-      const now = monotonicMs(clock)
       const engines: Record<typeof videoProtocols[number], VideoEngine> = {
         "ai-sdk": AiSdkVideo.make(tools),
         dashscope: DashScopeVideo.make(tools),
@@ -104,8 +103,7 @@ export class VideoProviders extends Context.Service<VideoProviders, {
                   return noTokens
                 })
               ))
-          return Effect.map(gate.run(candidate, request, until - clock.currentTimeMillisUnsafe() + now(), call), () =>
-            ended)
+          return Effect.map(gate.run(candidate, request, ofEpochMs(clock)(until), call), () => ended)
         })
 
       const named = (name: string, model: string): VideoProvider | undefined => {

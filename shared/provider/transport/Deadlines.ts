@@ -2,7 +2,6 @@
  * The deadlines of all open exchanges. One timer checks them: timers of their own, some of which restart with every read, would cost
  * each exchange more than all other bookkeeping.
  */
-
 import { ReleasingMap } from "../../bounds/ReleasingMap.ts"
 
 /** How often they are checked, in milliseconds. */
