@@ -115,12 +115,15 @@ const harmless: ReadonlyArray<Trick> = [
   { name: "a direct write", play: (worker, _, reply) => worker.publish(reply, forged) }
 ]
 
-/** Submits a job for each trick that takes one. */
+/** Submits a job for each trick that takes one, and waits until all are stored: a trick without a job would wait for ever. */
 const submitJobs = async (workload: Workload, count: number) => {
   const ingress = await connectAs("ingress")
+  const stream = jobStream(workload, 2)
+  const { last_seq } = await stateOf("data", stream)
   for (let index = 0; index < count; index++) ingress.publish(jobSubject(workload, "default", 2), forged)
   await ingress.flush()
   await ingress.close()
+  await eventually(() => stateOf("data", stream), (state) => state.last_seq >= last_seq + count, 5_000)
 }
 
 /** The last sequence number, and the number of messages. */
@@ -153,7 +156,7 @@ describe.each(workloads)("a worker of %s", { timeout: 30_000 }, (workload) => {
     // each bucket has a record, or the test would prove nothing
     assert.deepStrictEqual(before.filter(({ messages }) => messages === 0), [])
     const targets = kept.flatMap(({ subject }) => [subject, subject.replace("victim", "forged")])
-    // three tricks take a job for each target and for the last; without one, the last trick would wait for ever
+    // three tricks take a job for each target and for the last
     await submitJobs(workload, 3 * (targets.length + 2))
     const worker = await connectAs(workload)
     for (const reply of targets) {
