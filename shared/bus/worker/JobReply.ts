@@ -14,6 +14,9 @@ import * as Subjects from "../protocol/Subjects.ts"
 
 const empty = new Uint8Array(0)
 
+/** How often a claim that waits is sent, four times a second while NATS is connected: an ingress that answers none is gone. */
+const mostClaims = 20
+
 export interface ReplyOptions {
   readonly outbox: Outbox
   readonly channel: FrameChannel
@@ -49,8 +52,8 @@ export class JobReply {
   #fate: Fate = "over"
   #lastSent = 0
   #onDrain: (() => void) | undefined
-  /** The claim that ingress has not answered yet, and its callback. */
-  #asked: { readonly redispatch: Redispatch; readonly answer: (go: boolean) => void } | undefined
+  /** The claim that ingress has not answered yet, its callback, and how often it may still be sent. */
+  #asked: { readonly redispatch: Redispatch; readonly answer: (go: boolean) => void; left: number } | undefined
 
   constructor(options: ReplyOptions) {
     this.#options = options
@@ -109,15 +112,17 @@ export class JobReply {
     if (this.#claimed && !this.#over) this.claim(this.#redispatch)
   }
 
-  /** Like `claim`, but waits for ingress to agree; `answer(false)` if ingress refuses. */
+  /** Like `claim`, but waits for ingress to agree; `answer(false)` if ingress refuses, or is gone. */
   claimAndWait(redispatch: Redispatch, answer: (go: boolean) => void): void {
-    this.#asked = { redispatch, answer }
+    this.#asked = { redispatch, answer, left: mostClaims }
     this.repeatClaim()
   }
 
-  /** Repeats an unanswered claim: the claim or its answer may be lost, and a duplicate does no harm. */
+  /** Runs while NATS is connected: repeats an unanswered claim, which may be lost like its answer. A duplicate does no harm. */
   repeatClaim(): void {
-    if (this.#asked !== undefined && !this.#over) this.#send({ type: "claim", redispatch: this.#asked.redispatch })
+    if (this.#asked === undefined || this.#over) return
+    if (this.#asked.left-- === 0) return this.#answerClaim(false)
+    this.#send({ type: "claim", redispatch: this.#asked.redispatch })
   }
 
   /** Asks ingress for a part of the request's body. */

@@ -37,7 +37,8 @@ export interface ServedJob {
   /**
    * For a job claimed as `unsent`: asks ingress to give the job to no other worker from now on, and returns when
    * ingress has agreed. Sending the claim is not enough: if the connection has just died, the claim never arrives and ingress
-   * gives the job to another worker. Fails if ingress refuses, or is silent for 5 s. May run repeatedly and concurrently.
+   * gives the job to another worker. Fails if ingress refuses, or is silent for 5 s while NATS is connected. May run repeatedly
+   * and concurrently.
    */
   readonly commit: Effect.Effect<void, Cancelled>
   /** When the worker received it, by the clock of `now`. */
@@ -66,8 +67,6 @@ const rememberedMs = 60_000
 const smallBodyBytes = 16 * 1024
 /** After how long a job that another worker has is delivered again, in milliseconds: ingress may have given up that worker. */
 const takenMs = 5_000
-/** How long to wait for ingress to answer a claim, in milliseconds. */
-const answerWithinMs = 5_000
 /** How long the last messages of a closing server may take to leave, in milliseconds. */
 const flushWithinMs = 2_000
 
@@ -103,7 +102,7 @@ export class JobServer extends Context.Service<JobServer, {
 const claimAndWait = (reply: JobReply, redispatch: Redispatch): Effect.Effect<void, Cancelled> =>
   Effect.callback<void, Cancelled>((resume) => {
     reply.claimAndWait(redispatch, (go) => resume(go ? Effect.void : Effect.fail(new Cancelled())))
-  }).pipe(Effect.timeoutOrElse({ duration: answerWithinMs, orElse: () => Effect.fail(new Cancelled()) }))
+  }).pipe(Effect.timeoutOrElse({ duration: Timings.awaySilenceMs, orElse: () => Effect.fail(new Cancelled()) }))
 
 const commit = (reply: JobReply): Effect.Effect<void, Cancelled> =>
   Effect.suspend(() => reply.isCommitted ? Effect.void : claimAndWait(reply, "mayHaveBeenSent"))
@@ -189,9 +188,11 @@ class Server implements PoolServer.PoolServer {
   check(): boolean {
     this.#wasStalled()
     this.#checkedAt = this.#now()
-    for (const { reply } of this.#replies.values()) reply.repeatClaim()
     this.#bodies.check()
-    if (this.#nats.isConnected()) this.#bundles.check()
+    if (this.#nats.isConnected()) {
+      for (const { reply } of this.#replies.values()) reply.repeatClaim()
+      this.#bundles.check()
+    }
     return this.#replies.size > 0 || !this.#bundles.isAcknowledged
   }
 

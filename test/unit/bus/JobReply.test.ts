@@ -169,6 +169,16 @@ describe("a claim", () => {
     }
   })
 
+  it("that waits is given up after its last repetition, and not before", () => {
+    const { reply, sent } = openReply()
+    const answers: Array<boolean> = []
+    reply.claimAndWait("mayHaveBeenSent", (go) => answers.push(go))
+    for (let at = 1; at < 20; at++) reply.repeatClaim()
+    assert.deepStrictEqual([answers, sent().length], [[], 20])
+    for (let at = 0; at < 2; at++) reply.repeatClaim()
+    assert.deepStrictEqual([answers, sent()], [[false], []])
+  })
+
   it("is not confirmed by a late reply to a weaker claim", () => {
     const { reply } = openReply()
     const answers: Array<boolean> = []
