@@ -1,8 +1,9 @@
 /** A model in the catalogue: its workload, and the targets that serve it. */
-import { Schema } from "effect"
+import { Schema, Struct } from "effect"
 import { atLeast, between, integer } from "../contract/Fields.ts"
 import { PoolName, type Workload, workloads } from "../contract/Operation.ts"
 import type { Usage } from "../contract/Usage.ts"
+import { Facts } from "./Facts.ts"
 import { costOf, Price } from "./Price.ts"
 
 /**
@@ -64,13 +65,7 @@ export const Model = Schema.Struct({
   shadow: Schema.optionalKey(Shadow),
   /** The most videos of one request to a video model, 1 to 100. Default 4. */
   maxVideos: Schema.optionalKey(integer(1, 100)),
-  /**
-   * The most tokens of a request and its answer. A request that is too long for a target goes on to those of a larger window.
-   * Default: unknown.
-   */
-  contextWindow: Schema.optionalKey(atLeast(1)),
-  /** The price at every target that has none of its own. Default: unknown. */
-  price: Schema.optionalKey(Price)
+  ...Facts.fields
 })
 export type Model = typeof Model.Type
 
@@ -104,6 +99,20 @@ export const costAt = (
     if (isSame) return costOf(target.price ?? model.price, usage)
   }
   return costOf(models.get(name)?.price, usage)
+}
+
+/**
+ * What is known about a model: by its own settings, those of its first target, and those that `known` has for the name of that
+ * target's model. Only the catalogue's prices are billed and only its windows decide about targets; the rest is for clients.
+ */
+export const factsOf = (
+  name: string,
+  model: Facts & { readonly targets?: ReadonlyArray<Target> },
+  known: (name: string) => Facts | undefined
+): Facts => {
+  const [target] = (model.targets ?? []).toSorted((a, b) => (a.priority ?? 0) - (b.priority ?? 0))
+  const all: Facts = { ...(target && known(target.model ?? name)), ...model, ...target }
+  return Struct.pick(all, Struct.keys(Facts.fields).filter((fact) => all[fact] !== undefined))
 }
 
 /** The distinct pools of all models. */

@@ -1,6 +1,6 @@
 /**
- * The part of the catalogue that ingress reads: the models' names, workloads and pools, and for videos what tells whether a
- * task can succeed.
+ * The part of the catalogue that ingress reads: the models' names, workloads, pools and facts, and for videos what tells whether
+ * a task can succeed.
  *
  * The file is either the whole catalogue, of whose providers only the protocols of video models are read, or one without
  * providers and targets, as `config models` prints it.
@@ -9,11 +9,13 @@ import { Context, Effect, Layer, Predicate, Result, Schema } from "effect"
 import type { Workload } from "../contract/Operation.ts"
 import * as CatalogueFile from "./CatalogueFile.ts"
 import { findModelMistakes } from "./Inconsistencies.ts"
-import { Model, type Shadow, Target } from "./Model.ts"
+import type { Facts } from "./Facts.ts"
+import { knownFacts } from "./KnownModels.ts"
+import { factsOf, Model, type Shadow, Target } from "./Model.ts"
 import { videoProtocols } from "./Provider.ts"
 
 /** A model that clients can name. */
-export interface OfferedModel {
+export interface OfferedModel extends Facts {
   readonly workload: Workload
   readonly pool: string
   /** The protocols of a video model's targets and fallbacks; absent if unknown. */
@@ -91,7 +93,8 @@ const decoder: CatalogueFile.Decoder<ModelSnapshot> = (value) =>
             ...(description === undefined ? {} : { description }),
             ...(protocols === undefined ? {} : { protocols }),
             ...(maxVideos === undefined ? {} : { maxVideos }),
-            ...(shadow === undefined ? {} : { shadow })
+            ...(shadow === undefined ? {} : { shadow }),
+            ...factsOf(name, model, knownFacts)
           }]
         })
       )

@@ -7,7 +7,8 @@ import { sharedGateway } from "../fixture/gateway/SharedGateway.ts"
 /** A model whose answers break off. */
 const shared = sharedGateway({
   providers: () => "  broken: { protocol: local, options: { fault: { kind: cut, afterTokens: 3 } } }",
-  models: "  broken-chat: { workload: chat, targets: [{ provider: broken }] }"
+  models: "  broken-chat: { workload: chat, targets: [{ provider: broken }] }\n" +
+    "  known-chat: { workload: chat, targets: [{ provider: local, model: claude-opus-5 }] }"
 })
 
 // These tests use only parts whose types are the same in both versions.
@@ -159,6 +160,34 @@ describe.each(Object.entries(generations))("anthropic %s", (_, Anthropic) => {
       Anthropic.AuthenticationError
     )
     const missing = await make().messages.create({ ...request, model: "none" }).catch((error: unknown) => error)
+    assert.instanceOf(missing, Anthropic.NotFoundError)
+  })
+
+  it("lists the catalogue's models, in pages of the size that it asks for", async () => {
+    const all = (await make().models.list({ limit: 1_000 })).data.map(({ id }) => id)
+    assert.includeMembers(all, ["local-chat", "known-chat", "broken-chat"])
+    const paged: Array<string> = []
+    for await (const { id } of make().models.list({ limit: 2 })) paged.push(id)
+    assert.deepStrictEqual(paged, all)
+    const before = await make().models.list({ limit: 2, before_id: all[3] ?? "" })
+    assert.deepStrictEqual([before.data.map(({ id }) => id), before.has_more], [all.slice(1, 3), true])
+    const wrong = await make().models.list({ after_id: "none" }).then(() => undefined, (error: unknown) => error)
+    assert.instanceOf(wrong, Anthropic.BadRequestError)
+    assert.match(wrong.message, /after_id.* names no model/)
+  })
+
+  it("retrieves a model with what is known about it", async () => {
+    assert.deepInclude(await make().models.retrieve("known-chat") as object, {
+      type: "model",
+      id: "known-chat",
+      display_name: "known-chat",
+      max_input_tokens: 1_000_000,
+      max_tokens: 128_000,
+      input_modalities: ["text", "image", "file"]
+    })
+    const unknown = await make().models.retrieve("local-chat")
+    assert.deepStrictEqual([unknown.max_input_tokens, unknown.max_tokens], [null, null])
+    const missing = await make().models.retrieve("none").catch((error: unknown) => error)
     assert.instanceOf(missing, Anthropic.NotFoundError)
   })
 })

@@ -9,7 +9,8 @@ const shared = sharedGateway({
   services: ["images"],
   providers: () => "  broken: { protocol: local, options: { fault: { kind: cut, afterTokens: 3 } } }",
   models: "  org/local-chat: { workload: chat, targets: [{ provider: local }] }\n" +
-    "  broken-chat: { workload: chat, targets: [{ provider: broken }] }"
+    "  broken-chat: { workload: chat, targets: [{ provider: broken }] }\n" +
+    "  known-chat: { workload: chat, targets: [{ provider: local, model: gemini-2.5-pro }] }"
 })
 
 const passage = "The lighthouse was built in 1871. Its keeper kept bees. When was the lighthouse built?"
@@ -137,6 +138,31 @@ describe.each(Object.entries(generations))("google genai %s", (_, GoogleGenAi) =
     const error = await read().then(() => undefined, (error: unknown) => error)
     assert.strictEqual((error as Error | undefined)?.name, ApiError.name)
     assert.strictEqual((error as ApiError).status, 502)
+  })
+
+  it("lists the catalogue's models, in pages of the size that it asks for", async () => {
+    const names = async (pageSize: number) => {
+      const names: Array<string> = []
+      for await (const { name = "" } of await make().list({ config: { pageSize } })) names.push(name)
+      return names
+    }
+    const all = await names(1_000)
+    assert.includeMembers(all, ["models/local-chat", "models/org/local-chat"])
+    assert.deepStrictEqual(await names(2), all)
+    const error = await make().list({ config: { pageSize: 0 } }).then(() => undefined, (error: unknown) => error)
+    assert.strictEqual((error as ApiError).status, 400)
+  })
+
+  it("gets a model with what is known about it", async () => {
+    assert.deepInclude(await make().get({ model: "known-chat" }), {
+      name: "models/known-chat",
+      displayName: "known-chat",
+      inputTokenLimit: 1_048_576,
+      outputTokenLimit: 65_536,
+      supportedActions: ["generateContent", "streamGenerateContent"],
+      thinking: true
+    })
+    assert.strictEqual((await make().get({ model: "org/local-chat" })).name, "models/org/local-chat")
   })
 
   it("gives errors their status and message", async () => {

@@ -4,13 +4,16 @@ import { filesPath } from "../../../shared/files/SignedUrl.ts"
 import { RouteNotFound } from "../errors/IngressError.ts"
 import * as PathTemplate from "./PathTemplate.ts"
 
-const exact = new Map(["/v1/models", "/openapi.json", "/docs"].map((path) => [`GET ${path}`, path]))
+/** The lists of models. */
+export const modelPaths = ["/v1/models", "/v1beta/models"] as const
+
+const exact = new Map([...modelPaths, "/openapi.json", "/docs"].map((path) => [`GET ${path}`, path]))
 
 const matchOperation = PathTemplate.matcher(operations)
 
 /** Routes by the start of their path, with the template for the rest of the path. */
 const byPrefix: Array<readonly [start: string, template: (rest: string) => string]> = [
-  ["GET /v1/models/", () => "/v1/models/{model}"],
+  ...modelPaths.map((path) => [`GET ${path}/`, () => `${path}/{model}`] as const),
   [`GET ${filesPath}`, () => `${filesPath}{id}`]
 ]
 

@@ -124,7 +124,8 @@ export const of = {
     new IngressError.RangeNotSatisfiable({ size: 48_213 })
   ],
   files: [...refusedLinks, new IngressError.FileNotFound(), unavailable],
-  models: [new JobError.ModelNotFound({ model: "gpt-5" })]
+  models: [new JobError.ModelNotFound({ model: "gpt-5" })],
+  pages: [invalid("after_id", "names no model of the list")]
 } satisfies Readonly<Record<string, ReadonlyArray<IngressError.RequestError>>>
 
 /** Request errors that only workers of this workload report. */

@@ -3,28 +3,141 @@ import { Schema } from "effect"
 import { constant, field } from "../../../shared/contract/Fields.ts"
 import { filesPath } from "../../../shared/files/SignedUrl.ts"
 import * as Errors from "./Errors.ts"
-import { parameter, type Route } from "./Route.ts"
+import { type Parameter, parameter, type Route } from "./Route.ts"
 import { binary, json, ref } from "./Schemas.ts"
+
+const text = Schema.optionalKey(Schema.String)
+const count = Schema.optionalKey(Schema.Int)
+const texts = Schema.optionalKey(Schema.Array(Schema.String))
+const flag = Schema.optionalKey(Schema.Boolean)
+
+const limits = {
+  window: "The most tokens of a request and its answer. Absent if unknown, like all that the catalogue does not know.",
+  output: "The most tokens of an answer."
+}
+
+const description = field(text, "What the catalogue says about the model.")
+const pricing = field(
+  Schema.optionalKey(Schema.Record(Schema.String, Schema.String)),
+  "Dollars per unit, as decimal numbers. `prompt`, `completion`, `input_cache_read` and `input_cache_write` are per token, " +
+    "the others per `image`, `request`, `search_unit`, `second` and `character`."
+)
+const modalities = {
+  input: field(texts, "What requests can contain: text, image, file, audio, video."),
+  output: field(texts, "What answers can contain.")
+}
+
+/** Facts for which a vendor's own form has no field. */
+const facts = {
+  description,
+  input_modalities: modalities.input,
+  output_modalities: modalities.output,
+  supported_features: field(texts, "`tools` if it calls tools, `reasoning` if it reasons before it answers."),
+  pricing
+}
 
 const Model = Schema.Struct({
   id: field(Schema.String, "The model's name in requests."),
   object: constant("model", "A model."),
   created: field(Schema.Int, "Always 0: the gateway does not know when a model was made."),
   owned_by: field(Schema.String, "Always `model-gateway`: providers are not disclosed."),
-  description: field(Schema.optionalKey(Schema.String), "What the catalogue says about the model.")
+  context_length: field(count, limits.window),
+  max_output_length: field(count, limits.output),
+  ...facts
 })
 
 const ModelList = Schema.Struct({
   object: constant("list", "A list of models."),
   data: field(Schema.Array(Model), "In the order of the catalogue."),
-  has_more: constant(false, "The list is always whole.")
+  has_more: constant(false, "The list is always whole."),
+  models: field(
+    Schema.optionalKey(Schema.Array(Schema.Record(Schema.String, Schema.Unknown))),
+    "With `client_version`: Codex's own descriptions, of which the gateway has none."
+  )
 })
 
-export const schemas = { Model, ModelList }
+const AnthropicModel = Schema.Struct({
+  id: field(Schema.String, "The model's name in requests."),
+  type: constant("model", "A model."),
+  display_name: field(Schema.String, "The same name."),
+  created_at: field(Schema.String, "Always the epoch: the gateway does not know when a model was made."),
+  lifecycle: constant("active", "Every model of the catalogue can be used."),
+  line: field(Schema.Null, "Always `null`."),
+  deprecated_at: field(Schema.Null, "Always `null`."),
+  retires_at: field(Schema.Null, "Always `null`."),
+  capabilities: field(Schema.Null, "Always `null`: `input_modalities` and `supported_features` say what is known."),
+  max_input_tokens: field(Schema.NullOr(Schema.Int), limits.window),
+  max_tokens: field(Schema.NullOr(Schema.Int), limits.output),
+  ...facts
+})
 
-const model = { id: "local-chat", object: "model", created: 0, owned_by: "model-gateway" }
+const AnthropicModelList = Schema.Struct({
+  data: field(Schema.Array(AnthropicModel), "A page of the catalogue, in its order."),
+  has_more: field(Schema.Boolean, "Whether there are more in the direction of the page."),
+  first_id: field(Schema.NullOr(Schema.String), "The first model of the page."),
+  last_id: field(Schema.NullOr(Schema.String), "The last model of the page.")
+})
+
+const GeminiModel = Schema.Struct({
+  name: field(Schema.String, "`models/` and the model's name in requests."),
+  displayName: field(Schema.String, "The model's name in requests."),
+  description,
+  inputTokenLimit: field(count, limits.window),
+  outputTokenLimit: field(count, limits.output),
+  supportedGenerationMethods: field(Schema.Array(Schema.String), "The operations of this format that it serves."),
+  thinking: field(flag, "Whether it reasons before it answers."),
+  inputModalities: modalities.input,
+  outputModalities: modalities.output,
+  tools: field(flag, "Whether it calls tools."),
+  pricing
+})
+
+const GeminiModelList = Schema.Struct({
+  models: field(Schema.Array(GeminiModel), "A page of the catalogue, in its order."),
+  nextPageToken: field(text, "The `pageToken` of the next page; absent on the last.")
+})
+
+export const schemas = { Model, ModelList, AnthropicModel, AnthropicModelList, GeminiModel, GeminiModelList }
+
+const model = {
+  id: "gpt-5",
+  object: "model",
+  created: 0,
+  owned_by: "model-gateway",
+  context_length: 272_000,
+  max_output_length: 128_000,
+  input_modalities: ["text", "image", "file"],
+  output_modalities: ["text"],
+  supported_features: ["tools", "reasoning"],
+  pricing: { prompt: "0.00000125", completion: "0.00001", input_cache_read: "0.000000125" }
+}
+
+const geminiModel = {
+  name: "models/gemini-2.5-pro",
+  displayName: "gemini-2.5-pro",
+  inputTokenLimit: 1_048_576,
+  outputTokenLimit: 65_536,
+  supportedGenerationMethods: ["generateContent", "streamGenerateContent"],
+  thinking: true
+}
+
+/** An optional parameter of a list. */
+const asked = (name: string, description: string, schema: object = { type: "string" }): Parameter => ({
+  name,
+  in: "query",
+  description,
+  required: false,
+  schema
+})
+
+const size = { type: "integer", minimum: 1 }
+const slashes = "The model's name. It may contain slashes."
+const forms =
+  "With the header `anthropic-version` it has the form of Anthropic's API, with `x-goog-api-key` that of Google's, " +
+  "and so have errors."
 
 const models = { method: "get", tag: "Catalogue", key: "anthropic", dialect: "openai" } as const
+const geminiModels = { ...models, key: "gemini", dialect: "gemini" } as const
 const service = { method: "get", tag: "Service", key: undefined, dialect: "openai", errors: [] } as const
 
 export const routes: ReadonlyArray<Route> = [
@@ -33,23 +146,62 @@ export const routes: ReadonlyArray<Route> = [
     path: "/v1/models",
     operationId: "models.list",
     summary: "List the models that the key may use",
-    description: "Models of every kind, in one page.",
+    description: `Models of every kind, with what the catalogue knows about them. ${forms}`,
+    parameters: [
+      asked("limit", "In Anthropic's form: the size of a page, at most 1,000. Default: 20.", size),
+      asked("after_id", "In Anthropic's form: the model before the page."),
+      asked("before_id", "In Anthropic's form: the model after the page."),
+      asked("client_version", "Sent by Codex, which expects `models` in the answer.")
+    ],
     responses: {
       200: {
         description: "The models",
-        content: json(ref("ModelList"), { example: { object: "list", data: [model], has_more: false } })
+        content: json(
+          { anyOf: ["ModelList", "AnthropicModelList", "GeminiModelList"].map(ref) },
+          { example: { object: "list", data: [model], has_more: false } }
+        )
       }
     },
-    errors: [...Errors.of.keys, ...Errors.of.all]
+    errors: [...Errors.of.keys, ...Errors.of.pages, ...Errors.of.all]
   },
   {
     ...models,
     path: "/v1/models/{model}",
     operationId: "models.get",
     summary: "Get a model that the key may use",
+    description: `The model as in the list. A model that the key may not use is not found. ${forms}`,
+    parameters: [{ ...parameter("path", "model", slashes), example: model.id }],
+    responses: {
+      200: {
+        description: "The model",
+        content: json({ anyOf: ["Model", "AnthropicModel", "GeminiModel"].map(ref) }, { example: model })
+      }
+    },
+    errors: [...Errors.of.keys, ...Errors.of.models, ...Errors.of.all]
+  },
+  {
+    ...geminiModels,
+    path: "/v1beta/models",
+    operationId: "models.list.gemini",
+    summary: "List the models that the key may use, in Google's form",
+    description: "Models of every kind, with what the catalogue knows about them.",
+    parameters: [
+      asked("pageSize", "The size of a page, at most 1,000. Default: 50.", size),
+      asked("pageToken", "The `nextPageToken` of the page before.")
+    ],
+    responses: {
+      200: { description: "The models", content: json(ref("GeminiModelList"), { example: { models: [geminiModel] } }) }
+    },
+    errors: [...Errors.of.keys, ...Errors.of.pages, ...Errors.of.all]
+  },
+  {
+    ...geminiModels,
+    path: "/v1beta/models/{model}",
+    operationId: "models.get.gemini",
+    summary: "Get a model that the key may use, in Google's form",
     description: "The model as in the list. A model that the key may not use is not found.",
-    parameters: [{ ...parameter("path", "model", "The model's name. It may contain slashes."), example: model.id }],
-    responses: { 200: { description: "The model", content: json(ref("Model"), { example: model }) } },
+    parameters: [{ ...parameter("path", "model", slashes), example: "gemini-2.5-pro" }],
+    responses: { 200: { description: "The model", content: json(ref("GeminiModel"), { example: geminiModel }) } },
     errors: [...Errors.of.keys, ...Errors.of.models, ...Errors.of.all]
   },
   {

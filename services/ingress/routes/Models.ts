@@ -1,41 +1,41 @@
-/** `GET /v1/models`: the models that a key may use, in the form that official clients expect. */
+/** `GET /v1/models` and `GET /v1beta/models`: the models that a key may use, in the form that each vendor's clients expect. */
 import { Effect } from "effect"
-import { type Headers, HttpRouter, HttpServerResponse } from "effect/http"
-import { Models, type OfferedModel } from "../../../shared/catalogue/Models.ts"
+import { HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
+import { Models } from "../../../shared/catalogue/Models.ts"
 import { ModelNotFound } from "../../../shared/contract/JobError.ts"
 import { allows } from "../../../shared/keys/ApiKey.ts"
 import { KeyRing } from "../../../shared/keys/KeyRing.ts"
 import * as PathTemplate from "../paths/PathTemplate.ts"
+import { modelPaths } from "../paths/RouteTemplate.ts"
 import type { RequestRecord } from "../record/RequestRecord.ts"
 import { authenticate } from "../request/Authentication.ts"
+import { formOf, type ModelForm } from "./ModelForms.ts"
 import { respond } from "./Respond.ts"
-
-const entry = ([id, { description }]: [string, OfferedModel]) => ({
-  id,
-  object: "model",
-  created: 0,
-  owned_by: "model-gateway",
-  ...(description === undefined ? {} : { description })
-})
 
 export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
   const keys = yield* KeyRing
   const offered = yield* Models
-  const serve = Effect.fnUntraced(function*(headers: Headers.Headers, record: RequestRecord) {
-    const key = yield* authenticate(keys, headers, "anthropic")
+  const serve = Effect.fnUntraced(function*(
+    { headers, url }: HttpServerRequest.HttpServerRequest,
+    { dialect, list, one }: ModelForm,
+    record: RequestRecord
+  ) {
+    const key = yield* authenticate(keys, headers, dialect === "gemini" ? dialect : "anthropic")
     record.setKey(key.id)
     const { "*": encoded = "" } = yield* HttpRouter.params
     const id = PathTemplate.decodePath(encoded)
-    const { models } = offered.current()
-    const entries = [...models].filter(([name]) => allows(key, name)).map(entry)
-    if (id === "") return HttpServerResponse.jsonUnsafe({ object: "list", data: entries, has_more: false })
-    const model = entries.find((entry) => entry.id === id)
-    return model === undefined ? yield* new ModelNotFound({ model: id }) : HttpServerResponse.jsonUnsafe(model)
+    const entries = [...offered.current().models].filter(([name]) => allows(key, name))
+    if (id === "") {
+      const query = new URL(url, "http://gateway").searchParams
+      return HttpServerResponse.jsonUnsafe(yield* Effect.fromResult(list(entries, query)))
+    }
+    const entry = entries.find(([name]) => name === id)
+    return entry === undefined ? yield* new ModelNotFound({ model: id }) : HttpServerResponse.jsonUnsafe(one(entry))
   })
   // the router also adds the path without the star; a model's name may contain slashes
-  yield* router.add(
-    "GET",
-    "/v1/models/*",
-    ({ headers }) => respond("models", "openai", (record) => serve(headers, record))
-  )
+  yield* Effect.forEach(modelPaths, (path) =>
+    router.add("GET", `${path}/*`, (request) => {
+      const form = formOf(path, request.headers)
+      return respond("models", form.dialect, (record) => serve(request, form, record))
+    }), { discard: true })
 }))

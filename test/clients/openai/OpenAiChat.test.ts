@@ -24,7 +24,9 @@ const abortWithinMs = 1_000
 /** The guarantee on an idle machine. */
 const promisedAbortMs = 200
 
-const shared = sharedGateway()
+const shared = sharedGateway({
+  models: "  known-chat: { workload: chat, contextWindow: 100000, targets: [{ provider: local, model: gpt-5 }] }"
+})
 
 // These tests use only parts whose types are the same in both versions.
 const generations = { "7": OpenAi7, "6": OpenAi6 as unknown as typeof OpenAi7 }
@@ -203,6 +205,23 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
 
     it("retrieves one by its name", async () => {
       assert.deepInclude(await make().client.models.retrieve("free-chat"), { id: "free-chat", object: "model" })
+    })
+
+    it("says what is known about one, by its settings and by the model at its first target", async () => {
+      assert.deepInclude(await make().client.models.retrieve("known-chat") as object, {
+        context_length: 100_000,
+        max_output_length: 128_000,
+        input_modalities: ["text", "image", "file"],
+        output_modalities: ["text"],
+        supported_features: ["tools", "reasoning"],
+        pricing: { prompt: "0.00000125", completion: "0.00001", input_cache_read: "0.000000125" }
+      })
+    })
+
+    it("gives Codex a list of cards, without any: it rejects incomplete ones", async () => {
+      const list = await make().client.get<{ models: unknown; data: unknown }>("/models?client_version=0.169.0")
+      assert.deepStrictEqual(list.models, [])
+      assert.notProperty(await make().client.get("/models"), "models")
     })
   })
 

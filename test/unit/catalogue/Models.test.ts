@@ -1,9 +1,12 @@
 /** Ingress reads only the models of a catalogue, from the whole file or from one without providers. */
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { assert, describe, it } from "@effect/vitest"
-import { ConfigProvider, Context, Effect, FileSystem, Layer, Logger } from "effect"
+import { ConfigProvider, Context, Effect, FileSystem, Layer, Logger, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { readFileSync } from "node:fs"
+import { Facts } from "../../../shared/catalogue/Facts.ts"
+import table from "../../../shared/catalogue/known-models.json" with { type: "json" }
+import { knownFacts } from "../../../shared/catalogue/KnownModels.ts"
 import { poolsOf } from "../../../shared/catalogue/Model.ts"
 import { Models, parse } from "../../../shared/catalogue/Models.ts"
 
@@ -15,14 +18,15 @@ models:
 
 const offered = [
   ["small", { workload: "chat", pool: "default" }],
-  ["large", { workload: "chat", pool: "large-1" }]
+  ["large", { workload: "chat", pool: "large-1", price: { perRequest: 1 } }]
 ]
 
 describe("the models of a catalogue", () => {
   it.effect("are known by name, workload and pool alone, with or without providers in the file", () =>
     Effect.gen(function*() {
       const withProviders = `providers: { free: { protocol: local }, paid: { protocol: local } }${models}`
-      const bare = "models: { small: { workload: chat }, large: { workload: chat, pool: large-1 } }"
+      const bare =
+        "models: { small: { workload: chat }, large: { workload: chat, pool: large-1, price: { perRequest: 1 } } }"
       for (const text of [withProviders, models, bare]) {
         const found = yield* parse("gateway.yaml", text)
         assert.deepStrictEqual([...found.models] as unknown, offered)
@@ -53,6 +57,48 @@ describe("the models of a catalogue", () => {
       const { models: without } = yield* parse("gateway.yaml", videos)
       assert.isUndefined(without.get("both")?.protocols)
     }))
+
+  it.effect("have the facts of their settings, of their first target, and of the known model at it, in this order", () =>
+    Effect.gen(function*() {
+      const text = `models:
+  own: { workload: chat, contextWindow: 8000, tools: false, targets: [{ provider: a, model: claude-opus-5 }] }
+  first:
+    workload: chat
+    price: { perRequest: 1 }
+    targets:
+      - { provider: a, model: gpt-5, priority: 1 }
+      - { provider: b, model: us.anthropic.claude-opus-4-5-20251101-v1:0, price: { perRequest: 2 } }
+  gpt-5: { workload: chat, targets: [{ provider: a, model: own }] }
+`
+      const { models } = yield* parse("gateway.yaml", text)
+      assert.deepInclude(models.get("own"), { ...knownFacts("claude-opus-5"), contextWindow: 8000, tools: false })
+      assert.deepInclude(models.get("first"), { ...knownFacts("claude-opus-4-5"), price: { perRequest: 2 } })
+      assert.deepStrictEqual(models.get("gpt-5") as unknown, { workload: "chat", pool: "default" })
+      const printed = JSON.stringify({ models: Object.fromEntries(models) })
+      assert.deepStrictEqual([...(yield* parse("models.yaml", printed)).models], [...models])
+    }))
+
+  it("of well-known vendors are known by the names that other providers give them", () => {
+    for (
+      const { name, same } of [
+        { name: "gpt-4o-2024-08-06", same: "gpt-4o" },
+        { name: "anthropic/claude-opus-5", same: "claude-opus-5" },
+        { name: "eu.anthropic.claude-opus-4-5-20251101-v1:0", same: "claude-opus-4-5" },
+        { name: "claude-sonnet-4-5@20250929", same: "claude-sonnet-4-5" }
+      ]
+    ) {
+      assert.isDefined(knownFacts(name), name)
+      assert.strictEqual(knownFacts(name), knownFacts(same), name)
+    }
+    assert.isUndefined(knownFacts("gpt-5-imaginary"))
+  })
+
+  it("of well-known vendors are in a table that is as valid as a catalogue", () => {
+    const decode = Schema.decodeUnknownSync(Schema.Record(Schema.String, Facts), { onExcessProperty: "error" })
+    const models = Object.entries(decode(table.models))
+    assert.isAbove(models.length, 200)
+    assert.match(table.source, /^LiteLLM \d.*MIT/)
+  })
 
   it.effect("may have a shadow", () =>
     Effect.gen(function*() {
