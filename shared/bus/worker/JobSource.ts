@@ -164,16 +164,20 @@ export class JobSource {
    * queues may all be quiet: the first job of one of them causes the request for the free slots.
    */
   #wanted(queue: PullRequests): number {
-    let total = this.#options.slots - 1 - this.#inFlight
+    const total = this.#mostInFlight - this.#inFlight
     let outstanding = 0
     let quiet = 0
     for (const each of this.#queues.values()) {
-      total++
       outstanding += each.outstanding
       if (this.#isQuiet(each)) quiet++
     }
     const share = this.#isQuiet(queue) ? 1 : Math.floor((total - quiet) / (this.#queues.size - quiet))
     return Math.min(share - queue.outstanding, total - outstanding)
+  }
+
+  /** Each queue but one may be quiet. */
+  get #mostInFlight(): number {
+    return this.#options.slots + this.#queues.size - 1
   }
 
   #isQuiet(queue: PullRequests): boolean {
@@ -193,6 +197,8 @@ export class JobSource {
     this.working.openUnsafe()
     const hold = this.#hold(message.reply ?? "")
     if (this.#stopped) return hold.giveBack()
+    // former requests and those that replaced them were served; by then the former ones will have expired
+    if (this.#inFlight > this.#mostInFlight) return hold.giveBack(watchMs)
     if (isNews || this.#inFlight === 1) queue.schedule()
     const job = decodeJob(message)
     if (job === undefined) return isForeign(message) ? hold.giveBack(foreignMs) : hold.acknowledge()

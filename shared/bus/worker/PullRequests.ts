@@ -24,6 +24,11 @@ const overdueMs = 250
 const retryExpiresMs = 200
 /** The pause after a rejected pull request: the consumer has another leader, or none yet. */
 const rejectedMs = 200
+/**
+ * How long jobs for former requests are still received, in milliseconds: until these expire at the far end of a slow route, and the
+ * way back. Over such a route, each request looks forgotten and is replaced before it can be answered.
+ */
+const lateMs = expiresMs + 1_000
 
 export interface PullOptions {
   readonly nats: Nats["Service"]
@@ -80,11 +85,11 @@ export class PullRequests {
 
   /**
    * Starts, or starts afresh after the server has forgotten standing requests. If it has not, answers to them do not count: each
-   * would cause another request, for ever.
+   * would cause another request, for ever. Only their jobs are received.
    */
   begin(): void {
-    // a job may still be on its way to the old subscription; if the connection is gone, so is the job
-    this.#subscription?.drain().catch(() => undefined)
+    const former = this.#subscription
+    if (former !== undefined) setTimeout(() => void former.drain().catch(() => undefined), lateMs).unref()
     this.#standing = []
     this.#outstanding = 0
     const inbox = this.#inbox = this.#nats.inbox()

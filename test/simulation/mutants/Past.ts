@@ -29,6 +29,7 @@ import type { Patch } from "./Mutants.ts"
 import {
   absentWorker,
   alone,
+  aloneWith,
   clockWhileWaiting,
   cluster,
   cuts,
@@ -258,6 +259,13 @@ export const past: ReadonlyArray<Patch> = [
     from: "return isCurrent ? this.#status(message) : undefined",
     to: "return this.#status(message)",
     needs: fault("hold worker", "freeze nats", "slow worker")
+  },
+  {
+    name: "jobs for replaced pull requests are lost",
+    file: pulls,
+    from: "void former.drain().catch(() => undefined), lateMs)",
+    to: "void former.drain().catch(() => undefined), 0)",
+    needs: cluster(aloneWith(["slow routes"], { ms: 8_000 }))
   },
   {
     name: "credit is sent once",

@@ -273,10 +273,10 @@ describe("a server that lost the pull requests", () => {
       const { deliver, jobs, nats, pulls, queue, source } = yield* sourceOf(2)
       source.start(3)
       const old = yield* Queue.take(pulls)
-      // a message on the source's own connection arrives before its subscription ends
-      deliver(old.inbox, { connection: nats.connection })
       source.start(3)
       nats.outbox.flush()
+      yield* Effect.promise(() => nats.connection.flush())
+      deliver(old.inbox)
       ;(yield* Queue.take(jobs)).acknowledge()
       nats.outbox.flush()
       // the server has sent the requests on, and they have arrived
@@ -284,5 +284,18 @@ describe("a server that lost the pull requests", () => {
       yield* Effect.promise(() => queue.flush())
       const requests = (yield* Queue.clear(pulls)).filter(({ inbox }) => inbox !== old.inbox)
       assert.strictEqual(requests.reduce((total, { batch }) => total + batch, 0), 2)
+    }))
+
+  it.live("gets back what it delivers for old requests and new ones beyond the slots", () =>
+    Effect.gen(function*() {
+      const { deliver, jobs, pulls, source, words } = yield* sourceOf(2)
+      source.start(3)
+      const old = yield* Queue.take(pulls)
+      source.start(3)
+      const current = yield* Queue.take(pulls)
+      for (const { inbox } of [current, current, old, old]) deliver(inbox)
+      yield* Queue.takeN(jobs, 3)
+      assert.strictEqual(yield* Queue.take(words), "-NAK {\"delay\":250000000} 4")
+      assert.strictEqual(source.inFlight(), 3)
     }))
 })
