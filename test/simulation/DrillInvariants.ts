@@ -7,7 +7,7 @@ import { formerJobsIn } from "./gateway/FormerWorker.ts"
 import { workerGraceMs } from "./gateway/Processes.ts"
 import { type FaultKind, warmUpMs } from "./Scenario.ts"
 import type { Ended } from "./Simulation.ts"
-import { type Check, named, type Violation } from "./Violation.ts"
+import { type Check, named, roomAt, type Violation } from "./Violation.ts"
 
 /** A new cluster has elected its leaders so many milliseconds after the warm-up. */
 const startMs = 2_000
@@ -50,7 +50,7 @@ function* failuresCostLittle({ clients, scenario }: Ended): Generator<Violation>
     if (outcome === "left" || request.at < warmUpMs + startMs) continue
     // a call whose worker is gone is made again
     const calls = scenario.faults[0]?.kind.endsWith(" worker") === true && !request.isPaid ? 2 : 1
-    const lateMs = endedAt - request.at - calls * idealMs(client)
+    const lateMs = endedAt - roomAt(clients, client) - calls * idealMs(client)
     // a worker that ends takes no more jobs, so that ingress expects long waits for the only one
     const isRejected = isDeploy && scenario.workers === 1 && outcome === "QueueTimeout"
     const mayFail = isRejected || cost.outcomes?.includes(outcome) === true &&
@@ -83,7 +83,7 @@ function* outagesEnd({ clients, outages, scenario }: Ended): Generator<Violation
       const { claimedAt, endedAt, request } = client
       const claimed = claimedAt ?? endedAt ?? Number.POSITIVE_INFINITY
       if (request.at >= until || claimed < until || outages.some(({ from }) => from > until && from < claimed)) continue
-      if (claimed - backAt > afterOutageMs) {
+      if (claimed - Math.max(backAt, roomAt(clients, client)) > afterOutageMs) {
         yield named("outages end", client, `waited for ${(claimed - backAt).toFixed(0)} ms after NATS was back`)
       }
     }

@@ -1,8 +1,7 @@
 /** That requests move on: nothing waits beside free slots, shares are fair, slots and budgets come back, messages are few. */
-import type { Client } from "./gateway/Client.ts"
 import { queueBytes } from "./gateway/Processes.ts"
 import type { Ended } from "./Simulation.ts"
-import { type Check, isTouched, named, type Violation } from "./Violation.ts"
+import { type Check, isTouched, named, roomAt, runs, type Violation } from "./Violation.ts"
 
 /** How long a request may wait although there is a free slot, in milliseconds: announcements are as old as half a second. */
 const idleMs = 2_000
@@ -13,16 +12,12 @@ const stepMs = 100
 const isPlain = ({ limits, tasks, weather }: Ended["scenario"]): boolean =>
   limits === undefined && tasks === undefined && weather === undefined
 
-/** Whether a client's job runs at a worker at this time. */
-const runs = ({ claimedAt, endedAt }: Client, at: number): boolean =>
-  claimedAt !== undefined && claimedAt <= at && (endedAt === undefined || endedAt > at)
-
 const stepsOf = (from: number, until: number): ReadonlyArray<number> =>
   Array.from({ length: Math.floor((until - from) / stepMs) }, (_, at) => from + at * stepMs)
 
 /**
- * A job waits neither while half of the slots are free, nor while its tenant has less than half of an equal share: a tenant alone
- * may use seven eighths, and jobs may wait for a worker's budget of bodies.
+ * Once there is room for its body, a job waits neither while half of the slots are free, nor while its tenant has less than half of
+ * an equal share: a tenant alone may use seven eighths.
  */
 function* nothingWaits({ clients, scenario: { slots, workers }, scenario }: Ended): Generator<Violation> {
   if (!isPlain(scenario)) return
@@ -31,8 +26,9 @@ function* nothingWaits({ clients, scenario: { slots, workers }, scenario }: Ende
   for (const client of clients) {
     const { claimedAt, endedAt, request } = client
     const until = claimedAt ?? endedAt ?? Number.POSITIVE_INFINITY
-    if (until - request.at <= idleMs || isTouched(scenario, request.at, request.at + idleMs)) continue
-    const steps = stepsOf(request.at, request.at + idleMs)
+    const from = roomAt(clients, client)
+    if (until - from <= idleMs || isTouched(scenario, request.at, from + idleMs)) continue
+    const steps = stepsOf(from, from + idleMs)
     const running = steps.map((at) => clients.filter((other) => runs(other, at)).length)
     if (running.every((count) => count < all / 2)) {
       yield named("nothing waits", client, `waited beside ${all - Math.max(...running)} of ${all} free slots`)

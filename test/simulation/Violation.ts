@@ -1,5 +1,7 @@
 /** What a check of an ended simulation reports, and what checks share. */
+import { inlineBodyBytes } from "../../shared/bus/protocol/Timings.ts"
 import type { Client } from "./gateway/Client.ts"
+import { workerBodyBytes } from "./gateway/Processes.ts"
 import { endOf } from "./Scenario.ts"
 import type { Ended } from "./Simulation.ts"
 
@@ -25,3 +27,17 @@ const aftermathMs = 15_000
 export const isTouched = (scenario: Ended["scenario"], from: number, until: number): boolean =>
   scenario.faults.some((fault) => fault.at <= until && endOf(scenario, fault) + aftermathMs >= from) ||
   (scenario.weather ?? []).some((bad) => bad.from <= until && bad.until + aftermathMs >= from)
+
+/** Whether a client's job runs at a worker at this time. */
+export const runs = ({ claimedAt, endedAt }: Client, at: number): boolean =>
+  claimedAt !== undefined && claimedAt <= at && (endedAt === undefined || endedAt > at)
+
+/** From when on any worker has room for a request's body, even one that has all other large bodies. In milliseconds of the world. */
+export const roomAt = (clients: ReadonlyArray<Client>, client: Client): number => {
+  const { request: { at, bodyBytes } } = client
+  if (bodyBytes <= inlineBodyBytes) return at
+  const others = clients.filter((other) => other !== client && other.request.bodyBytes > inlineBodyBytes)
+  const held = (at: number) => others.reduce((sum, other) => runs(other, at) ? sum + other.request.bodyBytes : sum, 0)
+  const ends = others.flatMap(({ endedAt = 0 }) => endedAt > at ? [endedAt] : []).toSorted((a, b) => a - b)
+  return [at, ...ends].find((at) => held(at) === 0 || held(at) + bodyBytes <= workerBodyBytes) ?? at
+}

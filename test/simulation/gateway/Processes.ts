@@ -24,7 +24,7 @@ export const queueBytes = 64 * 1024 * 1024
 export const workerGraceMs = 20_000
 
 /** How many bytes of pulled bodies a worker holds: few enough that jobs wait for room. */
-const workerBodyBytes = 1_500_000
+export const workerBodyBytes = 1_500_000
 
 /** What a process logs becomes a part of the story. */
 const storyOf = (world: World, machine: Machine) =>
