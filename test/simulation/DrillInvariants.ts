@@ -5,6 +5,7 @@ import { type Cost, costs, usualMs } from "./Drills.ts"
 import type { Client } from "./gateway/Client.ts"
 import { formerJobsIn } from "./gateway/FormerWorker.ts"
 import { workerGraceMs } from "./gateway/Processes.ts"
+import { mostRepairMs } from "./nats/Faults.ts"
 import { type FaultKind, warmUpMs } from "./Scenario.ts"
 import type { Ended } from "./Simulation.ts"
 import { type Check, named, roomAt, type Violation } from "./Violation.ts"
@@ -36,8 +37,9 @@ const costIn = (scenario: Ended["scenario"]): Cost | undefined => {
   if (cost === undefined) return undefined
   // workers take an ingress that is silent for that long for dead
   const isGivenUp = fault.kind.endsWith(" ingress") && fault.ms > ingressGoneAfterMs - heardMs
+  const repairMs = fault.kind.startsWith("jobs forget") ? mostRepairMs[scenario.servers > 1 ? "several" : "one"] : 0
   const outcomes = [...cost.outcomes ?? [], ...(isGivenUp ? ["WorkerLost" as const] : [])]
-  return { lateMs: cost.lateMs + aloneMs, outcomes }
+  return { lateMs: cost.lateMs + aloneMs + repairMs, outcomes }
 }
 
 /** The gateway survives each failure at a known cost. */

@@ -40,9 +40,9 @@ export const costs = {
   "no consumer leader": { lateMs: electionMs },
   "lost confirmations": { lateMs: 4_000 },
   "consumer forgets pulls": { lateMs: 4_000 },
-  // until the console recreates the consumer, without which the queue looks slow
-  "jobs forget newest": { lateMs: 8_000, outcomes: ["QueueTimeout"] },
-  "jobs forget all": { lateMs: 8_000, outcomes: ["QueueTimeout"] },
+  // after the console has recreated the consumer, without which the queue looks slow
+  "jobs forget newest": { lateMs: usualMs, outcomes: ["QueueTimeout"] },
+  "jobs forget all": { lateMs: usualMs, outcomes: ["QueueTimeout"] },
   "usage forgets newest": { lateMs: usualMs }
 } as const satisfies Partial<Record<FaultKind, Cost>>
 
