@@ -136,7 +136,7 @@ const notes: ReadonlyArray<Note> = [
   { file: pool, line: "if (!Number.isNaN(behind)) this.#window.claimed(", excuse: estimates },
   {
     file: server,
-    line: "if (now - this.#checkedAt > checkMs + stalledMs)",
+    line: "if (now - this.#checkedAt > stalledMs)",
     excuse:
       "a job whose call is free runs twice until its first frame is refused, or its claim waits for an answer in vain"
   },
