@@ -32,7 +32,7 @@ const confirmMs = 2_000
 /** How often unconfirmed pages are resent, and about how many events at a time: more would slow down a slow server. */
 const checkMs = 500
 const maxResent = 1_000
-/** After this long `onStored` runs anyway; the page is still held and resent. */
+/** After this long `onStored` runs anyway, unless the writer is about to end; the page is still held and resent. */
 const patienceMs = 10_000
 /** Maximum number of bytes held. Events beyond that are lost. */
 const maxWaitingBytes = 32 * 1024 * 1024
@@ -132,7 +132,8 @@ export class EventWriter {
     const maySend = this.#nats.isSettled()
     let resent = 0
     for (const page of this.#waiting.values()) {
-      const isOverdue = now - page.since > patienceMs
+      // an event that its writer cannot store before it ends is left to another, who learns of it if it does not count as stored
+      const isOverdue = this.#onEmpty === undefined && now - page.since > patienceMs
       for (const run of isOverdue ? page.onStored.splice(0) : []) run()
       if (!maySend || now - page.sentAt < confirmMs || resent >= maxResent) continue
       resent += page.events.length

@@ -32,7 +32,8 @@ const make = Effect.gen(function*() {
   )
   const nats = Context.get(context, Nats)
   let lost = 0
-  const writer = new EventWriter({ nats, now: () => performance.now(), onLost: () => lost++ })
+  let aheadMs = 0
+  const writer = new EventWriter({ nats, now: () => performance.now() + aheadMs, onLost: () => lost++ })
   yield* Effect.addFinalizer(() => Effect.promise(() => writer.close(0)))
   const one = (event: string) => new Promise<void>((resolve) => writer.write("events.x", event, resolve))
   return {
@@ -43,6 +44,7 @@ const make = Effect.gen(function*() {
     /** Resolves once each is stored. */
     many: (from: number, until: number) => Promise.all(numbers(from, until).map(one)),
     lost: () => lost,
+    pass: (ms: number) => void (aheadMs += ms),
     open: openEvents(stream).pipe(Effect.provideContext(context)),
     /** The events of each message. */
     stored: async () => {
@@ -106,6 +108,19 @@ describe("events", { timeout: 30_000 }, () => {
       const other = yield* make
       void other.many(0, 20)
       assert.strictEqual(yield* Effect.promise(() => other.writer.close(50)), 20)
+    }))
+
+  it.live("count as stored after ten seconds without confirmation, but not at a writer that is about to end", () =>
+    Effect.gen(function*() {
+      const { one, pass, writer } = yield* make
+      const first = one("a")
+      pass(10_001)
+      yield* Effect.promise(() => first)
+      let isDone = false
+      void one("b").then(() => isDone = true)
+      const left = writer.close(1_200)
+      pass(10_001)
+      assert.deepStrictEqual([yield* Effect.promise(() => left), isDone], [2, false])
     }))
 
   it.live("are dropped without delay if there is no room for them", () =>
