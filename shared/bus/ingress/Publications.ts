@@ -179,11 +179,11 @@ export class Publications {
 
 /**
  * Whether this attempt may be made now. If the stream has lost messages, new ones are stored where the queue was already delivered,
- * and never delivered: the last attempt waits until the stream is further, or the console has recreated the consumer.
+ * and never delivered: the last attempt waits until it would be stored further, or the console has recreated the consumer.
  */
 const mayAttempt = ({ deliveredBefore, pool, storedAs = Infinity, version }: OpenJob, attempt: number): boolean =>
   attempt < Timings.maxAttempts ||
-  (attempt === Timings.maxAttempts && (storedAs > deliveredBefore || pool.delivered.get(version) !== deliveredBefore))
+  (attempt === Timings.maxAttempts && (storedAs >= deliveredBefore || pool.delivered.get(version) !== deliveredBefore))
 
 /** Numbers the publication, which is behind everything already in the stream. */
 const number = (job: OpenJob, publishedAt: number): void => {

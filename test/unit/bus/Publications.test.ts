@@ -113,6 +113,20 @@ describe("a job that later ones have overtaken", () => {
     await pass(1_000)
     assert.isTrue(publications.isOvertaken(job))
   })
+
+  it("makes its last attempt if the stream stores that as the next message to deliver", async () => {
+    const { answer, jobs, pass, publications, queue } = publish(1)
+    const [job] = jobs as [OpenJob]
+    answer()
+    queue.delivered.stream_seq = 2
+    await pass(2_500)
+    assert.isTrue(publications.isOvertaken(job))
+    job.state = { state: "Published", attempt: 2, losses: 0 }
+    queue.seq = 2
+    publications.published(job)
+    await pass(2_500)
+    assert.isTrue(publications.isOvertaken(job))
+  })
 })
 
 describe("a stream that does not answer", () => {
