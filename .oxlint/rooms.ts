@@ -58,6 +58,11 @@ const rooms: Readonly<Record<string, Room>> = {
     packages: natsClient,
     why: "the gateway's secret is read from the environment alone"
   },
+  "shared/records": {
+    rooms: [...bus, "shared/secrets"],
+    packages: natsClient,
+    why: "records of owners stand on nats and the secret"
+  },
   "shared/pictures": { rooms: ["shared/contract"], packages: natsClient, why: "pictures are read without the gateway" },
   "shared/files": {
     rooms: [...bus, "shared/secrets"],
@@ -75,7 +80,8 @@ const rooms: Readonly<Record<string, Room>> = {
   "services": anyService,
   "services/ingress": service(
     [
-      ...["bounds", "contract", "telemetry", "nats", "bus", "limits", "keys", "usage", "tasks", "files", "process"],
+      ...["bounds", "contract", "telemetry", "nats", "bus", "process"],
+      ...["limits", "keys", "usage", "tasks", "files", "records"],
       ...["catalogue/Model.ts", "catalogue/Models.ts"]
     ].map(shared),
     "ingress faces the internet: it holds no workers and no provider keys, and of the catalogue only its models"

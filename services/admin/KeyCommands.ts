@@ -1,4 +1,4 @@
-/** `keys create | edit | disable | enable | list | revoke | ensure`: API keys, stored in the NATS at `NATS_URL`. */
+/** `keys create | edit | disable | enable | replace | list | revoke | erase | ensure`: API keys, stored in the NATS at `NATS_URL`. */
 import { Config, Console, DateTime, Effect, Layer, Option, Redacted } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { userInfo } from "node:os"
@@ -6,11 +6,12 @@ import { ControlNats } from "../../shared/nats/Nats.ts"
 import { type ApiKey, secretPattern } from "../../shared/keys/ApiKey.ts"
 import type { KeyChanges } from "../../shared/keys/KeySettings.ts"
 import { KeyAudit } from "../../shared/keys/KeyAudit.ts"
-import { KeyStore } from "../../shared/keys/KeyStore.ts"
+import { type CreatedKey, KeyStore } from "../../shared/keys/KeyStore.ts"
 import { InvalidInput } from "./FlagDecoder.ts"
+import * as Owners from "../../shared/records/Owners.ts"
 import * as KeyFlags from "./KeyFlags.ts"
 
-const store = Layer.merge(KeyStore.layer, KeyAudit.layer).pipe(Layer.provide(ControlNats.layer))
+const store = Layer.merge(KeyStore.layer, KeyAudit.layer).pipe(Layer.provideMerge(ControlNats.layer))
 
 /** The actor that the audit log names. */
 const actor = Effect.sync(() => `${userInfo().username} at the command line`)
@@ -22,6 +23,7 @@ const id = Argument.String("id").pipe(Argument.withDescription("Key id, as `keys
 const describe = (key: ApiKey): string =>
   [
     key.id,
+    key.owner === key.id ? [] : `owner ${key.owner}`,
     key.disabled ? "disabled" : "active",
     `created ${DateTime.formatIso(key.createdAt)}`,
     key.editedAt === null ? [] : `edited ${DateTime.formatIso(key.editedAt)}`,
@@ -35,16 +37,19 @@ const describe = (key: ApiKey): string =>
     key.name
   ].flat().join("  ")
 
+const show = Effect.fnUntraced(function*({ key, secret }: CreatedKey) {
+  yield* (yield* KeyAudit).created(yield* actor, key)
+  yield* Console.error(describe(key))
+  yield* Console.error("The key's secret, shown only this once:")
+  yield* Console.log(Redacted.value(secret))
+})
+
 const create = Command.make(
   "create",
   { name, ...KeyFlags.flags },
   Effect.fn(function*({ name, ...given }) {
     const settings = yield* KeyFlags.decodeSettings({ ...given, name: Option.some(name) })
-    const { key, secret } = yield* (yield* KeyStore).create({ ...settings, name })
-    yield* (yield* KeyAudit).created(yield* actor, key)
-    yield* Console.error(describe(key))
-    yield* Console.error("The key's secret, shown only this once:")
-    yield* Console.log(Redacted.value(secret))
+    yield* show(yield* (yield* KeyStore).create({ ...settings, name }))
   }, Effect.provide(store))
 ).pipe(Command.withDescription("Create a key and print its secret"))
 
@@ -73,6 +78,15 @@ const enable = Command.make("enable", { id }, ({ id }) => change(id, { disabled:
   Command.withDescription("Accept a disabled key again")
 )
 
+const replace = Command.make(
+  "replace",
+  { id },
+  Effect.fn(function*({ id }) {
+    yield* show(yield* (yield* KeyStore).replace(id))
+    yield* Console.error(`${id} stays valid: revoke it when its clients use the new key.`)
+  }, Effect.provide(store))
+).pipe(Command.withDescription("Create a key with the settings and the stored data of another"))
+
 const list = Command.make(
   "list",
   {},
@@ -93,6 +107,16 @@ const revoke = Command.make(
   }, Effect.provide(store))
 ).pipe(Command.withDescription("Delete a key permanently, with immediate effect"))
 
+const erase = Command.make(
+  "erase",
+  { owner: Argument.String("owner").pipe(Argument.withDescription("Key id, or the owner that `keys list` prints")) },
+  Effect.fn(function*({ owner }) {
+    if (!(yield* Owners.remove(owner))) return yield* new InvalidInput({ message: `Nothing is stored for ${owner}` })
+    yield* (yield* KeyAudit).erased(yield* actor, owner)
+    yield* Console.log(`erased what was stored for ${owner}`)
+  }, Effect.provide(store))
+).pipe(Command.withDescription("Make everything stored for a key and its replacements unreadable, permanently"))
+
 /** Reads the secret from the environment: every user of the machine can read command lines. */
 const ensure = Command.make(
   "ensure",
@@ -106,5 +130,5 @@ const ensure = Command.make(
 
 export const keys = Command.make("keys").pipe(
   Command.withDescription("Manage API keys"),
-  Command.withSubcommands([create, edit, disable, enable, list, revoke, ensure])
+  Command.withSubcommands([create, edit, disable, enable, replace, list, revoke, erase, ensure])
 )

@@ -38,12 +38,12 @@ export const make = (compactions: Compactions["Service"]): Perform =>
     const usage = { inputTokens, outputTokens, inputTextTokens: inputTokens, outputTextTokens: outputTokens }
 
     const id = newId("resp")
-    const sealed = compactions.seal.seal(call.tenant, summary)
+    const sealed = compactions.seal(call, summary)
     const output: ReadonlyArray<OutputItem> = [
       ...items.flatMap(toKept),
       { id: newId("cmp"), type: "compaction", encrypted_content: sealed }
     ]
-    yield* compactions.keep(call.tenant, id, output)
+    yield* compactions.keep(call, id, output)
     const response: CompactedResponse = {
       id,
       object: "response.compaction",

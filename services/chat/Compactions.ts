@@ -1,11 +1,13 @@
 /** Compactions made by this gateway: sealed for their clients, and kept for a while under the id of the answer. */
-import { Context, Effect, Layer, Option, Redacted, Schema } from "effect"
+import { Array, Context, Effect, Layer, Option, Redacted, Schema } from "effect"
 import { whileJetStreamFails } from "../../shared/nats/JetStream.ts"
 import { openStore } from "../../shared/nats/ObjectStore.ts"
 import { stores } from "../../shared/nats/Storage.ts"
 import { type JobError, Unavailable } from "../../shared/contract/JobError.ts"
-import { deriveKey } from "../../shared/secrets/GatewaySecret.ts"
-import * as Seal from "./Seal.ts"
+import type { Owner } from "../../shared/contract/Owner.ts"
+import * as Seal from "../../shared/records/Seal.ts"
+import { deriveKeys } from "../../shared/secrets/GatewaySecret.ts"
+import * as FormerSeal from "./FormerSeal.ts"
 
 const idPattern = /^resp_[0-9a-f]{32}$/
 
@@ -16,29 +18,51 @@ const decodeOutput = Schema.decodeUnknownOption(Output)
 
 const unavailable = () => new Unavailable({ retryAfterMs: 1_000 })
 
+/** The request that seals or opens. */
+export interface Requester {
+  readonly tenant: string
+  readonly owner?: Owner | undefined
+}
+
 export class Compactions extends Context.Service<Compactions, {
-  readonly seal: Seal.Seal
-  /** Seals and stores an answer's output for its tenant. Fails with `Unavailable` while the store is unavailable. */
-  readonly keep: (tenant: string, id: string, output: ReadonlyArray<unknown>) => Effect.Effect<void, JobError>
-  /** The output of an earlier answer; `None` if it is unknown, expired or another tenant's. */
-  readonly find: (tenant: string, id: string) => Effect.Effect<Option.Option<ReadonlyArray<unknown>>, JobError>
+  /** Seals a summary. `id` is the answer's if the text is stored under it. */
+  readonly seal: (requester: Requester, text: string, id?: string) => string
+  /** `None` if the text was changed, or sealed for another owner or id. */
+  readonly open: (requester: Requester, sealed: string, id?: string) => Option.Option<string>
+  /** Seals and stores an answer's output. Fails with `Unavailable` while the store is unavailable. */
+  readonly keep: (requester: Requester, id: string, output: ReadonlyArray<unknown>) => Effect.Effect<void, JobError>
+  /** The output of an earlier answer; `None` if it is unknown, expired or another owner's. */
+  readonly find: (requester: Requester, id: string) => Effect.Effect<Option.Option<ReadonlyArray<unknown>>, JobError>
 }>()("services/chat/Compactions") {
   static readonly layer = Layer.effect(
     Compactions,
     Effect.gen(function*() {
-      const seal = Seal.make(Redacted.value(yield* deriveKey("compaction")))
+      const sealing = yield* Seal.fromSecret
+      const former = FormerSeal.make(Array.map(yield* deriveKeys("compaction"), Redacted.value))
       const store = yield* openStore(stores.compactions).pipe(
         Effect.retry(whileJetStreamFails)
       )
+      const placeOf = (owner: Owner, id: string): Seal.Place => ({ owner, kind: "compaction", id, page: 0 })
+      const seal = ({ owner, tenant }: Requester, text: string, id = "") =>
+        owner === undefined ? former.seal(tenant, text) : Seal.sealText(sealing, placeOf(owner, id), text)
+      const open = ({ owner, tenant }: Requester, sealed: string, id = "") => {
+        const found = owner === undefined ? Option.none() : Seal.openText(sealing, placeOf(owner, id), sealed)
+        return found.pipe(
+          Option.orElse(() => former.open(tenant, sealed)),
+          // an owner has the id of its first key
+          Option.orElse(() => owner === undefined ? Option.none() : former.open(owner.id, sealed))
+        )
+      }
       return Compactions.of({
         seal,
-        keep: (tenant, id, output) =>
-          store.put(id, Buffer.from(seal.seal(tenant, encodeOutput(output)))).pipe(Effect.mapError(unavailable)),
-        find: Effect.fn("Compactions.find")(function*(tenant, id) {
+        open,
+        keep: (requester, id, output) =>
+          store.put(id, Buffer.from(seal(requester, encodeOutput(output), id))).pipe(Effect.mapError(unavailable)),
+        find: Effect.fn("Compactions.find")(function*(requester, id) {
           if (!idPattern.test(id)) return Option.none()
           const kept = yield* store.get(id).pipe(Effect.mapError(unavailable))
           return kept.pipe(
-            Option.flatMap((bytes) => seal.open(tenant, Buffer.from(bytes).toString())),
+            Option.flatMap((bytes) => open(requester, Buffer.from(bytes).toString(), id)),
             Option.flatMap(decodeOutput)
           )
         })

@@ -11,7 +11,7 @@ import * as JsonText from "../../shared/provider/json/JsonText.ts"
 import type { Work } from "../../shared/worker/JobLife.ts"
 import { Preparation } from "../../shared/worker/Preparation.ts"
 import { Compactions } from "./Compactions.ts"
-import { isOurs } from "./Seal.ts"
+import { isSealedText } from "../../shared/records/Seal.ts"
 
 /** The form of a conversation in the requests of an operation. */
 interface Format {
@@ -51,7 +51,7 @@ const expand = (
 ): Effect.Effect<unknown, InvalidRequest> => {
   const isCompaction = Predicate.isReadonlyObject(item) && item["type"] === "compaction"
   const sealed = isCompaction ? item["encrypted_content"] : undefined
-  if (typeof sealed !== "string" || !isOurs(sealed)) return Effect.succeed(format.plain(item))
+  if (typeof sealed !== "string" || !isSealedText(sealed)) return Effect.succeed(format.plain(item))
   const param = `${path}.encrypted_content`
   return Effect.mapBoth(Effect.fromOption(unseal(sealed)), {
     onFailure: () => InvalidRequest.at(param, "was changed, or made for another API key", "invalid_compaction"),
@@ -64,8 +64,8 @@ const expandIn = Effect.fnUntraced(function*(
   work: Work,
   format: Format
 ): Effect.fn.Return<Work, JobError> {
-  const { body, operation, tenant } = work
-  const unseal = (sealed: string) => compactions.seal.open(tenant, sealed)
+  const { body, operation } = work
+  const unseal = (sealed: string) => compactions.open(work, sealed)
   const expandAll = (items: ReadonlyArray<unknown>) =>
     Effect.forEach(items, (item, index) => expand(format, unseal, item, `${format.field}[${index}]`))
   const members = JsonText.members(body) ?? []
@@ -78,7 +78,7 @@ const expandIn = Effect.fnUntraced(function*(
   }
   if (operation.name === compaction.name) {
     const id = JsonText.valueOf(body, members, "previous_response_id")
-    const earlier = typeof id === "string" ? yield* compactions.find(tenant, id) : Option.none()
+    const earlier = typeof id === "string" ? yield* compactions.find(work, id) : Option.none()
     if (Option.isSome(earlier)) {
       changes.set(format.field, [...yield* expandAll(earlier.value), ...items])
       changes.set("previous_response_id", null)

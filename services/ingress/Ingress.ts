@@ -14,6 +14,7 @@ import { Models } from "../../shared/catalogue/Models.ts"
 import { ResultFiles } from "../../shared/files/ResultFiles.ts"
 import { KeyRing } from "../../shared/keys/KeyRing.ts"
 import { Limits } from "../../shared/limits/Limits.ts"
+import { Owners } from "../../shared/records/Owners.ts"
 import { HealthServer } from "../../shared/process/HealthServer.ts"
 import * as HttpServer from "../../shared/process/HttpServer.ts"
 import { refuseWhileStarting } from "../../shared/process/RefuseWhileStarting.ts"
@@ -119,7 +120,15 @@ export const layer = Layer.merge(readiness, onRelease).pipe(
   // `RequestRecord` makes the span of each request, which ends with the answer's last byte
   Layer.provide(Layer.succeed(HttpMiddleware.TracerDisabledWhen, () => true)),
   Layer.provide([queues, TaskCounts.layer]),
-  Layer.provide([KeyRing.layer, Admission.layer, JobClient.layer, ResultFiles.layer, Tasks.services, Drain.layer]),
+  Layer.provide([
+    KeyRing.layer,
+    Owners.layer,
+    Admission.layer,
+    JobClient.layer,
+    ResultFiles.layer,
+    Tasks.services,
+    Drain.layer
+  ]),
   Layer.provide([Limits.layerKeys, Spending.layer]),
   Layer.provide(Presence.layer),
   Layer.provide([layerBothPatient, Models.layer]),

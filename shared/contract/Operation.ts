@@ -71,6 +71,8 @@ export interface Operation {
   readonly versionHeaders?: ReadonlyArray<string>
   /** Further request headers that travel with the job, in lower case. */
   readonly headers?: ReadonlyArray<string>
+  /** Whether its worker seals or reads records of the key's owner. */
+  readonly keepsState?: true
   /** `answer` (the default): the job's answer is the response. `task`: the response is a durable task that can be polled. */
   readonly kind?: "answer" | "task"
   /** How a client sees the task; only for `task`. */

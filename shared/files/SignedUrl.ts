@@ -1,12 +1,10 @@
 /**
  * Signed URLs of results. A client with a signed URL may download that file without an API key until the URL expires.
  *
- * The signature is an HMAC-SHA256 of the file's id and the time of expiry. Every service derives the same HMAC key from
- * `GATEWAY_SECRET`.
+ * The signature covers the file's id and the time of expiry.
  */
-import { Clock, Config, Context, Effect, Layer, Redacted } from "effect"
-import { createHmac, timingSafeEqual } from "node:crypto"
-import * as GatewaySecret from "../secrets/GatewaySecret.ts"
+import { Clock, Config, Context, Effect, Layer } from "effect"
+import * as Signer from "../secrets/Signer.ts"
 
 /** The path of files, below the gateway's public URL. */
 export const filesPath = "/v1/files/"
@@ -28,23 +26,20 @@ export class SignedUrl extends Context.Service<SignedUrl, {
   static readonly layer = Layer.effect(
     SignedUrl,
     Effect.gen(function*() {
-      const key = Redacted.value(yield* GatewaySecret.deriveKey("signed-url"))
+      const signer = yield* Signer.make("signed-url")
       const root = yield* Config.URL("GATEWAY_PUBLIC_URL").pipe(Config.withDefault(new URL("http://127.0.0.1:8080")))
       const base = `${root.origin}${root.pathname.replace(/\/$/, "")}`
-      const signatureOf = (id: string, expires: string) =>
-        createHmac("sha256", key).update(`${id}\n${expires}`).digest("base64url")
+      const signedText = (id: string, expires: string) => `${id}\n${expires}`
 
       return SignedUrl.of({
         sign: (id, ttlMs, path = `${filesPath}${encodeURIComponent(id)}`) =>
           Effect.map(Clock.currentTimeMillis, (now) => {
             const expires = String(Math.ceil((now + ttlMs) / 1_000))
-            return `${base}${path}?expires=${expires}&signature=${signatureOf(id, expires)}`
+            return `${base}${path}?expires=${expires}&signature=${signer.sign(signedText(id, expires))}`
           }),
         verify: (id, expires, signature) =>
           Effect.map(Clock.currentTimeMillis, (now) => {
-            const right = Buffer.from(signatureOf(id, expires))
-            const given = Buffer.from(signature)
-            if (given.length !== right.length || !timingSafeEqual(given, right)) return "forged"
+            if (!signer.isSigned(signedText(id, expires), signature)) return "forged"
             return Number(expires) * 1_000 > now ? "valid" : "expired"
           })
       })

@@ -11,6 +11,8 @@ export const secretPattern = /^sk-gw-[0-9A-Za-z]{32}$/
 export const ApiKey = Schema.Struct({
   /** Identifies the key in listings, logs and on the bus, where it is the tenant. Not secret. */
   id: Schema.NonEmptyString,
+  /** Owns what requests with the key store. The key's id, or for a replacement the owner of the replaced key. */
+  owner: Schema.NonEmptyString,
   createdAt: Schema.DateTimeUtcFromString,
   /** `null` if never edited. */
   editedAt: withDefault(Schema.NullOr(Schema.DateTimeUtcFromString), null),
@@ -22,12 +24,14 @@ export const generateSecret = Effect.sync(() => Redacted.make(`sk-gw-${Base62.ra
 
 export type NewKey = Pick<KeySettings, "name"> & Partial<KeySettings>
 
-/** A new record. Ids are 12 base62 characters. */
-export const make = Effect.fnUntraced(function*(settings: NewKey) {
+/** A new record, by default with an owner of its own. Ids are 12 base62 characters. */
+export const make = Effect.fnUntraced(function*(settings: NewKey, owner?: string) {
+  const id = `key_${Base62.random(12)}`
   return {
     ...defaults,
     ...settings,
-    id: `key_${Base62.random(12)}`,
+    id,
+    owner: owner ?? id,
     createdAt: yield* DateTime.now,
     editedAt: null
   } satisfies ApiKey

@@ -26,6 +26,8 @@ export class KeyAudit extends Context.Service<KeyAudit, {
   readonly created: (by: string, key: ApiKey) => Effect.Effect<void>
   readonly edited: (by: string, key: ApiKey, changes: KeyChanges) => Effect.Effect<void>
   readonly revoked: (by: string, key: ApiKey) => Effect.Effect<void>
+  /** Everything stored for an owner was deleted. */
+  readonly erased: (by: string, owner: string) => Effect.Effect<void>
   /** The latest `count` changes, newest first. */
   readonly latest: (count: number) => Effect.Effect<ReadonlyArray<KeyChange>, JetStreamFailed>
 }>()("shared/keys/KeyAudit") {
@@ -37,7 +39,7 @@ export class KeyAudit extends Context.Service<KeyAudit, {
 
       const record = Effect.fn("KeyAudit.record")(function*(
         by: string,
-        { id: key, name }: ApiKey,
+        { id: key, name }: Pick<ApiKey, "id" | "name">,
         action: KeyChange["action"],
         settings?: KeyChange["settings"]
       ) {
@@ -62,6 +64,7 @@ export class KeyAudit extends Context.Service<KeyAudit, {
           return record(by, key, action, action === "edited" ? { ...changesAsJson(changes) } : undefined)
         },
         revoked: (by, key) => record(by, key, "revoked"),
+        erased: (by, owner) => record(by, { id: owner, name: "" }, "erased"),
         latest: (count) =>
           Effect.map(journal.latest(count), (texts) => texts.flatMap((text) => Option.toArray(decode(text))))
       })

@@ -5,8 +5,8 @@ export const KeyChange = Schema.Struct({
   at: Schema.DateTimeUtcFromString,
   /** The administrator, by the name they gave. */
   by: Schema.String,
-  action: Schema.Literals(["created", "edited", "disabled", "enabled", "revoked"]),
-  /** The key's id, and its name at that time. */
+  action: Schema.Literals(["created", "edited", "disabled", "enabled", "revoked", "erased"]),
+  /** The key's id, and its name at that time. For `erased` the owner's id, and no name. */
   key: Schema.String,
   name: Schema.String,
   /** The changed settings, if any. */

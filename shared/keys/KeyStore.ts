@@ -1,4 +1,4 @@
-/** The API keys for administrators: create, edit, list, revoke. Ingress reads them through `KeyRing`. */
+/** The API keys for administrators: create, edit, replace, list, revoke. Ingress reads them through `KeyRing`. */
 import { Context, DateTime, Effect, Layer, Option, Redacted, Schema } from "effect"
 import { JetStreamFailed } from "../nats/JetStream.ts"
 import { openBucket } from "../nats/KeyValue.ts"
@@ -8,10 +8,13 @@ import type { KeyChanges } from "./KeySettings.ts"
 
 const encode = Schema.encodeSync(Schema.fromJsonString(ApiKey.ApiKey))
 
+/** Records of older gateways have no owner. */
+const Stored = ApiKey.ApiKey.mapFields(({ owner, ...fields }) => ({ ...fields, owner: Schema.optionalKey(owner) }))
+const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Stored))
+
 /** `None` for a record in the format of a newer gateway. */
-export const decodeRecord: (value: string) => Option.Option<ApiKey.ApiKey> = Schema.decodeUnknownOption(
-  Schema.fromJsonString(ApiKey.ApiKey)
-)
+export const decodeRecord = (value: string): Option.Option<ApiKey.ApiKey> =>
+  Option.map(decode(value), (record) => ({ owner: record.id, ...record }))
 
 export class KeyNotFound extends Schema.TaggedError<KeyNotFound>()("KeyNotFound", { id: Schema.String }) {
   override get message() {
@@ -22,11 +25,16 @@ export class KeyNotFound extends Schema.TaggedError<KeyNotFound>()("KeyNotFound"
 /** How many times an edit is tried if other edits of the key come first. */
 const maxTries = 5
 
+/** A key that was just created. Its secret is not stored. */
+export interface CreatedKey {
+  readonly key: ApiKey.ApiKey
+  readonly secret: Redacted.Redacted
+}
+
 export class KeyStore extends Context.Service<KeyStore, {
-  /** Creates a key. Only the result has the secret, which is not stored. */
-  readonly create: (
-    settings: ApiKey.NewKey
-  ) => Effect.Effect<{ readonly key: ApiKey.ApiKey; readonly secret: Redacted.Redacted }, JetStreamFailed>
+  readonly create: (settings: ApiKey.NewKey) => Effect.Effect<CreatedKey, JetStreamFailed>
+  /** Creates a key with the settings and the owner of another, which stays valid until it is revoked. */
+  readonly replace: (id: string) => Effect.Effect<CreatedKey, KeyNotFound | JetStreamFailed>
   /** Creates a key with this secret unless it exists. */
   readonly ensure: (options: {
     readonly name: string
@@ -55,12 +63,18 @@ export class KeyStore extends Context.Service<KeyStore, {
         const found = (yield* records).find(({ record }) => record.id === id)
         return found ?? (yield* new KeyNotFound({ id }))
       })
+      const create = Effect.fn("KeyStore.create")(function*(settings: ApiKey.NewKey, owner?: string) {
+        const secret = yield* ApiKey.generateSecret
+        const key = yield* ApiKey.make(settings, owner)
+        yield* bucket.put(ApiKey.fingerprint(Redacted.value(secret)), encode(key))
+        return { key, secret }
+      })
       return KeyStore.of({
-        create: Effect.fn("KeyStore.create")(function*(settings) {
-          const secret = yield* ApiKey.generateSecret
-          const key = yield* ApiKey.make(settings)
-          yield* bucket.put(ApiKey.fingerprint(Redacted.value(secret)), encode(key))
-          return { key, secret }
+        create: (settings) => create(settings),
+        replace: Effect.fn("KeyStore.replace")(function*(id) {
+          const { record: { owner, ...settings } } = yield* find(id)
+          // a key is often disabled because others know it
+          return yield* create({ ...settings, disabled: false }, owner)
         }),
         ensure: Effect.fn("KeyStore.ensure")(function*(options) {
           const key = yield* ApiKey.make({ name: options.name })

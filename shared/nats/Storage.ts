@@ -46,6 +46,8 @@ export const buckets = {
   consoleSessions: { name: "CONSOLE_SESSIONS", account: "control", ttlMs: 12 * hourMs },
   // longer than any window: a ledger without writes for this long no longer matters
   keyLimits: { name: "KEY_LIMITS", account: "control", ttlMs: hourMs },
+  /** The salts of owners; see `shared/records`. */
+  owners: { name: "OWNERS", account: "control" },
   providerLimits: { name: "LIMITS", account: "data", ttlMs: hourMs },
   usageCounters: { name: "USAGE_COUNTERS", account: "control", ttlMs: 400 * 24 * hourMs },
   usageSpend: { name: "USAGE_SPEND", account: "control", ttlMs: 400 * 24 * hourMs },

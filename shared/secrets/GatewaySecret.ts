@@ -1,26 +1,39 @@
 /**
- * The secret that all services of a gateway share, and the keys derived from it. They sign URLs of results and encrypt
- * state that clients keep.
+ * The secrets that all services of a gateway share, and the keys derived from them. They sign URLs of results and encrypt
+ * state.
+ *
+ * `GATEWAY_SECRET` may list several secrets, separated by commas: the first signs and encrypts, all of them verify and decrypt.
  */
-import { Config, Effect, Redacted, Schema } from "effect"
+import { Array, Config, Effect, Redacted, Schema } from "effect"
 import { hkdfSync } from "node:crypto"
-
-/** `GATEWAY_SECRET` is missing or too short. */
-export class SecretUnusable extends Schema.TaggedError<SecretUnusable>()("SecretUnusable", {}) {
-  override get message() {
-    return "GATEWAY_SECRET is missing or too short. Set it to the same 32 or more random characters for every service."
-  }
-}
 
 const minimumLength = 32
 
+/** `GATEWAY_SECRET` is missing, or a secret in it is too short. */
+export class SecretUnusable extends Schema.TaggedError<SecretUnusable>()("SecretUnusable", {}) {
+  override get message() {
+    return `GATEWAY_SECRET is missing or has fewer than ${minimumLength} characters. Set it to the same random characters ` +
+      "for every service; if it lists several secrets, separated by commas, each must have that length."
+  }
+}
+
+export type Keys = Array.NonEmptyReadonlyArray<Redacted.Redacted<Uint8Array>>
+
+/** Whether the variable's value can be used. */
+export const isUsable = (value: string): boolean => secretsIn(value).every(({ length }) => length >= minimumLength)
+
+const secretsIn = (value: string): Array.NonEmptyReadonlyArray<string> =>
+  value.split(/\s*,\s*/) as [string, ...Array<string>]
+
 /**
- * Derives a key of 32 bytes for one purpose. Services with the same `GATEWAY_SECRET` derive the same key. The key of one
- * purpose reveals nothing about the key of another.
+ * Derives keys of 32 bytes for one purpose, one for each secret. Services with the same `GATEWAY_SECRET` derive the same keys.
+ * The keys of one purpose reveal nothing about those of another.
  */
-export const deriveKey = (purpose: string): Effect.Effect<Redacted.Redacted<Uint8Array>, SecretUnusable> =>
+export const deriveKeys = (purpose: string): Effect.Effect<Keys, SecretUnusable> =>
   Effect.gen(function*() {
-    const secret = Redacted.value(yield* Config.Redacted("GATEWAY_SECRET"))
-    if (secret.length < minimumLength) return yield* new SecretUnusable()
-    return Redacted.make(new Uint8Array(hkdfSync("sha256", secret, "model-gateway", purpose, 32)))
-  }).pipe(Effect.catchTag("ConfigError", () => Effect.fail(new SecretUnusable())))
+    const value = Redacted.value(yield* Config.Redacted("GATEWAY_SECRET"))
+    if (!isUsable(value)) return yield* new SecretUnusable()
+    return Array.map(secretsIn(value), (secret) =>
+      Redacted.make(new Uint8Array(hkdfSync("sha256", secret, "model-gateway", purpose, 32))))
+  }).pipe(Effect.catchTag("ConfigError", () =>
+    Effect.fail(new SecretUnusable())))

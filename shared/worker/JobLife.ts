@@ -8,6 +8,7 @@ import type { JobReply } from "../bus/worker/JobReply.ts"
 import type { ServedJob } from "../bus/worker/JobServer.ts"
 import { type Cancelled, InternalError, InvalidRequest, type JobError } from "../contract/JobError.ts"
 import type { Operation } from "../contract/Operation.ts"
+import type { Owner } from "../contract/Owner.ts"
 import { operationNamed } from "../contract/operations/operations.ts"
 import type { Usage } from "../contract/Usage.ts"
 import * as Attributes from "../telemetry/Attributes.ts"
@@ -20,6 +21,8 @@ export interface Work {
   readonly operation: Operation
   readonly model: string
   readonly tenant: string
+  /** Of the records that it may read and write; see `JobRequest`. */
+  readonly owner: Owner | undefined
   readonly contentType: string
   /** The client's headers that the operation passes on; see `Operation.headers`. */
   readonly headers: Readonly<Record<string, string>>
@@ -55,7 +58,7 @@ const noHeaders: Work["headers"] = {}
 
 const decode = (job: ServedJob, meter: Meter, queuedMs: number): Effect.Effect<Work, JobError> =>
   Fiberless.flatMap(job.body, (body) => {
-    const { contentType, deadline, headers = noHeaders, isPlain, model, operation: name, tenant } = job.pulled
+    const { contentType, deadline, headers = noHeaders, isPlain, model, operation: name, owner, tenant } = job.pulled
     const operation = operationNamed(name)
     return operation === undefined
       ? Effect.fail(
@@ -65,6 +68,7 @@ const decode = (job: ServedJob, meter: Meter, queuedMs: number): Effect.Effect<W
         operation,
         model,
         tenant,
+        owner,
         contentType,
         headers,
         body,

@@ -3,11 +3,11 @@
  * cookie is invalid once the record is deleted by sign-out or expiry.
  */
 import { Clock, Context, DateTime, Effect, Layer, Option, Redacted, Schema } from "effect"
-import { createHmac, hash, randomBytes, timingSafeEqual } from "node:crypto"
+import { hash, randomBytes } from "node:crypto"
 import { type JetStreamFailed, whileJetStreamFails } from "../../../shared/nats/JetStream.ts"
 import { openBucket } from "../../../shared/nats/KeyValue.ts"
 import { buckets } from "../../../shared/nats/Storage.ts"
-import * as GatewaySecret from "../../../shared/secrets/GatewaySecret.ts"
+import * as Signer from "../../../shared/secrets/Signer.ts"
 import { AdminToken } from "./AdminToken.ts"
 
 const Session = Schema.Struct({
@@ -33,15 +33,15 @@ export class Sessions extends Context.Service<Sessions, {
   readonly find: (cookie: Redacted.Redacted) => Effect.Effect<Option.Option<Session>, JetStreamFailed>
   readonly end: (session: { readonly id: string }) => Effect.Effect<void, JetStreamFailed>
 }>()("services/console/Sessions") {
-  /** Reads `GATEWAY_SECRET`, from which the signature's key is derived. */
+  /** Reads `GATEWAY_SECRET`. */
   static readonly layer = Layer.effect(
     Sessions,
     Effect.gen(function*() {
-      const key = Redacted.value(yield* GatewaySecret.deriveKey("console-session"))
+      const signer = yield* Signer.make("console-session")
       // a new admin token invalidates the sessions of the old one
       const { fingerprint } = yield* AdminToken
       const bucket = yield* Effect.retry(openBucket(buckets.consoleSessions), whileJetStreamFails)
-      const sign = (text: string) => createHmac("sha256", key).update(fingerprint).update(text).digest("base64url")
+      const signedContent = (text: string) => Buffer.concat([fingerprint, Buffer.from(text)])
       const idOf = (secret: string) => hash("sha256", secret, "hex").slice(0, 16)
 
       return Sessions.of({
@@ -52,11 +52,11 @@ export class Sessions extends Context.Service<Sessions, {
           const session = { id: idOf(secret), name, expiresAt: DateTime.makeUnsafe(expires * 1_000) }
           yield* bucket.put(session.id, encode(session))
           const text = `${secret}.${expires}`
-          return { session, cookie: Redacted.make(`${text}.${sign(text)}`) }
+          return { session, cookie: Redacted.make(`${text}.${signer.sign(signedContent(text))}`) }
         }),
         find: Effect.fn("Sessions.find")(function*(cookie) {
           const [, text = "", secret = "", expires = "", signature = ""] = pattern.exec(Redacted.value(cookie)) ?? []
-          if (!timingSafeEqual(Buffer.from(signature.padEnd(43)), Buffer.from(sign(text)))) return Option.none()
+          if (!signer.isSigned(signedContent(text), signature)) return Option.none()
           if (Number(expires) * 1_000 <= (yield* Clock.currentTimeMillis)) return Option.none()
           return Option.flatMap(yield* bucket.get(idOf(secret)), decode)
         }),

@@ -7,13 +7,15 @@ import { JobClient } from "../../../shared/bus/ingress/JobClient.ts"
 import type { JobRequest } from "../../../shared/bus/ingress/JobRequest.ts"
 import { queueTimeout } from "../../../shared/bus/ingress/QueueTimeout.ts"
 import { Models, type OfferedModel } from "../../../shared/catalogue/Models.ts"
-import { InvalidRequest, ModelNotFound } from "../../../shared/contract/JobError.ts"
+import { InvalidRequest, ModelNotFound, Unavailable } from "../../../shared/contract/JobError.ts"
 import type { Operation, Workload } from "../../../shared/contract/Operation.ts"
 import { operations } from "../../../shared/contract/operations/operations.ts"
 import { strictTranslation, translationHeader } from "../../../shared/contract/Translation.ts"
+import type { Owner } from "../../../shared/contract/Owner.ts"
 import type { PriorityClass } from "../../../shared/contract/PriorityClass.ts"
 import type { ApiKey } from "../../../shared/keys/ApiKey.ts"
 import { KeyRing } from "../../../shared/keys/KeyRing.ts"
+import { Owners } from "../../../shared/records/Owners.ts"
 import * as TraceParent from "../../../shared/telemetry/TraceParent.ts"
 import { Admission, type Settle } from "../request/Admission.ts"
 import { relay } from "../answer/AnswerRelay.ts"
@@ -27,6 +29,8 @@ import * as IncomingBody from "../request/IncomingBody.ts"
 import { RequestRecords } from "../record/RequestRecords.ts"
 import type { RequestHeaders } from "../record/ServerSpan.ts"
 import { ShadowTraffic } from "./ShadowTraffic.ts"
+
+const unavailable = new Unavailable({ retryAfterMs: 1_000 })
 
 /** What the body of a request asks for. */
 interface Wish {
@@ -44,6 +48,8 @@ export interface AdmittedRequest extends Wish {
   readonly headers: RequestHeaders
   /** The key's id. */
   readonly tenant: string
+  /** Only for operations that keep state. */
+  readonly owner: Owner | undefined
   readonly weight: number
   readonly priority: PriorityClass
   readonly model: string
@@ -71,6 +77,7 @@ export const serveOperations = Effect.fnUntraced(function*(operations: ReadonlyA
   const keys = yield* KeyRing
   const offered = yield* Models
   const admission = yield* Admission
+  const owners = yield* Owners
   const { bodies } = yield* JobClient
   const turns = yield* DecodeTurns
   const records = yield* RequestRecords
@@ -121,6 +128,9 @@ export const serveOperations = Effect.fnUntraced(function*(operations: ReadonlyA
     })
   }
 
+  const ownerFor = ({ keepsState }: Operation, { owner }: ApiKey): Effect.Effect<Owner | undefined, Unavailable> =>
+    keepsState === true ? Effect.catchEager(owners.find(owner), () => Effect.fail(unavailable)) : Effect.undefined
+
   /** Outside the closure of the decoded body, which would otherwise stay in memory until the answer has ended. */
   const admit = (
     { body, budget, exchange, key }: Upload,
@@ -131,23 +141,26 @@ export const serveOperations = Effect.fnUntraced(function*(operations: ReadonlyA
   (settle: Settle | undefined) => {
     const { headers, operation, record } = exchange
     if (settle !== undefined) exchange.whenClosed(() => settle(undefined))
-    // from here on the job counts its body; a task has no job
-    if (operation.kind !== "task") budget.release()
-    serve({
-      operation,
-      headers,
-      tenant: key.id,
-      weight: key.weight,
-      priority: key.priorityClass,
-      model,
-      workload,
-      pool,
-      body,
-      shadow,
-      ...wish,
-      traceparent: TraceParent.format(record.span),
-      settle
-    }, exchange)
+    exchange.run(ownerFor(operation, key), (owner) => {
+      // from here on the job counts its body; a task has no job
+      if (operation.kind !== "task") budget.release()
+      serve({
+        operation,
+        headers,
+        tenant: key.id,
+        owner,
+        weight: key.weight,
+        priority: key.priorityClass,
+        model,
+        workload,
+        pool,
+        body,
+        shadow,
+        ...wish,
+        traceparent: TraceParent.format(record.span),
+        settle
+      }, exchange)
+    })
   }
 
   yield* front.add(operations, (match, request, response) => {

@@ -2,6 +2,7 @@
 import type { Tracer } from "effect"
 import type { JobError } from "../../contract/JobError.ts"
 import type { Workload } from "../../contract/Operation.ts"
+import type { Owner } from "../../contract/Owner.ts"
 import type { PriorityClass } from "../../contract/PriorityClass.ts"
 import type { Usage } from "../../contract/Usage.ts"
 import type { AnswerHead } from "../protocol/Frame.ts"
@@ -13,6 +14,8 @@ export interface JobRequest {
   readonly model: string
   /** The tenant's opaque id; queues are fair between tenants. */
   readonly tenant: string
+  /** Of the records that the worker may read and write, for operations that keep state. */
+  readonly owner?: Owner | undefined
   /** The tenant's share of the turns within its class, at least 1. */
   readonly weight: number
   readonly priority: PriorityClass

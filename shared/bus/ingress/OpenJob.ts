@@ -68,6 +68,7 @@ export class OpenJob {
         operation: request.operation,
         model: request.model,
         tenant: request.tenant,
+        owner: request.owner,
         contentType: request.contentType,
         headers: request.headers,
         traceparent: span === undefined ? request.traceparent : TraceParent.format(span),

@@ -6,6 +6,7 @@
  */
 import type { Msg } from "@nats-io/nats-core"
 import { Option, Schema } from "effect"
+import type { Owner } from "../../contract/Owner.ts"
 import { decodeHeader } from "../../nats/Outbox.ts"
 import { header, type Version, versions } from "./Subjects.ts"
 
@@ -20,6 +21,8 @@ export interface JobHeader {
   readonly operation: string
   readonly model: string
   readonly tenant: string
+  /** See `JobRequest`. Version 2 does not say it. */
+  readonly owner?: Owner | undefined
   readonly contentType: string
   /** The request's other headers that concern the worker. */
   readonly headers: Readonly<Record<string, string>> | undefined
@@ -39,13 +42,14 @@ export const encodeJob = (job: JobHeader, messageId: string): string => {
   const headers = job.headers === undefined ? "" : field(JSON.stringify(job.headers))
   const about = `${field(job.operation)} ${field(job.model)} ${field(job.tenant)} ${field(job.contentType)}`
   return `NATS/1.0\r\n${header.job}: ${job.version} ${job.id} ${job.attempt} ${job.reply} ${job.deadline} ${about} ` +
-    `${headers} ${field(job.traceparent ?? "")} ${job.bodySize}${job.version === 2 ? "" : ` ${wordFor(job)}`}\r\n` +
+    `${headers} ${field(job.traceparent ?? "")} ${job.bodySize}${job.version === 2 ? "" : sinceVersion3(job)}\r\n` +
     `${header.messageId}: ${messageId}\r\n\r\n`
 }
 
-const wordFor = ({ isPlain }: JobHeader): string => isPlain ? "plain" : "any"
+const sinceVersion3 = ({ isPlain, owner }: JobHeader): string =>
+  ` ${owner === undefined ? " " : `${field(owner.id)} ${owner.salt}`} ${isPlain ? "plain" : "any"}`
 
-const fields: Readonly<Record<Version, number>> = { 2: 12, 3: 13 }
+const fields: Readonly<Record<Version, number>> = { 2: 12, 3: 15 }
 
 const decodeRecord = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Record(Schema.String, Schema.String)))
 
@@ -72,10 +76,11 @@ export const decodeJob = (message: Msg): JobHeader | undefined => {
     operation: text(5),
     model: text(6),
     tenant: text(7),
+    owner: line[12] ? { id: text(12), salt: text(13) } : undefined,
     contentType: text(8),
     headers: line[9] === "" ? undefined : Option.getOrUndefined(decodeRecord(text(9))),
     traceparent: line[10] === "" ? undefined : text(10),
     bodySize,
-    isPlain: line[12] === "plain"
+    isPlain: line[14] === "plain"
   }
 }

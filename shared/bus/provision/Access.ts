@@ -168,6 +168,8 @@ export const rights = {
     watches(buckets.apiKeys),
     watches(buckets.usageSpend),
     writes(buckets.keyLimits),
+    watches(buckets.owners),
+    writes(buckets.owners),
     writes(buckets.videoTasks),
     fetches(stores.results),
     keeps(stores.videoContent)
@@ -190,7 +192,13 @@ export const rights = {
     oversees,
     repairs
   ],
-  admin: [provisions, provisionsControl, writes(buckets.apiKeys), storesAndReads(events.keyChanges)]
+  admin: [
+    provisions,
+    provisionsControl,
+    writes(buckets.apiKeys),
+    writes(buckets.owners),
+    storesAndReads(events.keyChanges)
+  ]
 } satisfies Record<Workload, ReadonlyArray<Right>> & Record<string, ReadonlyArray<Right>>
 
 /** A service with its own identity on NATS. */

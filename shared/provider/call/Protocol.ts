@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import { InvalidRequest, type JobError } from "../../contract/JobError.ts"
 import type { Continues } from "../../catalogue/Model.ts"
 import type { Operation, Workload } from "../../contract/Operation.ts"
+import type { Owner } from "../../contract/Owner.ts"
 import type { Usage } from "../../contract/Usage.ts"
 import type { Endpoint } from "../transport/Endpoint.ts"
 import type { Sink } from "../transport/Sink.ts"
@@ -17,6 +18,8 @@ export interface Call {
   readonly workload: Workload
   /** An opaque id of the traffic's owner. */
   readonly tenant: string
+  /** Of what the request seals; see `JobRequest`. */
+  readonly owner?: Owner | undefined
   readonly contentType: string
   /** The client's headers that the operation passes on; see `Operation.headers`. */
   readonly headers?: Readonly<Record<string, string>>

@@ -42,6 +42,7 @@ const job: JobHeader = {
   operation: "chat.completions",
   model: "gpt",
   tenant: "key_1",
+  owner: { id: "key_0", salt: "c2FsdHNhbHRzYWx0c2FsdA" },
   contentType: "application/json",
   headers: { "anthropic-beta": "a, b" },
   traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
@@ -68,14 +69,33 @@ describe("a job's header", () => {
       operation: value,
       model: value,
       tenant: value,
+      // an id is never empty
+      owner: { id: `id${value}`, salt: job.owner!.salt },
       contentType: value,
       headers: { value }
     }))
     assert.deepStrictEqual(await roundTrip(all.map((job) => encodeJob(job, "id"))), all)
   })
 
+  it("has no owner in version 2", async () => {
+    const { owner: _owner, ...rest } = job
+    const former = { ...rest, version: 2, isPlain: false } as const
+    assert.deepStrictEqual(await roundTrip([encodeJob({ ...job, version: 2 }, "id")]), [{
+      ...former,
+      owner: undefined
+    }])
+  })
+
   it("omits unknown values", async () => {
-    const bare = { ...job, reply: "", contentType: "", headers: undefined, traceparent: undefined, bodySize: 0 }
+    const bare = {
+      ...job,
+      owner: undefined,
+      reply: "",
+      contentType: "",
+      headers: undefined,
+      traceparent: undefined,
+      bodySize: 0
+    }
     assert.deepStrictEqual(await roundTrip([encodeJob(bare, "id")]), [bare])
   })
 
@@ -90,8 +110,8 @@ describe("a job's header", () => {
     const bad = [
       good.replace("Gw-Job: 3 ", "Gw-Job: 4 "),
       good.replace(" 2 r.chat", " many r.chat"),
-      good.replace(" 512 plain\r\n", " 512 plain more\r\n"),
-      good.replace(" 512 plain\r\n", " 0.5 plain\r\n"),
+      good.replace(" plain\r\n", " plain more\r\n"),
+      good.replace(" 512 ", " 0.5 "),
       "NATS/1.0\r\nGw-V: 1\r\n\r\n",
       "NATS/1.0\r\n\r\n"
     ]

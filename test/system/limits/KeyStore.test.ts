@@ -112,6 +112,31 @@ describe("a key", () => {
       }
     }))
 
+  it.live("passes its settings and its owner on to its replacement, and so on", () =>
+    Effect.gen(function*() {
+      const { bucket, ring, store } = yield* startBoth
+      const first = yield* store.create({ ...options("first"), weight: 3, disabled: true })
+      assert.strictEqual(first.key.owner, first.key.id)
+      const second = yield* store.replace(first.key.id)
+      const third = yield* store.replace(second.key.id)
+      assert.strictEqual(new Set([first, second, third].map(({ key }) => key.id)).size, 3)
+      assert.deepInclude(third.key, { name: "first", weight: 3, disabled: false, owner: first.key.id, editedAt: null })
+      yield* store.revoke(first.key.id)
+      yield* untilResult(ring, Redacted.value(third.secret), "first")
+      assert.strictEqual((yield* ring.authenticate(Redacted.value(third.secret))).owner, first.key.id)
+      assert.deepStrictEqual(
+        yield* Effect.flip(store.replace(first.key.id)),
+        new KeyNotFound({ id: first.key.id })
+      )
+      // as older versions stored it
+      const { owner: _owner, ...old } = JSON.parse(
+        Option.getOrThrow(yield* bucket.get(ApiKey.fingerprint(Redacted.value(second.secret))))
+      ) as Record<string, unknown>
+      yield* bucket.put(ApiKey.fingerprint(unknown), JSON.stringify({ ...old, id: "key_old", name: "old" }))
+      yield* untilResult(ring, unknown, "old")
+      assert.strictEqual((yield* ring.authenticate(unknown)).owner, "key_old")
+    }))
+
   it.live("of a given secret is created once, however often and from however many processes it is requested", () =>
     Effect.gen(function*() {
       const { ring, server, store } = yield* startBoth
@@ -153,7 +178,7 @@ describe("a key", () => {
       yield* untilResult(ring, unknown, "old")
       const key = yield* ring.authenticate(unknown)
       const fresh = yield* ApiKey.make({ name: "old" })
-      assert.deepStrictEqual(key, { ...fresh, id: key.id, createdAt: key.createdAt })
+      assert.deepStrictEqual(key, { ...fresh, id: key.id, owner: key.id, createdAt: key.createdAt })
       assert.isTrue(ApiKey.allows(key, "any/model"))
       assert.isNull(key.requestsPerMinute)
       assert.deepInclude(yield* store.edit(key.id, { weight: 5 }), {

@@ -44,6 +44,45 @@ describe("keys", { timeout: 90_000 }, () => {
       assert.isTrue(calls.every((call) => !call.includes(secret) && !call.includes(gateway.key)))
     }))
 
+  it.live("pass on what they stored to their replacements, until it is erased", () =>
+    Gateway.run({}, async (gateway) => {
+      const create = async (...words: ReadonlyArray<string>) => {
+        const created = await gateway.admin("keys", ...words)
+        const [secret] = /sk-gw-[0-9A-Za-z]{32}/.exec(created) ?? assert.fail(created)
+        const [id] = /key_[0-9A-Za-z]{12}/.exec(created) ?? assert.fail(created)
+        return { secret, id }
+      }
+      const compact = (key: string, body: object) =>
+        fetch(`${gateway.url}/v1/responses/compact`, {
+          method: "POST",
+          headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+          body: JSON.stringify({ model: "local-chat", ...body })
+        })
+      const first = await create("create", "--name", "first")
+      const input = [{ role: "user", content: "The lighthouse was built in 1871." }]
+      const sealed = async () => {
+        const answer = await eventually(() => compact(first.secret, { input }), ({ status }) => status === 200, 1_000)
+        return await answer.json() as { readonly id: string; readonly output: ReadonlyArray<object> }
+      }
+      const { id, output } = await sealed()
+      const second = await create("replace", first.id)
+      assert.include(await gateway.admin("keys", "list"), `${second.id}  owner ${first.id}`)
+      const read = (key: string) =>
+        Promise.all([{ input: output }, { previous_response_id: id }].map(
+          (body) => compact(key, body).then(({ status }) => status)
+        ))
+      await eventually(() => read(second.secret), (both) => both.every((status) => status === 200), 1_000)
+      assert.deepStrictEqual(await read(gateway.key), [400, 404])
+
+      await gateway.admin("keys", "erase", first.id)
+      await eventually(() => read(second.secret), ([one, other]) => one === 400 && other === 404, 1_000)
+      await eventually(() => read(first.secret), ([one, other]) => one === 400 && other === 404, 1_000)
+      const { output: fresh } = await sealed()
+      assert.strictEqual((await compact(second.secret, { input: fresh })).status, 200)
+      const failed = await gateway.admin("keys", "erase", "key_unknown").catch(String)
+      assert.include(failed, "Nothing is stored for key_unknown")
+    }))
+
   it.live("are edited, disabled and enabled while in use, and a mistake is named", () =>
     Gateway.run({}, async (gateway) => {
       const created = await gateway.admin("keys", "create", "--name", "edited", "--requests-per-minute", "600")

@@ -45,6 +45,7 @@ const forbidden: ReadonlyArray<Case> = [
   ["shared/bounds", "shared/contract/Operation.ts"],
   ["shared/text", "shared/contract/Operation.ts"],
   ["shared/secrets", "shared/contract/Operation.ts"],
+  ["shared/records", "shared/keys/KeyRing.ts"],
   ["shared/pictures", "shared/nats/ObjectStore.ts"],
   ["services/ingress/routes", "shared/catalogue/Catalogue.ts"],
   ["shared/process", "@nats-io/nats-core"],

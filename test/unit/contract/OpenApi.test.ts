@@ -21,6 +21,7 @@ import { Models } from "../../../shared/catalogue/Models.ts"
 import { operations } from "../../../shared/contract/operations/operations.ts"
 import { ResultFiles } from "../../../shared/files/ResultFiles.ts"
 import { SignedUrl } from "../../../shared/files/SignedUrl.ts"
+import { Owners } from "../../../shared/records/Owners.ts"
 import { KeyRing } from "../../../shared/keys/KeyRing.ts"
 import { VideoTasks } from "../../../shared/tasks/VideoTasks.ts"
 
@@ -68,6 +69,7 @@ const everything = routes.pipe(
     untouched(JobClient),
     untouched(KeyRing),
     untouched(Nats),
+    untouched(Owners),
     untouched(ResultFiles),
     untouched(SignedUrl),
     untouched(TaskQueue),

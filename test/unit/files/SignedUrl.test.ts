@@ -63,6 +63,19 @@ describe("a signed URL", () => {
       assert.strictEqual(yield* verdict("a.png", expires, signature).pipe(Effect.provide(stranger)), "forged")
     }).pipe(Effect.provide(withSettings({ GATEWAY_SECRET: secret }))))
 
+  it.effect("stays valid while its secret is listed, and is signed by the first", () =>
+    Effect.gen(function*() {
+      const next = secret.replace("a", "b")
+      const both = withSettings({ GATEWAY_SECRET: `${next},${secret}` })
+      const old = yield* signed("a.png", 60_000).pipe(Effect.provide(withSettings({ GATEWAY_SECRET: secret })))
+      const fresh = yield* signed("a.png", 60_000).pipe(Effect.provide(both))
+      const verdictBy = (layer: typeof both, { expires, signature }: typeof old) =>
+        verdict("a.png", expires, signature).pipe(Effect.provide(layer))
+      assert.strictEqual(yield* verdictBy(both, old), "valid")
+      assert.strictEqual(yield* verdictBy(withSettings({ GATEWAY_SECRET: next }), fresh), "valid")
+      assert.strictEqual(yield* verdictBy(withSettings({ GATEWAY_SECRET: next }), old), "forged")
+    }))
+
   it.effect("needs a secret", () =>
     Effect.gen(function*() {
       for (const settings of [{}, { GATEWAY_SECRET: "short" }]) {

@@ -12,7 +12,8 @@ const colors: Record<KeyChange["action"], string> = {
   edited: "iris",
   disabled: "gray",
   enabled: "teal",
-  revoked: "red"
+  revoked: "red",
+  erased: "red"
 }
 
 const defaultValues: Readonly<Record<string, unknown>> = defaults
