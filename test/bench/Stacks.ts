@@ -216,7 +216,7 @@ export const startGateway = Effect.fn("Stacks.startGateway")(function*(
   const env: Record<string, string> = {
     NATS_URL: nats.url,
     GATEWAY_CONFIG: catalogue,
-    GATEWAY_SECRET: "only for this measurement, on this machine"
+    GATEWAY_SECRET: "only for this measurement on this machine"
   }
   const collectors: Array<number> = []
   if (name === "sampled") {

@@ -41,7 +41,7 @@ const service = Effect.fn("startup.service")(function*(logs: string, natsUrl: st
   const program = yield* startService(logs, name, name, {
     NATS_URL: natsUrl,
     GATEWAY_CONFIG: "deploy/local/gateway.yaml",
-    GATEWAY_SECRET: "only for this measurement, on this machine",
+    GATEWAY_SECRET: "only for this measurement on this machine",
     CONSOLE_ADMIN_TOKEN: "only for this measurement",
     CONSOLE_GATEWAY_URL: "http://127.0.0.1:8080",
     PORT: port,
