@@ -31,7 +31,12 @@ const providerRooms = ["json", "transport", "call", "dialects", "exchange", "pro
 const providers = Object.fromEntries(providerRooms.map((name, at): [string, Room] => [
   `shared/provider/${name}`,
   {
-    rooms: [...base, "shared/catalogue", ...providerRooms.slice(0, at).map((below) => `shared/provider/${below}`)],
+    rooms: [
+      ...base,
+      "shared/catalogue",
+      "shared/text",
+      ...providerRooms.slice(0, at).map((below) => `shared/provider/${below}`)
+    ],
     packages: natsClient,
     why: `the rooms of shared/provider import only those below them (${providerRooms.join(", ")}), and no bus`
   }

@@ -6,15 +6,20 @@ import * as ClientDialects from "../../shared/provider/dialects/ClientDialects.t
 import { settings as chatSettings } from "../../shared/provider/dialects/openai/ChatCompletionsRequest.ts"
 import type { Losses } from "../../shared/provider/dialects/conversation/Losses.ts"
 import * as ChatOverEngine from "../../shared/provider/dialects/conversation/ChatOverEngine.ts"
+import * as Counts from "../../shared/provider/dialects/counting/Counts.ts"
 import { LocalEngines } from "../../shared/provider/protocols/local/Local.ts"
 import * as Options from "../../shared/provider/call/Options.ts"
 import * as Compact from "./Compact.ts"
 import { Compactions } from "./Compactions.ts"
-import { LocalChat, LocalChatOptions } from "./LocalChat.ts"
+import { countInput, LocalChat, LocalChatOptions } from "./LocalChat.ts"
 import * as Unread from "./Unread.ts"
 
 const decodeOptions = Options.reader(LocalChatOptions)
 const settings = { fingerprint: "local-echo", isLenient: true }
+
+/** As its answers report them. */
+const count: Counts.Counter = ({ conversation }) =>
+  Effect.map(countInput(conversation), (tokens) => ({ tokens, isEstimate: false }))
 
 /** The engine names settings as chat completions does. */
 const withClientsName = (error: JobError, losses: Losses): JobError => {
@@ -42,6 +47,7 @@ export const layerNoDeps = Layer.effect(
     return LocalEngines.of({
       performs: new Map([
         ...ClientDialects.map((dialect) => ChatOverEngine.make(engine, dialect, settings)),
+        ...Counts.performs(count, "lenient"),
         [compaction.name, Compact.make(compactions)]
       ])
     })

@@ -9,9 +9,9 @@ import { atLeast, between, integer } from "../../shared/contract/Fields.ts"
 import { InvalidRequest, type JobError, ProviderFailed } from "../../shared/contract/JobError.ts"
 import type { Conversation } from "../../shared/provider/dialects/conversation/Conversation.ts"
 import type { ModelEvent } from "../../shared/provider/dialects/conversation/ModelEvent.ts"
+import { textsOf } from "../../shared/provider/dialects/counting/TokenizerCount.ts"
 import { loadTokenizer } from "../../shared/text/Tokens.ts"
 import { planAnswers, speak, type Step } from "./Answer.ts"
-import { textOf } from "./Text.ts"
 
 const NotNegative = Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0))
 
@@ -133,7 +133,7 @@ const start = Effect.fnUntraced(function*(conversation: Conversation, options: L
     return yield* new ProviderFailed({ provider: "local", reason: fault.kind, status: null, retryAfterMs: null })
   })
 
-  const usage = Effect.map(tokenizer.countAll(inputTexts(conversation)), (inputTokens): ModelEvent => ({
+  const usage = Effect.map(countInput(conversation), (inputTokens): ModelEvent => ({
     type: "usage",
     usage: {
       inputTokens,
@@ -167,8 +167,6 @@ const nextChoice = (choices: ReadonlyArray<Choice>): Choice | undefined => {
   return next
 }
 
-const inputTexts = ({ format, tools, turns }: Conversation): ReadonlyArray<string> => [
-  ...turns.flatMap((turn) => [textOf(turn), ...turn.toolCalls.flatMap((call) => [call.name, call.arguments])]),
-  ...tools.map((tool) => JSON.stringify(tool)),
-  ...format.type === "jsonSchema" ? [JSON.stringify(format.schema)] : []
-]
+/** The tokens of the texts of all turns, of tools and of schemas. */
+export const countInput = (conversation: Conversation): Effect.Effect<number> =>
+  Effect.flatMap(loadTokenizer, ({ countAll }) => countAll(textsOf(conversation)))

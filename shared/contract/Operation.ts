@@ -73,6 +73,8 @@ export interface Operation {
   readonly headers?: ReadonlyArray<string>
   /** Whether its worker seals or reads records of the key's owner. */
   readonly keepsState?: true
+  /** It costs nothing and uses no tokens, such as counting them. */
+  readonly isFree?: boolean
   /** `answer` (the default): the job's answer is the response. `task`: the response is a durable task that can be polled. */
   readonly kind?: "answer" | "task"
   /** How a client sees the task; only for `task`. */

@@ -24,7 +24,7 @@ export interface TokenDemand {
 /** English text and JSON in UTF-8; other scripts have fewer bytes per token, pictures many more. */
 const bytesPerToken = 4
 /** Maximum reserved for pictures and other files in a request: their size says nothing about their tokens. */
-const maxFileTokens = 50_000
+export const maxFileTokens = 50_000
 /** Reserved for an answer that the request does not limit. */
 const defaultAnswerTokens = 500
 /** Reserved for a generated picture, for models that count pictures in tokens. */
@@ -150,6 +150,7 @@ const picturesOf = (field: Field): number => largest(field, pictureCounts)?.valu
 
 /** The maximum number of tokens that a request may use. `bytes` is the size of its body, `field` reads a field. */
 export const tokenDemand = (operation: Operation, bytes: number, field: Field): TokenDemand => {
+  if (operation.isFree === true) return { tokens: 1, stated: undefined }
   const request = requestTokens(operation, bytes, field)
   if (isChat(operation)) {
     const answers = answersOf(field)
@@ -163,6 +164,7 @@ export const tokenDemand = (operation: Operation, bytes: number, field: Field): 
 
 /** The tokens that a request probably uses: most answers are far shorter than their limit. Does not look into files. */
 export const tokenEstimate = (operation: Operation, bytes: number, field: Field): number => {
+  if (operation.isFree === true) return 1
   const request = Math.max(1, Math.min(Math.ceil(bytes / bytesPerToken), maxFileTokens))
   if (!isChat(operation)) return request
   const answers = answersOf(field)

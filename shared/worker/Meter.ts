@@ -4,6 +4,7 @@
  */
 import type { ServedJob } from "../bus/worker/JobServer.ts"
 import type { Workload } from "../contract/Operation.ts"
+import { operationNamed } from "../contract/operations/operations.ts"
 import type { Usage } from "../contract/Usage.ts"
 import * as UsageSum from "../contract/UsageSum.ts"
 import * as TraceParent from "../telemetry/TraceParent.ts"
@@ -86,6 +87,7 @@ export class Meter {
 
   /** The cost of all calls, with that of the last one; `null` if nothing is known. */
   #costOf(usage: Usage | undefined): number | null {
+    if (operationNamed(this.#job.pulled.operation)?.isFree === true) return 0
     const { cost } = this.#metering
     const last = cost(this.#job.pulled.model, usage, this.#endpoint)
     return last === null ? this.#spentUsd : last + (this.#spentUsd ?? 0)

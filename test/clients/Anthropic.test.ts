@@ -163,6 +163,17 @@ describe.each(Object.entries(generations))("anthropic %s", (_, Anthropic) => {
     assert.instanceOf(missing, Anthropic.NotFoundError)
   })
 
+  it("counts the tokens that a message is billed", async () => {
+    const { max_tokens: _, ...counted } = { ...request, tools: [weather], system: "Be brief." }
+    const { input_tokens } = await make().messages.countTokens(counted)
+    const { usage } = await make().messages.create({ ...counted, max_tokens: 20 })
+    assert.strictEqual(input_tokens, usage.input_tokens)
+    const unknown = await make().messages.countTokens({ ...counted, model: "free-chat" }).catch((error: unknown) =>
+      error
+    )
+    assert.instanceOf(unknown, Anthropic.NotFoundError)
+  })
+
   it("lists the catalogue's models, in pages of the size that it asks for", async () => {
     const all = (await make().models.list({ limit: 1_000 })).data.map(({ id }) => id)
     assert.includeMembers(all, ["local-chat", "known-chat", "broken-chat"])

@@ -140,6 +140,12 @@ describe.each(Object.entries(generations))("google genai %s", (_, GoogleGenAi) =
     assert.strictEqual((error as ApiError).status, 502)
   })
 
+  it("counts the tokens that content is billed", async () => {
+    const { totalTokens } = await make().countTokens({ model: "org/local-chat", contents: passage })
+    const { usageMetadata } = await make().generateContent({ model: "org/local-chat", contents: passage })
+    assert.strictEqual(totalTokens, usageMetadata?.promptTokenCount)
+  })
+
   it("lists the catalogue's models, in pages of the size that it asks for", async () => {
     const names = async (pageSize: number) => {
       const names: Array<string> = []
@@ -159,7 +165,7 @@ describe.each(Object.entries(generations))("google genai %s", (_, GoogleGenAi) =
       displayName: "known-chat",
       inputTokenLimit: 1_048_576,
       outputTokenLimit: 65_536,
-      supportedActions: ["generateContent", "streamGenerateContent"],
+      supportedActions: ["countTokens", "generateContent", "streamGenerateContent"],
       thinking: true
     })
     assert.strictEqual((await make().get({ model: "org/local-chat" })).name, "models/org/local-chat")

@@ -42,6 +42,11 @@ const answered = {
     1
   ),
   "x-gateway-queue-ms": header("Time the request waited for a worker, in milliseconds.", count, 1),
+  "x-gateway-token-count": header(
+    "`estimated` if the tokenizer of the model's family counted tokens, not the provider. Only in answers that count tokens.",
+    text,
+    "estimated"
+  ),
   "x-translation-warnings": header(
     "The fields of the request without effect, separated by `; `: each begins with its path, and may say what happened to it. " +
       "They are those that the provider or the built-in engine does not support, and unknown ones that it does not get. " +

@@ -10,6 +10,7 @@ import { imageGenerations } from "./ImageGenerations.ts"
 import { messages } from "./Messages.ts"
 import type { Operation } from "../Operation.ts"
 import { rerank } from "./Rerank.ts"
+import { countTokens, messagesCount } from "./TokenCounts.ts"
 import { videoGenerations } from "./VideoGenerations.ts"
 
 export const operations: ReadonlyArray<Operation> = [
@@ -17,12 +18,14 @@ export const operations: ReadonlyArray<Operation> = [
   chatCompletions,
   compaction,
   completions,
+  countTokens,
   embeddings,
   engineEmbeddings,
   generateContent,
   imageEdits,
   imageGenerations,
   messages,
+  messagesCount,
   rerank,
   streamGenerateContent,
   videoGenerations

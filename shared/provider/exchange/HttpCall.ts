@@ -2,23 +2,55 @@
  * Calls to a provider over HTTP, for all such protocols: relays a client that speaks the provider's dialect, and translates
  * for any other chat client.
  */
-import { Effect } from "effect"
+import { Effect, Schema } from "effect"
+import { atLeast } from "../../contract/Fields.ts"
 import { InvalidRequest } from "../../contract/JobError.ts"
+import * as Options from "../call/Options.ts"
 import * as ClientDialects from "../dialects/ClientDialects.ts"
+import * as InlineMedia from "../dialects/conversation/InlineMedia.ts"
+import * as CountDialects from "../dialects/CountDialects.ts"
+import * as Counts from "../dialects/counting/Counts.ts"
+import * as TokenizerCount from "../dialects/counting/TokenizerCount.ts"
+import * as Json from "../json/Json.ts"
 import { notSupported, type Perform } from "../call/Protocol.ts"
 import { exchange, type GuardedTools } from "./Exchange.ts"
 import type { HttpProtocol } from "./HttpProtocol.ts"
+import * as JsonExchange from "./JsonExchange.ts"
 import { PassingAnswer } from "./PassingAnswer.ts"
 import { translate } from "./Translation.ts"
 
 /** The names of the operations that a protocol serves: relayed, or translated for chat clients of other dialects. */
 export const operationsOf = ({ relays }: Pick<HttpProtocol<never>, "relays">): ReadonlyArray<string> => [
   ...relays.keys(),
-  ...ClientDialects.operations
+  ...ClientDialects.operations,
+  ...CountDialects.operations
 ]
 
+/** Has the provider count, if it does that, in its own dialect. */
+const counterOf = <Options>(
+  { authorize, chat: { count, dialect, headers = {} } }: HttpProtocol<Options>,
+  tools: GuardedTools
+): Counts.Counter => {
+  if (count === undefined) return TokenizerCount.count
+  const exchange = JsonExchange.make(tools, Schema.Struct({ [count.tokens]: atLeast(0) }), authorize)
+  const optionsOf = Options.reader(dialect.options)
+  return Effect.fnUntraced(function*({ call: { endpoint, session }, conversation, losses }) {
+    const options = yield* optionsOf(endpoint)
+    const inlined = yield* InlineMedia.inline(conversation, dialect.needsInline, tools.guard)
+    const { model } = endpoint
+    const request = dialect.toRequest(inlined, { model, streams: false, session, losses }, options)
+    yield* losses.failIfRefused
+    const body = count.toBody(Json.fields(request), model)
+    const answer = yield* exchange(endpoint, { path: count.path(model), headers, body })
+    return { tokens: answer[count.tokens] ?? 0, isEstimate: false }
+  })
+}
+
 export const make = <Options>(protocol: HttpProtocol<Options>, tools: GuardedTools): Perform => {
-  const translations = new Map(ClientDialects.map((dialect) => translate(dialect, protocol, tools)))
+  const translations = new Map([
+    ...ClientDialects.map((dialect) => translate(dialect, protocol, tools)),
+    ...Counts.performs(counterOf(protocol, tools), "ordinary")
+  ])
   const { authorize } = protocol
   const { secrets, upstream } = tools
   return (call, sink) => {

@@ -6,6 +6,7 @@ import type { InvalidRequest } from "../../contract/JobError.ts"
 import type { Usage } from "../../contract/Usage.ts"
 import type { ProviderDialect } from "../dialects/conversation/Dialect.ts"
 import type { Call } from "../call/Protocol.ts"
+import type { Fields } from "../json/Json.ts"
 import type { AnswerGrammar } from "./AnswerGrammar.ts"
 
 export interface Outgoing {
@@ -18,6 +19,8 @@ export interface Outgoing {
   readonly headers?: Readonly<Record<string, string>>
   /** Replaces the catalogue's timeouts if it is shorter. Milliseconds. */
   readonly withinMs?: number
+  /** The answer has no usage, and none is estimated. */
+  readonly isFree?: boolean
 }
 
 export interface Relayed extends Outgoing {
@@ -41,5 +44,12 @@ export interface HttpProtocol<Options> {
     readonly dialect: ProviderDialect<Options>
     readonly path: (model: string, streams: boolean) => string
     readonly headers?: Readonly<Record<string, string>>
+    /** How it counts the tokens of a request in its dialect. Absent: it does not. */
+    readonly count?: {
+      readonly path: (model: string) => string
+      readonly toBody: (request: Fields, model: string) => object
+      /** The field of its answer. */
+      readonly tokens: string
+    }
   }
 }

@@ -5,7 +5,7 @@ import * as Json from "../json/Json.ts"
 import type { Endpoint } from "../transport/Endpoint.ts"
 import type { Sink } from "../transport/Sink.ts"
 import type { AnswerReader } from "./AnswerReader.ts"
-import { bearer, exchange, type ExchangeTools } from "./Exchange.ts"
+import { bearer, exchange, type ExchangeOptions, type ExchangeTools } from "./Exchange.ts"
 import * as ProviderError from "./ProviderError.ts"
 
 export interface JsonRequest {
@@ -42,7 +42,11 @@ const encode = (body: unknown, form: FormData | undefined) => {
 }
 
 /** Exchanges with answers of this schema. */
-export const make = <Answer>(tools: ExchangeTools, schema: Schema.Codec<Answer, unknown>) => {
+export const make = <Answer>(
+  tools: ExchangeTools,
+  schema: Schema.Codec<Answer, unknown>,
+  authorize: ExchangeOptions["authorize"] = bearer
+) => {
   const decode = Schema.decodeUnknownOption(Schema.fromJsonString(schema))
   return Effect.fnUntraced(function*(
     endpoint: Endpoint,
@@ -68,7 +72,7 @@ export const make = <Answer>(tools: ExchangeTools, schema: Schema.Codec<Answer, 
     const encoded = yield* encode(body, form)
     yield* exchange({
       ...tools,
-      authorize: bearer,
+      authorize,
       call: { endpoint },
       sink: noSink,
       request: { ...request, ...encoded, streams: false },

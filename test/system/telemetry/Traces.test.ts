@@ -168,6 +168,8 @@ const requests: Record<string, () => Promise<readonly [path: string, body: objec
   ],
   "images.generations": async () => ["/v1/images/generations", { model: "local-image", prompt, size: "64x64" }],
   "messages": async () => ["/v1/messages", { model: "local-chat", max_tokens: 50, messages }],
+  "messages.count_tokens": async () => ["/v1/messages/count_tokens", { model: "local-chat", messages }],
+  "countTokens": async () => ["/v1beta/models/local-chat:countTokens", { contents: [{ parts: [{ text: prompt }] }] }],
   "rerank": async () => ["/v1/rerank", { model: "local-rerank", query: prompt, documents: ["a", "b"] }],
   "video.generations": async () => ["/v1/video/generations", { ...smallVideo, prompt }]
 }

@@ -139,6 +139,25 @@ export const operations: ReadonlyArray<Operation> = [
     answer: "text"
   },
   {
+    name: "messages.count_tokens",
+    title: "Count tokens of messages",
+    workloads: ["chat"],
+    fields: [system, { ...prompt(about), label: "Message" }],
+    path: () => "/v1/messages/count_tokens",
+    headers: { "vendor-version": "2023-06-01" },
+    body: (model, { prompt, system }) => given({ model, system, messages: [{ role: "user", content: prompt }] }),
+    answer: "json"
+  },
+  {
+    name: "countTokens",
+    title: "Count tokens of content",
+    workloads: ["chat"],
+    fields: [prompt(about)],
+    path: (model) => `/v1beta/models/${model}:countTokens`,
+    body: (_model, { prompt }) => ({ contents: [{ role: "user", parts: [{ text: prompt }] }] }),
+    answer: "json"
+  },
+  {
     name: "responses.compact",
     title: "Compaction",
     workloads: ["chat"],

@@ -1,6 +1,7 @@
 /** The messages dialect of a client. */
 import * as Contract from "../../../contract/operations/Messages.ts"
-import type { ClientDialect } from "../conversation/Dialect.ts"
+import { messagesCount, MessagesCountRequest } from "../../../contract/operations/TokenCounts.ts"
+import type { ClientDialect, CountDialect } from "../conversation/Dialect.ts"
 import * as JsonText from "../../json/JsonText.ts"
 import { Encoder } from "./MessagesAnswer.ts"
 import { Decoder } from "./MessagesProviderAnswer.ts"
@@ -18,4 +19,13 @@ export const messages: ClientDialect<Contract.MessagesRequest> = {
     decoder: () => new Decoder(),
     prefill: (body, content) => JsonText.append(body, "messages", { role: "assistant", content })
   }
+}
+
+export const messagesCounts: CountDialect<MessagesCountRequest> = {
+  operation: messagesCount.name,
+  request: MessagesCountRequest,
+  settings,
+  fates,
+  toConversation: (request, losses) => toConversation({ ...request, max_tokens: 1 }, losses),
+  toAnswer: (input_tokens) => ({ input_tokens })
 }

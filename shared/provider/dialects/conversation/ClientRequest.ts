@@ -17,7 +17,7 @@ export interface ClientRequest<Request> {
 
 /** `tolerance` applies unless the client requests strict translation. */
 export const decoder = <Request>(
-  dialect: ClientDialect<Request>,
+  dialect: Pick<ClientDialect<Request>, "request" | "settings" | "fates" | "toConversation">,
   tolerance: "ordinary" | "lenient"
 ): (call: Pick<Call, "body" | "headers">) => Effect.Effect<ClientRequest<Request>, InvalidRequest> => {
   const read = reader(dialect.request)

@@ -67,6 +67,13 @@ export interface ClientDialect<Request> {
   readonly continuation: Continuation
 }
 
+/** How a client has the tokens of a request counted. */
+export interface CountDialect<Request>
+  extends Pick<ClientDialect<Request>, "operation" | "request" | "settings" | "fates" | "toConversation">
+{
+  readonly toAnswer: (tokens: number) => object
+}
+
 /** The recipient of a request. */
 export interface Target {
   /** The model's name at the provider. */

@@ -33,6 +33,7 @@ export class Losses {
   readonly #mode: Mode
   readonly #settings: { [S in Setting]?: string }
   #refusal: InvalidRequest | undefined
+  #prefix = ""
 
   /** `strict` refuses every loss, `lenient` none. `settings` are the client's names. */
   constructor(mode: Mode, settings: SettingNames) {
@@ -50,15 +51,20 @@ export class Losses {
     return [...this.#warnings]
   }
 
+  /** All further paths are below this one. */
+  moveInto(path: string): void {
+    this.#prefix = `${path}.`
+  }
+
   /** A hint is lost. `what` says what happened to the field, as in `was lowered to 1`. */
   warn(path: string, what = this.#lost): void {
     if (this.#mode === "strict") this.#refuse(path, what)
-    else this.#warnings.add(`${path} ${what}`)
+    else this.#warnings.add(`${this.#prefix}${path} ${what}`)
   }
 
   /** A loss would change the meaning of the answer. */
   refuse(path: string, what = "cannot be carried over to the provider of this model"): void {
-    if (this.#mode === "lenient") this.#warnings.add(`${path} ${this.#lost}`)
+    if (this.#mode === "lenient") this.#warnings.add(`${this.#prefix}${path} ${this.#lost}`)
     else this.#refuse(path, what)
   }
 
@@ -111,7 +117,7 @@ export class Losses {
   }
 
   #refuse(path: string, what: string): void {
-    this.#refusal ??= InvalidRequest.at(path, what, "not_translatable")
+    this.#refusal ??= InvalidRequest.at(`${this.#prefix}${path}`, what, "not_translatable")
   }
 }
 

@@ -1,10 +1,11 @@
 /** The Gemini dialect of a client. */
 import * as Contract from "../../../contract/operations/GenerateContent.ts"
-import type { ClientDialect } from "../conversation/Dialect.ts"
+import { countTokens, CountTokensRequest } from "../../../contract/operations/TokenCounts.ts"
+import type { ClientDialect, CountDialect } from "../conversation/Dialect.ts"
 import * as JsonText from "../../json/JsonText.ts"
 import { Encoder } from "./GenerateContentAnswer.ts"
 import { Decoder } from "./GenerateContentProviderAnswer.ts"
-import { fates, settings, toConversation } from "./GenerateContentRequest.ts"
+import { contentFates, fates, settings, toConversation } from "./GenerateContentRequest.ts"
 
 const dialect = (operation: string, streams: boolean): ClientDialect<Contract.GenerateContentRequest> => ({
   operation,
@@ -22,3 +23,15 @@ const dialect = (operation: string, streams: boolean): ClientDialect<Contract.Ge
 
 export const generateContent = dialect(Contract.generateContent.name, false)
 export const streamGenerateContent = dialect(Contract.streamGenerateContent.name, true)
+
+export const countedContent: CountDialect<CountTokensRequest> = {
+  operation: countTokens.name,
+  request: CountTokensRequest,
+  settings,
+  fates: { model: "carried", contents: [contentFates], generateContentRequest: fates },
+  toConversation: ({ contents = [], generateContentRequest: whole }, losses) => {
+    if (whole) losses.moveInto("generateContentRequest")
+    return toConversation(whole ?? { contents }, losses)
+  },
+  toAnswer: (totalTokens) => ({ totalTokens })
+}

@@ -44,9 +44,11 @@ const part: Fate = {
 /** Instructions hold no calls. */
 const systemPart: Fate = { ...part, ...meaning("functionCall", "functionResponse") }
 
+export const contentFates: Fate = { role: "carried", parts: [part] }
+
 export const fates: Fate = {
   model: "carried",
-  contents: [{ role: "carried", parts: [part] }],
+  contents: [contentFates],
   systemInstruction: { role: "carried", parts: [systemPart] },
   tools: [{
     functionDeclarations: [carried("name", "description", "parameters", "parametersJsonSchema")],

@@ -8,6 +8,7 @@
 import { audioSpeech } from "../../../contract/operations/AudioSpeech.ts"
 import { rerank } from "../../../contract/operations/Rerank.ts"
 import * as ClientDialects from "../../dialects/ClientDialects.ts"
+import * as CountDialects from "../../dialects/CountDialects.ts"
 import * as Embeddings from "../../dialects/embeddings/Embeddings.ts"
 import type { Dependencies } from "../../dialects/images/ImageAnswer.ts"
 import * as Images from "../../dialects/images/Images.ts"
@@ -22,6 +23,7 @@ import * as AiSdkSpeech from "./AiSdkSpeech.ts"
 /** The names of the operations; a package may serve fewer. */
 export const operations = [
   ...ClientDialects.operations,
+  ...CountDialects.operations,
   ...Images.operations,
   ...Embeddings.operations,
   rerank.name,

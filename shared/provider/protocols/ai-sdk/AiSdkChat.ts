@@ -9,6 +9,8 @@ import { isReported } from "../../../contract/Usage.ts"
 import * as TraceParent from "../../../telemetry/TraceParent.ts"
 import * as ClientDialects from "../../dialects/ClientDialects.ts"
 import * as ChatOverEngine from "../../dialects/conversation/ChatOverEngine.ts"
+import * as Counts from "../../dialects/counting/Counts.ts"
+import * as TokenizerCount from "../../dialects/counting/TokenizerCount.ts"
 import * as InlineMedia from "../../dialects/conversation/InlineMedia.ts"
 import type { ModelEvent } from "../../dialects/conversation/ModelEvent.ts"
 import * as UsageSum from "../../../contract/UsageSum.ts"
@@ -30,7 +32,10 @@ const options = { fingerprint: undefined, isLenient: false }
 /** The chat operations, by name. */
 export const performs = (open: Opener, guard: GuardedFetch["Service"]): ReadonlyMap<string, Perform> => {
   const engine: ChatOverEngine.ChatEngine = (request) => Stream.unwrap(answer(open, guard, request))
-  return new Map(ClientDialects.map((dialect) => ChatOverEngine.make(engine, dialect, options)))
+  return new Map([
+    ...ClientDialects.map((dialect) => ChatOverEngine.make(engine, dialect, options)),
+    ...Counts.performs(TokenizerCount.count, "ordinary")
+  ])
 }
 
 /** Makes a concurrent call per choice. Usage follows once all have ended. */

@@ -1,5 +1,7 @@
 /** The `anthropic` protocol: the Messages API. Its `baseUrl` is without `/v1`, as the official client takes it. */
+import { Struct } from "effect"
 import { messages } from "../../../contract/operations/Messages.ts"
+import { messagesCount, MessagesCountRequest } from "../../../contract/operations/TokenCounts.ts"
 import { messagesProvider } from "../../dialects/anthropic/MessagesProvider.ts"
 import { type AnswerGrammar, membersNamed } from "../../exchange/AnswerGrammar.ts"
 import type { HttpProtocol, Relayed } from "../../exchange/HttpProtocol.ts"
@@ -9,6 +11,10 @@ import type { Call } from "../../call/Protocol.ts"
 import { usageOf } from "../../dialects/anthropic/AnthropicUsage.ts"
 
 const path = "/v1/messages"
+const countPath = `${path}/count_tokens`
+
+/** The fields of a request to count. It rejects all others. */
+const counted = Struct.keys(MessagesCountRequest.fields)
 
 /** The API version of requests whose client states none that Anthropic has: its versions are dates. */
 const version = "2023-06-01"
@@ -20,8 +26,8 @@ const versionIn = (headers: NonNullable<Call["headers"]>): string => {
 
 // Request
 
-const relay = (call: Call): Relayed => {
-  const { contentType, headers = {} } = call
+const relay = (path: string) => (call: Call): Relayed => {
+  const { contentType, headers = {}, operation: { isFree = false } } = call
   const body = new RelayedBody(call)
   body.setModel()
   const betas = headers["anthropic-beta"]
@@ -33,7 +39,8 @@ const relay = (call: Call): Relayed => {
       "anthropic-version": versionIn(headers),
       ...(betas === undefined ? {} : { "anthropic-beta": betas })
     },
-    streams: body.streams
+    streams: body.streams,
+    isFree
   }
 }
 
@@ -79,7 +86,12 @@ const grammar: AnswerGrammar = {
 
 export const anthropic: HttpProtocol<typeof messagesProvider.options.Type> = {
   authorize: (key) => ({ "x-api-key": key }),
-  relays: new Map([[messages.name, relay]]),
+  relays: new Map([[messages.name, relay(path)], [messagesCount.name, relay(countPath)]]),
   grammar,
-  chat: { dialect: messagesProvider, path: () => path, headers: { "anthropic-version": version } }
+  chat: {
+    dialect: messagesProvider,
+    path: () => path,
+    headers: { "anthropic-version": version },
+    count: { path: () => countPath, toBody: (request) => Struct.pick(request, counted), tokens: "input_tokens" }
+  }
 }

@@ -1,33 +1,46 @@
 /** The `gemini` protocol: Google's Gemini API. Its `baseUrl` ends in the version: `…/v1beta`. */
+import { Predicate } from "effect"
 import { generateContent, streamGenerateContent } from "../../../contract/operations/GenerateContent.ts"
+import { countTokens } from "../../../contract/operations/TokenCounts.ts"
 import { generateContentProvider } from "../../dialects/gemini/GenerateContentProvider.ts"
 import { type AnswerGrammar, type Content, contentOfAll, membersNamed } from "../../exchange/AnswerGrammar.ts"
 import type { HttpProtocol, Relayed } from "../../exchange/HttpProtocol.ts"
 import { RelayedBody } from "../../exchange/RelayedBody.ts"
 import * as Json from "../../json/Json.ts"
+import * as Signature from "../../dialects/conversation/Signature.ts"
 import type { Call } from "../../call/Protocol.ts"
 import { usageOf } from "../../dialects/gemini/GeminiUsage.ts"
 
 /** The name of a tuned model begins with its own collection. */
 const resourceOf = (model: string): string => /^(?:models|tunedModels)\//.test(model) ? model : `models/${model}`
 
-const pathOf = (model: string, streams: boolean): string => {
+const streamed = "streamGenerateContent?alt=sse"
+type Method = "generateContent" | typeof streamed | "countTokens"
+
+const pathOf = (model: string, method: Method): string => {
   const resource = resourceOf(model).split("/").map(encodeURIComponent).join("/")
-  return `/${resource}:${streams ? "streamGenerateContent?alt=sse" : "generateContent"}`
+  return `/${resource}:${method}`
 }
 
 // Request
 
-const relay = (streams: boolean) => (call: Call): Relayed => {
-  const { contentType, endpoint: { model } } = call
+const relay = (method: Method) => (call: Call): Relayed => {
+  const { contentType, endpoint: { model }, operation: { isFree = false } } = call
   const body = new RelayedBody(call)
   // the path names the model; the body must not contradict it
   if (model !== call.model && body.valueOf("model") !== undefined) body.set("model", resourceOf(model))
+  // to count a whole request, it must name the model
+  const inner = method === "countTokens" ? body.valueOf("generateContentRequest") : undefined
+  if (Predicate.isReadonlyObject(inner)) {
+    const contents = Signature.withoutWrapped(inner["contents"])
+    body.set("generateContentRequest", { ...inner, contents, model: resourceOf(model) })
+  }
   return {
-    path: pathOf(model, streams),
+    path: pathOf(model, method),
     body: body.toBytes("contents"),
     contentType,
-    streams
+    streams: method === streamed,
+    isFree
   }
 }
 
@@ -63,7 +76,19 @@ const grammar: AnswerGrammar = {
 
 export const gemini: HttpProtocol<typeof generateContentProvider.options.Type> = {
   authorize: (key) => ({ "x-goog-api-key": key }),
-  relays: new Map([[generateContent.name, relay(false)], [streamGenerateContent.name, relay(true)]]),
+  relays: new Map([
+    [generateContent.name, relay("generateContent")],
+    [streamGenerateContent.name, relay(streamed)],
+    [countTokens.name, relay("countTokens")]
+  ]),
   grammar,
-  chat: { dialect: generateContentProvider, path: pathOf }
+  chat: {
+    dialect: generateContentProvider,
+    path: (model, streams) => pathOf(model, streams ? streamed : "generateContent"),
+    count: {
+      path: (model) => pathOf(model, "countTokens"),
+      toBody: (request, model) => ({ generateContentRequest: { ...request, model: resourceOf(model) } }),
+      tokens: "totalTokens"
+    }
+  }
 }

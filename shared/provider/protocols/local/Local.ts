@@ -6,6 +6,7 @@ import { type Call, type Perform, performByName } from "../../call/Protocol.ts"
 import { turnFor } from "../../call/RequestBody.ts"
 import * as TranslationWarnings from "../../call/TranslationWarnings.ts"
 import * as ClientDialects from "../../dialects/ClientDialects.ts"
+import * as CountDialects from "../../dialects/CountDialects.ts"
 import { type Fate, lostIn } from "../../dialects/conversation/Losses.ts"
 import { fatesOf } from "../../dialects/conversation/SchemaFates.ts"
 import * as Json from "../../json/Json.ts"
@@ -32,9 +33,9 @@ export const make = (engines: LocalEngines["Service"]): Perform => {
 
 /** Chat dialects record unknown fields themselves. */
 const fates: ReadonlyMap<string, Fate> = new Map(
-  operations.filter(({ name }) => !ClientDialects.operations.includes(name)).map((
-    { name, request }
-  ) => [name, fatesOf(request)])
+  operations
+    .filter(({ name }) => ![...ClientDialects.operations, ...CountDialects.operations].includes(name))
+    .map(({ name, request }) => [name, fatesOf(request)])
 )
 
 const text = new TextDecoder()

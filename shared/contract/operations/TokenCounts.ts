@@ -1,0 +1,78 @@
+/** POST /v1/messages/count_tokens and POST /v1beta/models/{model}:countTokens: the tokens of a request that is not sent. */
+import { Schema, Struct } from "effect"
+import { field, isPresent, optional, tokens } from "../Fields.ts"
+import type { Operation } from "../Operation.ts"
+import { sessionHeaders } from "../Session.ts"
+import { translationHeader } from "../Translation.ts"
+import { generateContent, GenerateContentRequest } from "./GenerateContent.ts"
+import { messages, MessagesRequest } from "./Messages.ts"
+
+const counted =
+  "Counted by the provider if it offers that, otherwise by the tokenizer of the model's family: then the response " +
+  "has the header `x-gateway-token-count: estimated`. 404 if neither is known. Costs nothing."
+
+export const MessagesCountRequest = Schema.Struct(
+  Struct.pick(MessagesRequest.fields, [
+    ...["model", "messages", "system", "tools", "tool_choice", "thinking", "output_config", "cache_control"] as const
+  ])
+)
+export type MessagesCountRequest = typeof MessagesCountRequest.Type
+
+export const messagesCount = {
+  ...messages,
+  name: "messages.count_tokens",
+  summary: "Count the tokens of messages",
+  paths: ["/v1/messages/count_tokens"],
+  isFree: true,
+  request: MessagesCountRequest,
+  response: Schema.Struct({ input_tokens: tokens("Tokens of the request.") }),
+  streams: () => false,
+  headers: ["anthropic-beta", translationHeader, ...sessionHeaders],
+  description: counted,
+  examples: {
+    counted: {
+      summary: "A message",
+      model: "local-chat",
+      body: { messages: [{ role: "user", content: "The lighthouse was built in 1871." }] },
+      answer: { input_tokens: 9 }
+    }
+  }
+} satisfies Operation
+
+const { contents, model } = GenerateContentRequest.fields
+
+export const CountTokensRequest = Schema.Struct({
+  model,
+  contents: field(Schema.optionalKey(contents), "The conversation, if nothing else of a request is to be counted."),
+  generateContentRequest: optional(
+    GenerateContentRequest,
+    "A whole request. Replaces `contents`."
+  )
+}).check(
+  Schema.makeFilter(
+    ({ contents, generateContentRequest }) =>
+      contents ?? generateContentRequest ? undefined : { path: ["contents"], issue: "is required" },
+    { toJsonSchema: () => ({ anyOf: [isPresent("contents"), isPresent("generateContentRequest")] }) }
+  )
+)
+export type CountTokensRequest = typeof CountTokensRequest.Type
+
+export const countTokens = {
+  ...generateContent,
+  name: "countTokens",
+  summary: "Count the tokens of parts",
+  paths: ["/v1beta/models/{model}:countTokens", "/v1/models/{model}:countTokens"],
+  workloads: ["chat"],
+  isFree: true,
+  request: CountTokensRequest,
+  response: Schema.Struct({ totalTokens: tokens("Tokens of the request.") }),
+  description: counted,
+  examples: {
+    counted: {
+      summary: "A text",
+      model: "local-chat",
+      body: { contents: [{ role: "user", parts: [{ text: "The lighthouse was built in 1871." }] }] },
+      answer: { totalTokens: 9 }
+    }
+  }
+} satisfies Operation

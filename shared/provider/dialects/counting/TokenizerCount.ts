@@ -1,0 +1,42 @@
+/** Counts the tokens of a conversation with the tokenizer of the model's family, for providers that do not count them. */
+import { Effect } from "effect"
+import { ModelNotFound } from "../../../contract/JobError.ts"
+import { maxFileTokens } from "../../../contract/TokenEstimate.ts"
+import { loadTokenizer } from "../../../text/Tokens.ts"
+import { bytesPerToken } from "../../call/EstimatedUsage.ts"
+import { type Conversation, isMedia, type MediaPart } from "../conversation/Conversation.ts"
+import type { Counter } from "./Counts.ts"
+
+/** The models whose tokenizer is o200k, by their names at any provider. */
+const family = /(?:^|\/)(?:gpt-(?:4o|4\.[15]|[5-9]|oss|audio)|chatgpt-|codex-|o[134](?:-|$))/i
+
+/** What chat templates add to each turn, and at the end. */
+const turnTokens = 4
+
+/** A large picture, as most models count it. */
+const pictureTokens = 1_600
+
+const mediaTokens = ({ media, type }: MediaPart): number =>
+  type === "image" || media.type !== "base64"
+    ? pictureTokens
+    : Math.min(maxFileTokens, Math.ceil(media.data.length / bytesPerToken))
+
+/** All that a model reads of a conversation as text. */
+export const textsOf = ({ format, tools, turns }: Conversation): ReadonlyArray<string> => [
+  ...turns.flatMap(({ content, toolCalls }) => [
+    content.flatMap((part) => part.type === "text" ? [part.text] : []).join("\n").toWellFormed(),
+    ...toolCalls.flatMap((call) => [call.name, call.arguments])
+  ]),
+  ...tools.map((tool) => JSON.stringify(tool)),
+  ...format.type === "jsonSchema" ? [JSON.stringify(format.schema)] : []
+]
+
+/** Rounded up: every conversation has some tokens more than its texts. */
+export const count: Counter = Effect.fnUntraced(function*({ call, conversation }) {
+  if (!family.test(call.endpoint.model)) return yield* new ModelNotFound({ model: call.model })
+  const tokenizer = yield* loadTokenizer
+  const texts = yield* tokenizer.countAll(textsOf(conversation))
+  const media = conversation.turns.flatMap(({ content }) => content.filter(isMedia).map(mediaTokens))
+  const template = turnTokens * (conversation.turns.length + 1)
+  return { tokens: media.reduce((sum, tokens) => sum + tokens, texts + template), isEstimate: true }
+})

@@ -1,0 +1,115 @@
+/** Token counts: by the provider in any dialect, and otherwise by the tokenizer of the model's family. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { afterEach, beforeEach } from "vitest"
+import type { Provider } from "../../../../shared/catalogue/Provider.ts"
+import { countTokens, messagesCount } from "../../../../shared/contract/operations/TokenCounts.ts"
+import { callProvider } from "../../../fixture/calls/ProtocolCall.ts"
+import { FakeProvider } from "../../../fixture/provider/FakeProvider.ts"
+
+let provider: FakeProvider
+beforeEach(async () => {
+  provider = await FakeProvider.start()
+})
+afterEach(() => provider.stop())
+
+const text = "The lighthouse was built in 1871."
+const words = text.split(" ").length
+const tools = [{ name: "get_weather", description: "The weather", input_schema: { type: "object" } }]
+const asMessages = { model: "m", messages: [{ role: "user", content: text }] }
+const asContents = { contents: [{ role: "user", parts: [{ text }] }] }
+const requests = [
+  { name: "messages", operation: messagesCount, body: { ...asMessages, tools, system: "Be brief." }, input: words + 2 },
+  { name: "contents", operation: countTokens, body: asContents, input: words },
+  {
+    name: "a whole generateContent request",
+    operation: countTokens,
+    body: {
+      generateContentRequest: {
+        ...asContents,
+        model: "models/m",
+        systemInstruction: { parts: [{ text: "Be brief." }] },
+        generationConfig: { temperature: 1, maxOutputTokens: 5 }
+      }
+    },
+    input: words + 2
+  }
+] as const
+
+const baseUrls = { anthropic: "", gemini: "/v1beta", openai: "/v1" } as const
+
+const count = (protocol: keyof typeof baseUrls, { body, operation }: typeof requests[number], upstreamModel = "m-1") =>
+  Effect.map(
+    callProvider({
+      operation,
+      model: "m",
+      upstreamModel,
+      name: "provider",
+      provider: { protocol, baseUrl: `${provider.root}${baseUrls[protocol]}` } satisfies Provider,
+      body
+    }),
+    ({ bytes, head, usage }) => ({
+      answer: JSON.parse(bytes.toString()) as Record<string, number>,
+      estimated: head?.headers["x-gateway-token-count"],
+      usage
+    })
+  )
+
+const fieldOf = ({ operation }: typeof requests[number]) => operation === messagesCount ? "input_tokens" : "totalTokens"
+
+describe("a count of tokens", () => {
+  for (const request of requests) {
+    for (const protocol of ["anthropic", "gemini"] as const) {
+      it.effect(`of ${request.name} is made by ${protocol}, and has no usage`, () =>
+        Effect.gen(function*() {
+          const { answer, estimated, usage } = yield* count(protocol, request)
+          assert.deepStrictEqual(answer, { [fieldOf(request)]: request.input })
+          assert.deepStrictEqual([estimated, usage], [undefined, undefined])
+          assert.lengthOf(provider.requests, 1)
+          assert.match(provider.requests[0]?.path ?? "", /\/count_tokens$|\/models\/m-1:countTokens$/)
+        }))
+    }
+
+    it.effect(`of ${request.name} is estimated by the family's tokenizer where the provider has none`, () =>
+      Effect.gen(function*() {
+        const { answer, estimated, usage } = yield* count("openai", request, "openai/gpt-5-mini")
+        const tokens = answer[fieldOf(request)] ?? 0
+        // nine of the text, and some of the template, the instructions and the tools
+        assert.isAbove(tokens, 9)
+        assert.isBelow(tokens, 60)
+        assert.deepStrictEqual([estimated, usage], ["estimated", undefined])
+        assert.isEmpty(provider.requests)
+      }))
+
+    it.effect(`of ${request.name} is 404 for an unknown family`, () =>
+      Effect.gen(function*() {
+        const error = yield* Effect.flip(count("openai", request, "qwen-3"))
+        assert.strictEqual(error._tag, "ModelNotFound")
+      }))
+  }
+
+  it.effect("of pictures and files includes them", () =>
+    Effect.gen(function*() {
+      const content = (parts: ReadonlyArray<object>) => ({
+        name: "messages",
+        operation: messagesCount,
+        body: { model: "m", messages: [{ role: "user", content: [{ type: "text", text }, ...parts] }] }
+      } as never)
+      const tokensOf = (parts: ReadonlyArray<object>) =>
+        Effect.map(count("openai", content(parts), "gpt-5"), ({ answer }) => answer["input_tokens"] ?? 0)
+      const plain = yield* tokensOf([])
+      const picture = { type: "image", source: { type: "url", url: "https://pictures.test/one.png" } }
+      assert.isAbove(yield* tokensOf([picture]), plain + 1_000)
+      const source = { type: "base64", media_type: "application/pdf", data: "A".repeat(40_000) }
+      assert.strictEqual(yield* tokensOf([{ type: "document", source }]), plain + 10_000)
+    }))
+
+  it.effect("names a lost field by its path", () =>
+    Effect.gen(function*() {
+      const hosted = { ...asContents, tools: [{ codeExecution: { a: 1 } }] }
+      const error = yield* Effect.flip(
+        count("anthropic", { ...requests[2], body: { generateContentRequest: hosted } } as never)
+      )
+      assert.include(error.message, "generateContentRequest.tools[0].codeExecution: ")
+    }))
+})
