@@ -228,7 +228,7 @@ export class ReplicaLease {
   }
 
   /** Applies the state of the ledger, whether or not the entry was needed. */
-  observe({ entered }: Draft): void {
+  observe({ entered, entry }: Draft): void {
     this.#ledger = entered.ledger
     this.#available = undefined
     const own = entered.ledger.held[this.#replica]
@@ -236,13 +236,13 @@ export class ReplicaLease {
     this.#reportedWaiting = this.#terms.windowMs === 0 ? own?.waiting ?? 0 : 0
     this.#isScarce = entered.isScarce
     this.#surrender = entered.surrender
-    this.#expect(entered)
+    this.#expect(entered, entry.needs.length > 0)
   }
 
-  /** Rejects requests that would wait in vain, and computes when to try again for the others. */
-  #expect({ free, ledger }: Ledger.EntryResult): void {
+  /** Rejects requests that would wait in vain, and computes when to try again for the others: at once, if all came after the entry. */
+  #expect({ free, ledger }: Ledger.EntryResult, hasAsked: boolean): void {
     this.#retryAt = this.#freeAt = Number.NEGATIVE_INFINITY
-    if (this.#waiters.size === 0) return
+    if (this.#waiters.size === 0 || !hasAsked) return
     const now = this.#now()
     const lookAt = now + this.#lookMs
     this.#retryAt = lookAt
