@@ -32,6 +32,9 @@ export const mostElectionMs = 9_000
 /** The same until the console has recreated a consumer that is ahead of its stream, at one of several servers and at a single one. */
 export const mostRepairMs = { several: 7_000, one: 22_000 }
 
+/** How long a message between two servers may take while routes are slow, in milliseconds. */
+export const mostSlowMs = 500
+
 export interface NatsFault {
   readonly kind: NatsFaultKind
   readonly target: number
@@ -94,7 +97,7 @@ export const strikeNats = (cluster: Cluster, { kind, ms, target }: NatsFault): (
       cluster.isolate(server, world.random.chance(0.5))
       return heal(() => cluster.rejoin(server))
     case "slow routes":
-      cluster.slowMs = world.random.between(5, 500)
+      cluster.slowMs = world.random.between(5, mostSlowMs)
       return heal(() => void (cluster.slowMs = 0))
     case "no stream leader":
       stream?.group.stepDown()
