@@ -47,6 +47,14 @@ export class JetStream {
     )
   }
 
+  /** Whether a message with this id was stored where its consumer had already delivered a lost one, and was never delivered. */
+  hasPassedOver(id: string): boolean {
+    return [...this.#gone, ...this.streams.values()].some(({ history }) => {
+      const passage = history.get(id)
+      return passage?.isBehind === true && passage.deliveredAt === undefined
+    })
+  }
+
   /** Whether a consumer has delivered the message with this id again as if for the first time. */
   hasRecounted(id: string): boolean {
     return [...this.#gone, ...this.streams.values()].some(({ recounted }) => recounted.has(id))
