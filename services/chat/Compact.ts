@@ -3,57 +3,76 @@ import { Clock, Effect } from "effect"
 import { randomUUID } from "node:crypto"
 import type { CompactedResponse, Content, InputItem } from "../../shared/contract/operations/Compaction.ts"
 import * as Contract from "../../shared/contract/operations/Compaction.ts"
-import type { CompactionItem } from "../../shared/contract/operations/CompactionItem.ts"
-import { ReferenceNotFound } from "../../shared/contract/JobError.ts"
-import { toResponseUsage } from "../../shared/provider/dialects/openai/OpenAiUsage.ts"
+import type { CompactionItem } from "../../shared/contract/CompactionItem.ts"
+import { type JobError, ReferenceNotFound } from "../../shared/contract/JobError.ts"
+import type { Usage } from "../../shared/contract/Usage.ts"
+import { toCompactionUsage } from "../../shared/provider/dialects/openai/OpenAiUsage.ts"
+import { newResponseId } from "../../shared/provider/dialects/responses/ResponseId.ts"
+import { lostIn } from "../../shared/provider/dialects/conversation/Losses.ts"
+import { fatesOf } from "../../shared/provider/dialects/conversation/SchemaFates.ts"
+import * as Json from "../../shared/provider/json/Json.ts"
 import { decoder } from "../../shared/provider/call/RequestBody.ts"
-import { loadTokenizer } from "../../shared/text/Tokens.ts"
-import type { Perform } from "../../shared/provider/call/Protocol.ts"
+import type { Call, Perform } from "../../shared/provider/call/Protocol.ts"
 import * as TranslationWarnings from "../../shared/provider/call/TranslationWarnings.ts"
 import type { Compactions } from "./Compactions.ts"
-import { type Source, summarise } from "./Summary.ts"
+import type { Source, Summarise } from "./Summary.ts"
+
+export interface Compacted {
+  readonly output: ReadonlyArray<OutputItem>
+  readonly usage: Usage
+  readonly warnings: ReadonlyArray<string>
+}
 
 const decode = decoder(Contract.CompactionRequest)
+
+const fates = fatesOf(Contract.CompactionRequest)
 
 type OutputItem = CompactedResponse["output"][number]
 
 /** `ExpandCompactions` has already expanded the gateway's own compactions. Those of other services are kept unchanged. */
-export const make = (compactions: Compactions["Service"]): Perform =>
-  Effect.fnUntraced(function*(call, sink) {
-    const request = yield* decode(call)
-    const { previous_response_id: previous } = request
-    // ids of the gateway's own compactions are already resolved
-    if (typeof previous === "string" && previous !== "") {
-      return yield* new ReferenceNotFound({ param: "previous_response_id" })
-    }
-    const items: ReadonlyArray<InputItem> = typeof request.input === "string"
-      ? [{ role: "user", content: request.input }]
-      : request.input ?? []
-    const instructions = request.instructions ?? ""
-    const sources = items.flatMap(toSources).filter(({ text }) => text !== "")
-    const summary = yield* summarise(sources, instructions)
-    const tokenizer = yield* loadTokenizer
-    const inputTokens = yield* tokenizer.countAll([instructions, ...sources.map(({ text }) => text)])
-    const outputTokens = yield* tokenizer.countAll([summary])
-    const usage = { inputTokens, outputTokens, inputTextTokens: inputTokens, outputTextTokens: outputTokens }
+export const compact = Effect.fnUntraced(function*(
+  call: Call,
+  summarise: Summarise,
+  compactions: Compactions["Service"]
+): Effect.fn.Return<Compacted, JobError> {
+  const request = yield* decode(call)
+  const { previous_response_id: previous } = request
+  // ids of the gateway's own compactions are already resolved
+  if (typeof previous === "string" && previous !== "") {
+    return yield* new ReferenceNotFound({ param: "previous_response_id" })
+  }
+  const items: ReadonlyArray<InputItem> = typeof request.input === "string"
+    ? [{ role: "user", content: request.input }]
+    : request.input ?? []
+  const sources = items.flatMap(toSources).filter(({ text }) => text !== "")
+  const { text, usage } = yield* summarise(call, sources, request.instructions ?? "")
+  const sealed = compactions.seal(call, text)
+  return {
+    output: [...items.flatMap(toKept), { id: newId("cmp"), type: "compaction", encrypted_content: sealed }],
+    usage,
+    warnings: unread(items)
+  }
+})
 
-    const id = newId("resp")
-    const sealed = compactions.seal(call, summary)
-    const output: ReadonlyArray<OutputItem> = [
-      ...items.flatMap(toKept),
-      { id: newId("cmp"), type: "compaction", encrypted_content: sealed }
-    ]
+export const make = (compactions: Compactions["Service"], summarise: Summarise): Perform =>
+  Effect.fnUntraced(function*(call, sink) {
+    const { output, usage, warnings } = yield* compact(call, summarise, compactions)
+    const unknown = lostIn(Json.parse(Buffer.from(call.body).toString()), fates)
+    const id = newResponseId()
     yield* compactions.keep(call, id, output)
     const response: CompactedResponse = {
       id,
       object: "response.compaction",
       created_at: Math.floor((yield* Clock.currentTimeMillis) / 1_000),
       output,
-      usage: toResponseUsage(usage),
+      usage: toCompactionUsage(usage),
       error: null
     }
-    const headers = TranslationWarnings.toHeaders(unread(items))
-    sink.start({ status: 200, contentType: "application/json", headers })
+    sink.start({
+      status: 200,
+      contentType: "application/json",
+      headers: TranslationWarnings.toHeaders([...warnings, ...unknown])
+    })
     sink.write(Buffer.from(JSON.stringify(response)))
     return usage
   })

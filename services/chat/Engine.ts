@@ -10,8 +10,10 @@ import * as Counts from "../../shared/provider/dialects/counting/Counts.ts"
 import { LocalEngines } from "../../shared/provider/protocols/local/Local.ts"
 import * as Options from "../../shared/provider/call/Options.ts"
 import * as Compact from "./Compact.ts"
+import * as CompactByModel from "./CompactByModel.ts"
 import { Compactions } from "./Compactions.ts"
 import { countInput, LocalChat, LocalChatOptions } from "./LocalChat.ts"
+import { extract } from "./Summary.ts"
 import * as Unread from "./Unread.ts"
 
 const decodeOptions = Options.reader(LocalChatOptions)
@@ -48,8 +50,9 @@ export const layerNoDeps = Layer.effect(
       performs: new Map([
         ...ClientDialects.map((dialect) => ChatOverEngine.make(engine, dialect, settings)),
         ...Counts.performs(count, "lenient"),
-        [compaction.name, Compact.make(compactions)]
-      ])
+        [compaction.name, Compact.make(compactions, extract)]
+      ]),
+      around: CompactByModel.around(compactions)
     })
   })
 )

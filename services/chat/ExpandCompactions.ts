@@ -5,6 +5,7 @@
 import { Effect, Layer, Option, Predicate, Schema } from "effect"
 import { chatCompletions, KeptMessage } from "../../shared/contract/operations/ChatCompletions.ts"
 import { compaction } from "../../shared/contract/operations/Compaction.ts"
+import { responses } from "../../shared/contract/operations/Responses.ts"
 import { InvalidRequest, type JobError } from "../../shared/contract/JobError.ts"
 import { toMessage } from "../../shared/provider/dialects/openai/ChatCompletionsRequest.ts"
 import * as JsonText from "../../shared/provider/json/JsonText.ts"
@@ -27,6 +28,16 @@ interface Format {
 const sealedMark = Buffer.from("\"compaction\"")
 const decodeKept = Schema.decodeUnknownOption(KeptMessage)
 
+/** Responses are not stored. */
+const notKept = "names a response that the gateway has not kept: send all its items as input"
+
+const items: Format = {
+  field: "input",
+  marks: [sealedMark, Buffer.from("\"previous_response_id\""), Buffer.from("\"item_reference\"")],
+  system: (text: string) => ({ type: "message", role: "system", content: [{ type: "input_text", text }] }),
+  plain: (item: unknown) => item
+}
+
 const formats: ReadonlyMap<string, Format> = new Map([
   [chatCompletions.name, {
     field: "messages",
@@ -34,12 +45,8 @@ const formats: ReadonlyMap<string, Format> = new Map([
     system: (text: string) => ({ role: "system", content: text }),
     plain: (item: unknown) => Option.match(decodeKept(item), { onNone: () => item, onSome: toMessage })
   }],
-  [compaction.name, {
-    field: "input",
-    marks: [sealedMark, Buffer.from("\"previous_response_id\"")],
-    system: (text: string) => ({ type: "message", role: "system", content: [{ type: "input_text", text }] }),
-    plain: (item: unknown) => item
-  }]
+  [compaction.name, items],
+  [responses.name, items]
 ])
 
 /** Converts the item at `path`: one sealed by this gateway to a system message of its summary. */
@@ -51,6 +58,9 @@ const expand = (
 ): Effect.Effect<unknown, InvalidRequest> => {
   const isCompaction = Predicate.isReadonlyObject(item) && item["type"] === "compaction"
   const sealed = isCompaction ? item["encrypted_content"] : undefined
+  if (Predicate.isReadonlyObject(item) && item["type"] === "item_reference") {
+    return Effect.fail(InvalidRequest.at(path, "refers to an item that the gateway has not kept: send the item itself"))
+  }
   if (typeof sealed !== "string" || !isSealedText(sealed)) return Effect.succeed(format.plain(item))
   const param = `${path}.encrypted_content`
   return Effect.mapBoth(Effect.fromOption(unseal(sealed)), {
@@ -76,12 +86,14 @@ const expandIn = Effect.fnUntraced(function*(
     items = yield* expandAll(given)
     if (items.some((item, index) => item !== given[index])) changes.set(format.field, items)
   }
-  if (operation.name === compaction.name) {
+  if (format.field === "input") {
     const id = JsonText.valueOf(body, members, "previous_response_id")
     const earlier = typeof id === "string" ? yield* compactions.find(work, id) : Option.none()
     if (Option.isSome(earlier)) {
       changes.set(format.field, [...yield* expandAll(earlier.value), ...items])
       changes.set("previous_response_id", null)
+    } else if (typeof id === "string" && operation.name === responses.name) {
+      return yield* InvalidRequest.at("previous_response_id", notKept, "previous_response_not_found")
     }
   }
   return changes.size === 0 ? work : { ...work, body: JsonText.setMembers(body, members, changes) }

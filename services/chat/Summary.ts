@@ -1,6 +1,10 @@
 /** Summarises a conversation in its own sentences, for a model that continues it. */
 import { Effect } from "effect"
+import type { JobError } from "../../shared/contract/JobError.ts"
+import type { Usage } from "../../shared/contract/Usage.ts"
+import type { Call } from "../../shared/provider/call/Protocol.ts"
 import { slices } from "../../shared/text/Slices.ts"
+import { loadTokenizer } from "../../shared/text/Tokens.ts"
 import { contentWords } from "../../shared/text/Words.ts"
 import { clip } from "./Text.ts"
 
@@ -8,6 +12,13 @@ export interface Source {
   readonly text: string
   readonly origin: "instructions" | "user" | "assistant" | "tool"
 }
+
+/** Summarises a conversation. `instructions`, which may be empty, say what to focus on. */
+export type Summarise = (
+  call: Call,
+  sources: ReadonlyArray<Source>,
+  instructions: string
+) => Effect.Effect<{ readonly text: string; readonly usage: Usage }, JobError>
 
 /** Maximum characters read of the conversation and of the instructions, and kept of a sentence. */
 const readCharacters = 1_000_000
@@ -65,4 +76,13 @@ export const summarise = Effect.fnUntraced(function*(sources: ReadonlyArray<Sour
   const limit = Math.min(most, Math.max(fewest, Math.ceil(ranked.length / sentencesPerKept)))
   const chosen = ranked.toSorted((a, b) => b.score - a.score || a.order - b.order).slice(0, limit)
   return [heading, ...chosen.toSorted((a, b) => a.order - b.order).map(({ sentence }) => `- ${sentence}`)].join("\n")
+})
+
+/** The built-in engine's way. */
+export const extract: Summarise = Effect.fnUntraced(function*(_call, sources, instructions) {
+  const text = yield* summarise(sources, instructions)
+  const tokenizer = yield* loadTokenizer
+  const inputTokens = yield* tokenizer.countAll([instructions, ...sources.map(({ text }) => text)])
+  const outputTokens = yield* tokenizer.countAll([text])
+  return { text, usage: { inputTokens, outputTokens, inputTextTokens: inputTokens, outputTextTokens: outputTokens } }
 })

@@ -132,5 +132,21 @@ export type Provider = typeof Provider.Type
 export const isIdempotent = ({ idempotent, protocol, redispatch }: Provider): boolean =>
   idempotent ?? (redispatch === undefined ? protocol === "local" : redispatch === "always")
 
+/** The APIs by which providers of the protocol `openai` can serve chat. */
+export const chatApis = ["chatCompletions", "responses"] as const
+export type ChatApi = typeof chatApis[number]
+
+const isChatApi = (api: unknown): api is ChatApi => chatApis.some((known) => known === api)
+
+/** OpenAI and Azure have both APIs, most other servers only the older one. */
+const hasBoth = /^https:\/\/(?:[\w-]+\.)*openai(?:\.azure)?\.com(?:[:/]|$)/
+
+/** The option `apis`, or its default. */
+export const chatApisOf = ({ baseUrl = "", options }: Provider): ReadonlyArray<ChatApi> => {
+  const apis = options?.["apis"]
+  if (Array.isArray(apis)) return apis.filter(isChatApi)
+  return hasBoth.test(baseUrl) ? chatApis : ["chatCompletions"]
+}
+
 /** Whether chat requests to this provider get the id of their session as `prompt_cache_key`. */
 export const sendsCacheKey = ({ options }: Provider): boolean => options?.["promptCacheKey"] === true

@@ -13,8 +13,8 @@ export const PoolName = Schema.String.check(
   Schema.isPattern(/^[a-z0-9-]{1,32}$/u, { expected: "lower case letters, digits and -, at most 32 of them" })
 )
 
-/** The vendor whose shape of errors and of keep-alive frames clients of the operation expect. */
-export type Dialect = "openai" | "anthropic" | "gemini" | "cohere"
+/** The API whose shape of errors clients of the operation expect. `responses` differs from `openai` in streams. */
+export type Dialect = "openai" | "responses" | "anthropic" | "gemini" | "cohere"
 
 /** The fields of a decoded request that ingress reads. */
 export interface RequestBody {
@@ -41,6 +41,11 @@ export interface Example {
 /** The text of server-sent events, for examples. */
 export const eventsOf = (...events: ReadonlyArray<object>): string =>
   events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join("")
+
+/** The same with their types as names. */
+export const namedEventsOf = (
+  ...events: ReadonlyArray<{ readonly type: string; readonly [field: string]: unknown }>
+): string => events.map((event) => `event: ${event.type}\n${eventsOf(event)}`).join("")
 
 export interface Operation {
   /** In spans, metrics and jobs, and as OpenAPI's `operationId`. */

@@ -78,6 +78,7 @@ export const unboundedNames: ReadonlySet<string> = new Set([
 const genAiOperations: ReadonlyMap<string, string> = new Map([
   ["chat.completions", "chat"],
   ["messages", "chat"],
+  ["responses", "chat"],
   ["completions", "text_completion"],
   ["embeddings", "embeddings"],
   ["engines.embeddings", "embeddings"],

@@ -10,7 +10,7 @@ import { GoogleGenAI as GoogleGenAi2 } from "google-genai-2"
 import OpenAI from "openai"
 import OpenAI6 from "openai-6"
 import type { Received } from "../fixture/provider/FakeProvider.ts"
-import { chatProviders, keyOf, type Provider, providers } from "../fixture/gateway/ChatProviders.ts"
+import { type Api, apis, chatProviders, keyOf } from "../fixture/gateway/ChatProviders.ts"
 import { receivedBy, sharedGateway } from "../fixture/gateway/SharedGateway.ts"
 
 const shared = sharedGateway(chatProviders())
@@ -45,7 +45,7 @@ interface Got {
 }
 
 interface Client {
-  readonly own: Provider
+  readonly own: Api
   /** Asks once; with `results`, continues with the results of the called tools. */
   readonly ask: (model: string, question: Question, streams: boolean, results?: ReadonlyArray<string>) => Promise<Got>
 }
@@ -110,6 +110,54 @@ const openai = (Sdk: typeof OpenAI): Client["ask"] => async (model, question, st
     ),
     finish: choice.finish_reason as Got["finish"],
     tokens: [completion.usage?.prompt_tokens, completion.usage?.completion_tokens]
+  }
+}
+
+const responses = (Sdk: typeof OpenAI): Client["ask"] => async (model, question, streams, results) => {
+  const client = new Sdk({ baseURL: `${shared().url}/v1`, apiKey: shared().key, maxRetries: 0 })
+  const input: Array<OpenAI.Responses.ResponseInputItem> = [{
+    role: "user",
+    content: [
+      { type: "input_text", text: question.text },
+      ...(question.image === true
+        ? [{ type: "input_image" as const, image_url: `data:image/png;base64,${png}`, detail: "auto" as const }]
+        : [])
+    ]
+  }]
+  const request = {
+    model,
+    input,
+    store: false,
+    include: ["reasoning.encrypted_content" as const],
+    ...(question.tools === true
+      ? { tools: tools.map((tool) => ({ type: "function" as const, ...tool, parameters: schema, strict: false })) }
+      : {}),
+    ...(question.reasoning === true ? { reasoning: { effort: "low" as const } } : {})
+  }
+  const once = () => streams ? client.responses.stream(request).finalResponse() : client.responses.create(request)
+  let response: OpenAI.Responses.Response = await once()
+  const callsOf = ({ output }: OpenAI.Responses.Response) => output.filter((item) => item.type === "function_call")
+  if (results !== undefined) {
+    input.push(
+      ...response.output as Array<OpenAI.Responses.ResponseInputItem>,
+      ...callsOf(response).map(({ call_id }, index) => ({
+        type: "function_call_output" as const,
+        call_id,
+        output: results[index] ?? ""
+      }))
+    )
+    response = await once()
+  }
+  const calls = callsOf(response)
+  const reason = response.incomplete_details?.reason
+  return {
+    model: response.model,
+    text: response.output_text,
+    reasoning: response.output.flatMap((item) => item.type === "reasoning" ? item.summary : [])
+      .map(({ text }) => text).join(""),
+    calls: calls.map((call) => ({ name: call.name, args: JSON.parse(call.arguments) as unknown })),
+    finish: reason === "content_filter" ? reason : calls.length > 0 ? "tool_calls" : "stop",
+    tokens: [response.usage?.input_tokens, response.usage?.output_tokens]
   }
 }
 
@@ -241,6 +289,8 @@ const gemini = (Sdk: typeof GoogleGenAI): Client["ask"] => async (model, questio
 const clients: Readonly<Record<string, Client>> = {
   "openai 7": { own: "openai", ask: openai(OpenAI) },
   "openai 6": { own: "openai", ask: openai(OpenAI6 as unknown as typeof OpenAI) },
+  "openai 7, responses": { own: "responses", ask: responses(OpenAI) },
+  "openai 6, responses": { own: "responses", ask: responses(OpenAI6 as unknown as typeof OpenAI) },
   "anthropic 1": { own: "anthropic", ask: anthropic(Anthropic) },
   "anthropic 0.137": { own: "anthropic", ask: anthropic(Anthropic0 as unknown as typeof Anthropic) },
   "google genai 3": { own: "gemini", ask: gemini(GoogleGenAI) },
@@ -251,6 +301,7 @@ const clients: Readonly<Record<string, Client>> = {
 
 type Json = { readonly [key: string]: unknown }
 interface Body extends Json {
+  readonly input: string | ReadonlyArray<Json>
   readonly messages: ReadonlyArray<Json & { readonly role: string; readonly content: string | ReadonlyArray<Json> }>
   readonly contents: ReadonlyArray<{ readonly role: string; readonly parts: ReadonlyArray<Json> }>
 }
@@ -269,7 +320,8 @@ interface Asked {
   readonly reasons: boolean
 }
 
-const paths: { readonly [P in Provider]: (streams: boolean) => string } = {
+const paths: { readonly [A in Api]: (streams: boolean) => string } = {
+  responses: () => "/v1/responses",
   openai: () => "/v1/chat/completions",
   anthropic: () => "/v1/messages",
   gemini: (streams) => `/v1beta/models/upstream-model:${streams ? "streamGenerateContent?alt=sse" : "generateContent"}`
@@ -281,7 +333,24 @@ const partsOf = (content: string | ReadonlyArray<Json> | null | undefined): Read
 const at = (value: unknown, ...path: ReadonlyArray<string>): unknown =>
   path.reduce<unknown>((inner, key) => (inner as Json | undefined)?.[key], value)
 
-const askedOf: { readonly [P in Provider]: (body: Body) => Omit<Asked, "path" | "key"> } = {
+const askedOf: { readonly [A in Api]: (body: Body) => Omit<Asked, "path" | "key"> } = {
+  responses: (body) => {
+    const items = typeof body.input === "string" ? [{ content: body.input }] : body.input
+    const parts = items.flatMap((item: Json) => partsOf(item["content"] as string | ReadonlyArray<Json>))
+    assert.deepInclude(body, { store: false, include: ["reasoning.encrypted_content"] })
+    return {
+      model: body["model"],
+      texts: parts.flatMap((part) => "text" in part ? [part["text"]] : []),
+      images: parts.flatMap((part) => part["type"] === "input_image" ? [part["image_url"]] : [])
+        .map((url) => String(url).replace("data:image/png;base64,", "")),
+      tools: ((body["tools"] ?? []) as ReadonlyArray<Json>).map((tool) => tool["name"]),
+      results: items.flatMap((item: Json) => item["type"] === "function_call_output" ? [item["output"]] : []),
+      signatures: items.flatMap((item: Json) =>
+        item["type"] === "reasoning" ? [Buffer.from(String(item["encrypted_content"]), "base64").toString()] : []
+      ),
+      reasons: at(body, "reasoning", "effort") === "low"
+    }
+  },
   openai: (body) => {
     const parts = body.messages.flatMap((message) => message.role === "tool" ? [] : partsOf(message.content))
     return {
@@ -338,10 +407,11 @@ const askedOf: { readonly [P in Provider]: (body: Body) => Omit<Asked, "path" | 
   }
 }
 
-const sentKey = ({ headers }: Received, provider: Provider): unknown => {
+const sentKey = ({ headers }: Received, provider: Api): unknown => {
   assert.notInclude(JSON.stringify(headers), shared().key)
   switch (provider) {
     case "openai":
+    case "responses":
       return headers.authorization?.replace("Bearer ", "")
     case "anthropic":
       assert.match(String(headers["anthropic-version"]), /^\d{4}-\d{2}-\d{2}$/)
@@ -351,14 +421,14 @@ const sentKey = ({ headers }: Received, provider: Provider): unknown => {
   }
 }
 
-const asked = (received: Received, provider: Provider): Asked => ({
+const asked = (received: Received, provider: Api): Asked => ({
   path: received.path,
   key: sentKey(received, provider),
   ...askedOf[provider](received.json as Body)
 })
 
 /** Asks, and returns the client's result and the provider's request. */
-const exchange = async (client: Client, provider: Provider, question: Question, streams: boolean) => {
+const exchange = async (client: Client, provider: Api, question: Question, streams: boolean) => {
   const { received, result } = await receivedBy(shared(), () => client.ask(`on-${provider}`, question, streams))
   return { got: await result, asked: asked(received, provider) }
 }
@@ -375,11 +445,14 @@ const nothing: Asked = {
   reasons: false
 }
 
+/** Providers of the others get back the text. */
+const signed = { anthropic: true, gemini: true }
+
 const tokens = [120, 34] as const
 const usage = { input: 120, output: 34 }
 
 describe.each(Object.entries(clients))("%s", (_, client) => {
-  describe.each(providers)("with a provider of %s", (provider) => {
+  describe.each(apis)("with a provider of %s", (provider) => {
     describe.each([false, true])("streaming: %s", (streams) => {
       const whom = { path: paths[provider](streams), key: keyOf(provider) }
       const whole: Got = {
@@ -449,8 +522,8 @@ describe.each(Object.entries(clients))("%s", (_, client) => {
         const second = asked(fake.requests[before + 1]!, provider)
         assert.deepStrictEqual(second.results, results)
         assert.strictEqual(second.texts.join(" / "), "And now? / Let me see.")
-        // an OpenAI-compatible provider does not sign its reasoning, and gets the text back
-        assert.deepStrictEqual([...new Set(second.signatures)], [provider === "openai" ? "Hm." : "RXNpZ25hdHVyZQ=="])
+        // an OpenAI-compatible provider does not sign its reasoning, and the fake's encrypted reasoning is its text
+        assert.deepStrictEqual([...new Set(second.signatures)], [provider in signed ? "RXNpZ25hdHVyZQ==" : "Hm."])
       })
 
       it("gets the finish reason for the token limit and for the content filter", async () => {
@@ -465,7 +538,7 @@ describe.each(Object.entries(clients))("%s", (_, client) => {
 describe("openai 7, completions", () => {
   const client = () => new OpenAI({ baseURL: `${shared().url}/v1`, apiKey: shared().key, maxRetries: 0 })
 
-  it.each(providers.filter((provider) => provider !== "openai"))("with a provider of %s", async (provider) => {
+  it.each(apis.filter((provider) => provider !== "openai"))("with a provider of %s", async (provider) => {
     shared().provider.say({ reasoning: "Hm.", text: "a time.", usage })
     const request = { model: `on-${provider}`, prompt: "Once upon", max_tokens: 20, temperature: 0.5, echo: true }
     const { received, result } = await receivedBy(shared(), () => client().completions.create(request))

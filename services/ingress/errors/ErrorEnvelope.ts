@@ -57,7 +57,6 @@ const constant = {
   IdempotencyKeyReused: { status: 422, code: "idempotency_key_reused", param: "idempotency-key" },
   ModelNotFound: { status: 404, code: "model_not_found", param: "model" },
   ProviderRateLimited: { status: 429, code: "rate_limit_exceeded" },
-  ProviderFailed: { status: 502, code: "upstream_error" },
   ProviderTimeout: { status: 504, code: "upstream_timeout" },
   QueueFull: { status: 429, code: "queue_full" },
   QueueTimeout: { status: 503, code: "queue_timeout" },
@@ -86,6 +85,11 @@ const variable = (error: RequestError): Description => {
     }
     case "RequestUnreadable":
       return unreadable[error.reason]
+    case "ProviderFailed":
+      // no retry helps until the operator pays
+      return error.reason === "credit"
+        ? { status: 502, code: "insufficient_quota", headers: { "x-should-retry": "false" } }
+        : { status: 502, code: "upstream_error" }
     case "ReferenceNotFound":
       return { status: 404, code: "not_found", param: error.param }
     case "ProviderRejected": {
@@ -109,6 +113,7 @@ const envelope = (dialect: Dialect, error: RequestError, requestId: string): obj
   const { message } = error
   switch (dialect) {
     case "openai":
+    case "responses":
       return { error: { message, type, param, code } }
     case "cohere":
       return { message, error: { message, type, param, code } }
@@ -166,6 +171,35 @@ export const toFields = (error: RequestError) => {
 
 /** An error in the middle of a stream of server-sent events. JSON contains no line breaks, so it cannot split an event. */
 export const toFrame = (dialect: Dialect, error: RequestError, requestId: string): string => {
+  if (dialect === "responses") return toFailedResponse(error)
   const data = JSON.stringify(envelope(dialect, error, requestId))
   return dialect === "anthropic" ? `event: error\ndata: ${data}\n\n` : `data: ${data}\n\n`
+}
+
+/** Codes by which clients of the responses format know that no retry helps, and the one that has them wait for a while. */
+const knownInStreams: ReadonlySet<string | null> = new Set([
+  "context_length_exceeded",
+  "insufficient_quota",
+  "rate_limit_exceeded"
+])
+
+/** The code of an error in a stream of the responses format, whose clients send the request again unless they know the code. */
+const codeInStream = (error: RequestError): string => {
+  const { code, status } = describe(error)
+  if (code !== null && knownInStreams.has(code)) return code
+  if (status === 429) return "rate_limit_exceeded"
+  const isFinal = error._tag === "PoisonJob" || (status >= 400 && status < 500 && status !== 408)
+  return isFinal ? "invalid_prompt" : "server_error"
+}
+
+/** Higher than those of all events before it, which ingress does not read. */
+const lastSequenceNumber = 2 ** 31 - 1
+
+/** The official client throws the `error` of any event; other clients read the failed response. */
+const toFailedResponse = (error: RequestError): string => {
+  const fields = toFields(error)
+  const code = codeInStream(error)
+  const response = { object: "response", status: "failed", error: { code, message: fields.message }, output: [] }
+  const data = { type: "response.failed", sequence_number: lastSequenceNumber, error: { ...fields, code }, response }
+  return `event: response.failed\ndata: ${JSON.stringify(data)}\n\n`
 }

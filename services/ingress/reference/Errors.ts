@@ -17,8 +17,11 @@ const code = field(Schema.NullOr(Schema.String), "The error code, for programs."
 const described = "What went wrong."
 const error = field(Schema.Struct({ message, type, param, code }), described)
 
+const openAi = { name: "Error", schema: Schema.Struct({ error }) }
+
 const envelopes: Readonly<Record<Dialect, { readonly name: string; readonly schema: Schema.Top }>> = {
-  openai: { name: "Error", schema: Schema.Struct({ error }) },
+  openai: openAi,
+  responses: openAi,
   cohere: { name: "CohereError", schema: Schema.Struct({ message, error }) },
   anthropic: {
     name: "MessagesError",

@@ -15,7 +15,7 @@ import {
   requiredIf,
   Stream
 } from "../Fields.ts"
-import { CompactionItem } from "./CompactionItem.ts"
+import { CompactionItem } from "../CompactionItem.ts"
 import { eventsOf, type Operation } from "../Operation.ts"
 import { TokenUsage } from "../TokenUsage.ts"
 import { sessionHeaders } from "../Session.ts"

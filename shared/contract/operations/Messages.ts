@@ -13,7 +13,7 @@ import {
   Stream,
   tokens
 } from "../Fields.ts"
-import { eventsOf, type Operation } from "../Operation.ts"
+import { namedEventsOf, type Operation } from "../Operation.ts"
 import { EstimatedTokens } from "../TokenUsage.ts"
 import { sessionHeaders } from "../Session.ts"
 import { translationHeader } from "../Translation.ts"
@@ -272,10 +272,6 @@ export const MessageAnswer = Schema.Struct({
   usage: field(MessageUsage, "Tokens that the request consumed.")
 })
 export type MessageAnswer = typeof MessageAnswer.Type
-
-const namedEventsOf = (
-  ...events: ReadonlyArray<{ readonly type: string; readonly [field: string]: unknown }>
-): string => events.map((event) => `event: ${event.type}\n${eventsOf(event)}`).join("")
 
 export const messages = {
   name: "messages",

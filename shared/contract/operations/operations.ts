@@ -10,6 +10,7 @@ import { imageGenerations } from "./ImageGenerations.ts"
 import { messages } from "./Messages.ts"
 import type { Operation } from "../Operation.ts"
 import { rerank } from "./Rerank.ts"
+import { responses } from "./Responses.ts"
 import { countTokens, messagesCount } from "./TokenCounts.ts"
 import { videoGenerations } from "./VideoGenerations.ts"
 
@@ -27,6 +28,7 @@ export const operations: ReadonlyArray<Operation> = [
   messages,
   messagesCount,
   rerank,
+  responses,
   streamGenerateContent,
   videoGenerations
 ]

@@ -4,12 +4,14 @@ import type { ClientDialect } from "./conversation/Dialect.ts"
 import { generateContent, streamGenerateContent } from "./gemini/GenerateContent.ts"
 import { chatCompletions } from "./openai/ChatCompletions.ts"
 import { completions } from "./openai/Completions.ts"
+import { responses } from "./responses/Responses.ts"
 
 /** Makes something for each dialect. */
 export const map = <A>(make: <Request>(dialect: ClientDialect<Request>) => A): ReadonlyArray<A> => [
   make(chatCompletions),
   make(completions),
   make(messages),
+  make(responses),
   make(generateContent),
   make(streamGenerateContent)
 ]

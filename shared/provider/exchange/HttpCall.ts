@@ -58,9 +58,9 @@ export const make = <Options>(protocol: HttpProtocol<Options>, tools: GuardedToo
     if (relay === undefined) return translations.get(call.operation.name)?.(call, sink) ?? notSupported(call)
     const request = relay(call)
     if (request instanceof InvalidRequest) return Effect.fail(request)
-    const { grammar = protocol.grammar, rewrite, showUsage, usage } = request
+    const { grammar = protocol.grammar, id, rewrite, showUsage, usage } = request
     const reader = (hidden: ReadonlyArray<string>) =>
-      new PassingAnswer({ call, grammar, showUsage, usage, rewrite, secrets: hidden })
+      new PassingAnswer({ call, grammar, showUsage, usage, id, rewrite, secrets: hidden })
     return exchange({ upstream, secrets, authorize, call, sink, request, reader })
   }
 }

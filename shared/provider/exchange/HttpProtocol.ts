@@ -28,6 +28,8 @@ export interface Relayed extends Outgoing {
   readonly showUsage?: boolean
   /** The grammar of this operation's answers, if it differs from the protocol's. */
   readonly grammar?: AnswerGrammar
+  /** The gateway's id of the answer. */
+  readonly id?: string
   /** Usage that the answer does not report. */
   readonly usage?: Usage
   /** Edits the pieces of an answer that is not a stream. */

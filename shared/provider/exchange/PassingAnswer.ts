@@ -19,6 +19,8 @@ export interface PassingAnswerOptions {
   readonly showUsage?: boolean | undefined
   /** The usage if the answer reports none. */
   readonly usage?: Usage | undefined
+  /** Replaces the answer's id. */
+  readonly id?: string | undefined
   /** Another edit of an answer that is not a stream. */
   readonly rewrite?: ((piece: Uint8Array) => Uint8Array) | undefined
   /** Texts that no error may reveal. */
@@ -44,11 +46,11 @@ export class PassingAnswer implements AnswerReader {
   #text: Uint8Array | undefined
 
   constructor(options: PassingAnswerOptions) {
-    const { call: { endpoint }, grammar, showUsage = false, usage } = options
+    const { call: { endpoint }, grammar, id, showUsage = false, usage } = options
     this.#options = options
     this.#usage = usage
     const onSkip = () => Metrics.update(Metrics.skippedChunks(endpoint.name), 1)
-    this.#stream = new PassingStream({ grammar, showUsage, alias: this.#alias, onSkip })
+    this.#stream = new PassingStream({ grammar, showUsage, alias: this.#alias, id, onSkip })
   }
 
   get #alias(): string | undefined {
@@ -71,7 +73,7 @@ export class PassingAnswer implements AnswerReader {
     if (!this.#isText) return [chunk]
     const outline = this.#outline ??= new JsonOutline()
     outline.push(chunk)
-    const pieces = this.#alias === undefined ? [chunk] : this.#renamed(outline, chunk, this.#alias)
+    const pieces = this.#changes.size === 0 ? [chunk] : this.#renamed(outline, chunk)
     const { rewrite } = this.#options
     return rewrite === undefined ? pieces : pieces.map(rewrite).filter(({ length }) => length > 0)
   }
@@ -107,8 +109,8 @@ export class PassingAnswer implements AnswerReader {
   whole(body: Uint8Array): Read {
     const failure = this.#read(JsonText.parsed(body))
     if (failure !== undefined) return failure
-    const { grammar, rewrite } = this.#options
-    const renamed = this.#alias === undefined ? undefined : rename(body, grammar, this.#alias)
+    const { grammar, id, rewrite } = this.#options
+    const renamed = rename(body, grammar, { alias: this.#alias, id })
     const whole = rewrite === undefined ? renamed ?? body : rewrite(renamed ?? body)
     if (isReported(this.#usage)) return [whole]
     this.#text = whole
@@ -134,18 +136,28 @@ export class PassingAnswer implements AnswerReader {
     return this.#whole === undefined ? this.#stream.ends : [this.#whole]
   }
 
-  /** The bytes that can pass now, with the alias. */
-  #renamed(outline: JsonOutline, chunk: Uint8Array, alias: string): ReadonlyArray<Uint8Array> {
+  /** The members of an answer that is passed on in pieces that change: the model's name and the id. */
+  get #changes(): ReadonlyMap<string | undefined, string> {
+    const { grammar: { idPaths = [], modelPaths }, id } = this.#options
+    const namesOf = (paths: typeof modelPaths, value: string | undefined) =>
+      value === undefined ? [] : paths.filter(({ length }) => length === 1).map(([name]) => [name, value] as const)
+    return new Map([...namesOf(modelPaths, this.#alias), ...namesOf(idPaths, id)])
+  }
+
+  /** The bytes that can pass now, with the changes. */
+  #renamed(outline: JsonOutline, chunk: Uint8Array): ReadonlyArray<Uint8Array> {
+    const changes = this.#changes
     const bytes = Buffer.concat([this.#open, chunk])
     const first = outline.bytes - bytes.length
     const pieces: Array<Uint8Array> = []
     let copied = 0
     for (const { end, name, start } of outline.takeEnded()) {
-      if (!this.#options.grammar.modelPaths.some((path) => path.length === 1 && path[0] === name)) continue
+      const value = changes.get(name)
+      if (value === undefined) continue
       const member = bytes.toString("utf8", start - first, end - first)
       pieces.push(
         bytes.subarray(copied, start - first),
-        Buffer.from(member.replace(lastString, () => JSON.stringify(alias)))
+        Buffer.from(member.replace(lastString, () => JSON.stringify(value)))
       )
       copied = end - first
     }

@@ -15,6 +15,8 @@ export interface PassingStreamOptions {
   readonly showUsage: boolean
   /** Replaces the provider's name of the model; `undefined` leaves frames unchanged. */
   readonly alias: string | undefined
+  /** Replaces the provider's id of the answer. */
+  readonly id?: string | undefined
   /** Called when damaged data was skipped. */
   readonly onSkip?: () => void
 }
@@ -138,9 +140,9 @@ export class PassingStream {
 
   /** The frames that end a stream without usage: a piece like the last one with nothing but usage, and the terminator. */
   endWith(usage: object): ReadonlyArray<Uint8Array> {
-    const { alias, grammar } = this.#options
+    const { grammar } = this.#options
     const piece = Buffer.from(JSON.stringify({ ...this.#pieces.last.at(-1)?.fields, choices: [], usage }))
-    const data = alias === undefined ? piece : rename(piece, grammar, alias) ?? piece
+    const data = rename(piece, grammar, this.#options) ?? piece
     const frame = Buffer.concat([Buffer.from("data: "), data, Buffer.from("\n\n")])
     return this.#terminator === undefined ? [frame] : [frame, this.#terminator]
   }
@@ -220,10 +222,9 @@ export class PassingStream {
     return this.#renamed(frame, data)
   }
 
-  /** The frame with the alias. */
+  /** The frame with the alias and the gateway's id. */
   #renamed(frame: Uint8Array, data: Uint8Array): Uint8Array {
-    const { alias, grammar } = this.#options
-    const renamed = alias === undefined ? undefined : rename(data, grammar, alias)
+    const renamed = rename(data, this.#options.grammar, this.#options)
     return renamed === undefined ? frame : replaceData(frame, data, renamed)
   }
 
@@ -278,16 +279,26 @@ const endOfFrame = (bytes: Uint8Array, from: number): number => {
   return bytes.length
 }
 
-/** JSON with another name of the model; `undefined` if it names none. */
+/** JSON with another name of the model and another id; `undefined` if it has neither, or both stay. */
 export const rename = (
   data: Uint8Array,
-  { modelPaths }: AnswerGrammar,
-  alias: string
+  { idPaths = [], modelPaths }: AnswerGrammar,
+  { alias, id }: Pick<PassingStreamOptions, "alias" | "id">
+): Uint8Array | undefined => {
+  const named = alias === undefined ? undefined : setFirst(data, modelPaths, alias)
+  return (id === undefined ? undefined : setFirst(named ?? data, idPaths, id)) ?? named
+}
+
+/** JSON with another value at the first of these paths that it has. */
+const setFirst = (
+  data: Uint8Array,
+  paths: ReadonlyArray<ReadonlyArray<string>>,
+  value: string
 ): Uint8Array | undefined => {
   const members = JsonText.members(data) ?? []
-  for (const path of modelPaths) {
-    const renamed = JsonText.setAt(data, members, path, alias)
-    if (renamed !== undefined) return renamed
+  for (const path of paths) {
+    const changed = JsonText.setAt(data, members, path, value)
+    if (changed !== undefined) return changed
   }
   return undefined
 }

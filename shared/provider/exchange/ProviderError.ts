@@ -26,7 +26,8 @@ const firstMistakeIn = (detail: unknown): Json.Fields => {
 const saidIn = (body: unknown): Json.Fields => {
   // Google's stream of JSON is a list
   const top = Json.fields(Array.isArray(body) ? body[0] : body)
-  const { detail, error } = top
+  const { detail, response } = top
+  const error = top["error"] ?? Json.fields(response)["error"]
   if (Predicate.isReadonlyObject(error)) return error
   const mistake = firstMistakeIn(detail)
   return { ...top, ...mistake, message: top["message"] ?? error ?? mistake["message"] ?? detail }
@@ -121,15 +122,17 @@ const describe = (
   if (status === 429) return new ProviderRateLimited({ provider, retryAfterMs })
   if (areCredentialsRefused(status, said)) return refused("credentials")
   if (status < 400 || status >= 500 || status === 408) return undefined
+  // Google's `code` repeats the HTTP status; its `status` is the error's name
+  const code = textOf(said["status"]) ?? textOf(said["code"]) ?? null
   const message = redact(textOf(said["message"]) ?? `The provider '${provider}' rejected the request`, secrets)
+  const type = textOf(said["type"]) ?? null
   return new ProviderRejected({
     provider,
     status,
     message,
-    type: textOf(said["type"]) ?? null,
+    type,
     param: textOf(said["param"]) ?? paramOf(said, message) ?? null,
-    // Google's `code` repeats the HTTP status; its `status` is the error's name
-    code: textOf(said["status"]) ?? textOf(said["code"]) ?? null
+    code: exceedsContext({ code, message, type }) ? contextCode : code
   })
 }
 
@@ -138,26 +141,34 @@ const paramOf = (said: Json.Fields, message: string): string | undefined =>
   Json.string(Json.fields(Json.list(detailOf(said, "BadRequest")["fieldViolations"])[0])["field"]) ??
     /^([a-z]\w*(?:\.\w+|\[\d+\])*): /.exec(message)?.[1]
 
-/** In the middle of an answer, Anthropic identifies an error by its type, Google by a number. */
+/** In the middle of an answer, Anthropic identifies an error by its type, OpenAI by its code, Google by a number. */
 const statusOf = ({ code, type }: Json.Fields): number | undefined => {
   if (typeof code === "number" && code >= 400 && code < 600) return code
-  return typeof type === "string" ? statuses.get(type) : undefined
+  return statuses.get(code) ?? statuses.get(type)
 }
 
-const statuses: ReadonlyMap<string, number> = new Map([
+const statuses: ReadonlyMap<unknown, number> = new Map([
   ["invalid_request_error", 400],
+  ["context_length_exceeded", 400],
+  ["invalid_prompt", 400],
   ["authentication_error", 401],
   ["permission_error", 403],
   ["not_found_error", 404],
   ["request_too_large", 413],
   ["rate_limit_error", 429],
+  ["rate_limit_exceeded", 429],
+  ["insufficient_quota", 429],
   ["api_error", 500],
+  ["server_error", 500],
   ["timeout_error", 504],
   ["overloaded_error", 529]
 ])
 
+/** By which clients know that no retry helps. */
+const contextCode = "context_length_exceeded"
+
 /** OpenAI and Groq; llama.cpp. */
-const contextCodes: ReadonlySet<string | null> = new Set(["context_length_exceeded", "exceed_context_size_error"])
+const contextCodes: ReadonlySet<string | null> = new Set([contextCode, "exceed_context_size_error"])
 
 const contextMessages = [
   // OpenAI, vLLM, DeepSeek, Mistral
@@ -179,7 +190,7 @@ const contextMessages = [
 ]
 
 /** Whether the request is longer than the model's context window, which each provider words differently. */
-export const exceedsContext = ({ code, message, type }: ProviderRejected): boolean =>
+export const exceedsContext = ({ code, message, type }: Pick<ProviderRejected, "code" | "message" | "type">): boolean =>
   contextCodes.has(code) || contextCodes.has(type) || contextMessages.some((pattern) => pattern.test(message))
 
 const textOf = (value: unknown): string | undefined =>

@@ -211,7 +211,8 @@ export class TranslatedPart implements AnswerReader {
 const isTerminator = (data: Uint8Array, { terminator }: AnswerGrammar): boolean =>
   terminator !== undefined && data.length <= terminator.length + 2 && Buffer.from(data).includes(terminator)
 
+/** In the responses dialect, an event or the response in it reports the error. */
 const isError = (json: unknown): boolean => {
-  const { error } = Json.fields(json)
-  return error !== undefined && error !== null
+  const { error, response, type } = Json.fields(json)
+  return (error ?? Json.fields(response)["error"] ?? null) !== null || type === "error"
 }

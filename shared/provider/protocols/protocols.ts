@@ -1,8 +1,10 @@
 /** The function that makes the calls of each protocol in the catalogue, and the operations that it serves. */
-import { Effect } from "effect"
+import { Effect, Record } from "effect"
 import { type Provider, videoProtocols } from "../../catalogue/Provider.ts"
+import { compaction } from "../../contract/operations/Compaction.ts"
 import { operations } from "../../contract/operations/operations.ts"
 import { rerank } from "../../contract/operations/Rerank.ts"
+import { responses } from "../../contract/operations/Responses.ts"
 import { videoGenerations } from "../../contract/operations/VideoGenerations.ts"
 import * as Images from "../dialects/images/Images.ts"
 import * as AiSdk from "./ai-sdk/AiSdk.ts"
@@ -15,6 +17,7 @@ import * as HttpCall from "../exchange/HttpCall.ts"
 import * as Local from "./local/Local.ts"
 import { openAi } from "./openai/OpenAi.ts"
 import * as OpenAiImages from "./openai/OpenAiImages.ts"
+import * as OpenAiResponses from "./openai/OpenAiResponses.ts"
 import type { Perform } from "../call/Protocol.ts"
 import { ResultStore } from "../call/ResultStore.ts"
 import { Secrets } from "../transport/Secrets.ts"
@@ -27,16 +30,18 @@ export const protocols = Effect.gen(function*() {
     guard: yield* GuardedFetch,
     results: yield* ResultStore
   }
+  const engines = yield* Local.LocalEngines
   const performs: Record<Provider["protocol"], Perform> = {
     "ai-sdk": AiSdk.make(tools),
     anthropic: HttpCall.make(anthropic, tools),
     cohere: Cohere.make(tools),
     dashscope: DashScope.make(tools),
     gemini: HttpCall.make(gemini, tools),
-    openai: Cohere.beside(OpenAiImages.around(HttpCall.make(openAi, tools), tools), tools, "/rerank"),
-    local: Local.make(yield* Local.LocalEngines)
+    openai: Cohere.beside(OpenAiImages.around(OpenAiResponses.make(tools), tools), tools, "/rerank"),
+    local: Local.make(engines)
   }
-  return performs
+  const { around } = engines
+  return around === undefined ? performs : Record.map(performs, around)
 })
 
 /** The names of the operations that each protocol serves, besides videos. */
@@ -52,7 +57,14 @@ const served: Record<Provider["protocol"], ReadonlyArray<string>> = {
 }
 
 /** Whether any code serves an operation by this protocol. */
-export const serves = (protocol: Provider["protocol"], operation: string): boolean =>
-  operation === videoGenerations.name
-    ? videoProtocols.some((known) => known === protocol)
-    : served[protocol].includes(operation)
+export const serves = (protocol: Provider["protocol"], operation: string): boolean => {
+  switch (operation) {
+    case videoGenerations.name:
+      return videoProtocols.some((known) => known === protocol)
+    // if the provider does not have it, the worker makes it by a response
+    case compaction.name:
+      return served[protocol].includes(responses.name)
+    default:
+      return served[protocol].includes(operation)
+  }
+}

@@ -8,13 +8,19 @@ const workloads = ["embeddings", "images", "rerank", "speech"]
 
 const shared = sharedGateway({
   services: workloads,
-  models: ["chat", ...workloads].map((workload) =>
-    `  relayed-${workload}: { workload: ${workload}, targets: [{ provider: free, model: upstream-model }] }`
-  ).join("\n")
+  providers: (baseUrl) =>
+    `  both: { protocol: openai, baseUrl: "${baseUrl}", options: { apis: [chatCompletions, responses] } }`,
+  models: [
+    ...["chat", ...workloads].map((workload) =>
+      `  relayed-${workload}: { workload: ${workload}, targets: [{ provider: free, model: upstream-model }] }`
+    ),
+    "  relayed-responses: { workload: chat, targets: [{ provider: both, model: upstream-model }] }"
+  ].join("\n")
 })
 
 interface Case {
   readonly path: string
+  /** The end of the model's name. */
   readonly workload: string
   /** The provider's path, below its base URL. */
   readonly upstream: string
@@ -55,7 +61,7 @@ const cases: ReadonlyArray<Case> = [
   },
   {
     path: "/v1/responses/compact",
-    workload: "chat",
+    workload: "responses",
     upstream: "/v1/responses/compact",
     body: `{"model":"MODEL","input":"a story"}`,
     answer:

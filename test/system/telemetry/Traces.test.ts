@@ -150,6 +150,7 @@ const content = async () => {
 const requests: Record<string, () => Promise<readonly [path: string, body: object]>> = {
   "audio.speech": async () => ["/v1/audio/speech", { model: "local-speech", input: prompt, voice: "nova" }],
   "chat.completions": async () => ["/v1/chat/completions", { model: "local-chat", messages, stream: true }],
+  "responses": async () => ["/v1/responses", { model: "local-chat", input: prompt, stream: true }],
   "responses.compact": async () => ["/v1/responses/compact", { model: "local-chat", input: messages }],
   "completions": async () => ["/v1/completions", { model: "local-chat", prompt }],
   "embeddings": async () => ["/v1/embeddings", { model: "local-embedding", input: prompt }],

@@ -38,6 +38,7 @@ const Output = Schema.Struct({
   }))),
   content: optional(Schema.Array(Text)),
   delta: optional(Text),
+  output: optional(Schema.Array(Schema.Struct({ content: optional(Schema.Array(Text)) }))),
   candidates: optional(Schema.Array(Schema.Struct({
     content: optional(Schema.Struct({
       parts: optional(Schema.Array(Schema.Struct({
@@ -63,7 +64,7 @@ const dataUrl = (type: string, base64: string): string => `data:${type};base64,$
 
 /** Reads a response of any dialect, or one event of its stream. */
 export const read = (value: unknown): Pick<Answer, "text" | "pictures" | "vectors" | "ranking"> => {
-  const { candidates = [], choices = [], content = [], data = [], delta, results = [] } = Option.getOrElse(
+  const { candidates = [], choices = [], content = [], data = [], delta, output = [], results = [] } = Option.getOrElse(
     decode(value),
     (): typeof Output.Type => ({})
   )
@@ -73,6 +74,7 @@ export const read = (value: unknown): Pick<Answer, "text" | "pictures" | "vector
       ...choices.map((choice) => choice.delta?.content ?? choice.message?.content ?? choice.text ?? ""),
       ...content.map(({ text = "" }) => text),
       delta?.text ?? "",
+      ...output.flatMap(({ content = [] }) => content.map(({ text = "" }) => text)),
       ...parts.map(({ text = "" }) => text)
     ].join(""),
     pictures: [

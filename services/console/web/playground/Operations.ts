@@ -110,6 +110,16 @@ export const operations: ReadonlyArray<Operation> = [
     answer: "text"
   },
   {
+    name: "responses",
+    title: "Responses",
+    workloads: ["chat"],
+    fields: [system, { ...prompt(about), label: "Input" }, temperature(2), maxTokens("")],
+    path: () => "/v1/responses",
+    body: (model, { max_tokens, prompt, system, temperature }) =>
+      given({ model, instructions: system, input: prompt, temperature, max_output_tokens: max_tokens, store: false }),
+    answer: "text"
+  },
+  {
     name: "generateContent",
     title: "Generate content",
     workloads: ["chat", "images"],

@@ -18,6 +18,8 @@ export interface AnswerIdentity {
   readonly givenId?: string | undefined
   /** Unix time in seconds. */
   readonly created: number
+  /** The present time in the same unit. */
+  readonly now?: () => number
   /** As the client knows it. */
   readonly model: string
   /** Identifies the engine, if known. */
@@ -28,12 +30,10 @@ export interface AnswerIdentity {
 export const idOf = (prefix: string, { givenId, id }: AnswerIdentity): string => givenId ?? prefix + id
 
 export const newIdentity = (model: string, fingerprint?: string): Effect.Effect<AnswerIdentity> =>
-  Effect.map(Clock.currentTimeMillis, (now) => ({
-    id: randomUUID().replaceAll("-", ""),
-    created: Math.floor(now / 1_000),
-    model,
-    fingerprint
-  }))
+  Effect.map(Clock.Clock, (clock) => {
+    const now = () => Math.floor(clock.currentTimeMillisUnsafe() / 1_000)
+    return { id: randomUUID().replaceAll("-", ""), created: now(), now, model, fingerprint }
+  })
 
 /** Encodes one answer. Events must be in the order of `ModelEvent`. */
 export interface AnswerEncoder {

@@ -20,7 +20,7 @@ export const carried = fateOf("carried")
 export const meaning = fateOf("meaning")
 export const tools = fateOf("tool")
 
-const noSuchTool = "is a tool that the provider of this model does not have"
+export const noSuchTool = "is a tool that the provider of this model does not have"
 export const foreignReasoning = "comes from another provider"
 
 /** Field names of another form, which the client makes up, are not shown. */

@@ -8,7 +8,8 @@
 import { Option, Schema } from "effect"
 import * as Json from "../../json/Json.ts"
 
-export type Origin = "openai" | "anthropic" | "gemini"
+export const origins = ["openai", "responses", "anthropic", "gemini"] as const
+export type Origin = typeof origins[number]
 
 export interface Signature {
   readonly origin: Origin
@@ -25,7 +26,7 @@ const wrappedPrefix = Buffer.from(prefix).toString("base64")
 const wrappedBytes = Buffer.from(wrappedPrefix)
 
 const Wrapped = Schema.Struct({
-  origin: Schema.Literals(["openai", "anthropic", "gemini"]),
+  origin: Schema.Literals(origins),
   value: Schema.String,
   redacted: Schema.optionalKey(Schema.Boolean)
 })

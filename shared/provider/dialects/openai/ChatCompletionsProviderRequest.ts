@@ -1,5 +1,6 @@
 /** Encodes requests to providers of the chat completions dialect. */
 import { Predicate, Schema } from "effect"
+import { chatApis } from "../../../catalogue/Provider.ts"
 import * as Json from "../../json/Json.ts"
 import type {
   AnswerFormat,
@@ -22,7 +23,11 @@ export const Options = Schema.Struct({
   /** Some servers know only the older name, and OpenAI's newer models know only the newer one (the default). */
   maxTokensField: Schema.optionalKey(Schema.Literals(["max_completion_tokens", "max_tokens"])),
   /** Whether the server knows `prompt_cache_key`. Default false: others may reject it. */
-  promptCacheKey: Schema.optionalKey(Schema.Boolean)
+  promptCacheKey: Schema.optionalKey(Schema.Boolean),
+  /** The chat APIs that the server has. */
+  apis: Schema.optionalKey(Schema.NonEmptyArray(Schema.Literals(chatApis))),
+  /** Whether the models can return encrypted reasoning: OpenAI's models without reasoning reject it. Default true. */
+  encryptedReasoning: Schema.optionalKey(Schema.Boolean)
 })
 
 export const toRequest = (
@@ -132,7 +137,7 @@ const toAssistant = ({ content, toolCalls }: Turn, losses: Losses): object => {
   }
 }
 
-const audioFormats: ReadonlyMap<string, string> = new Map([
+export const audioFormats: ReadonlyMap<string, string> = new Map([
   ["audio/wav", "wav"],
   ["audio/x-wav", "wav"],
   ["audio/mp3", "mp3"],
@@ -171,7 +176,7 @@ const toPart = (part: ContentPart, losses: Losses): ReadonlyArray<object> => {
   }
 }
 
-const urlOf = ({ media, mediaType }: MediaPart): string | undefined => {
+export const urlOf = ({ media, mediaType }: MediaPart): string | undefined => {
   if (media.type === "url") return media.url
   return media.type === "base64" ? toDataUrl(mediaType, media.data) : undefined
 }
@@ -215,7 +220,7 @@ const toFormat = (format: AnswerFormat): object | undefined => {
 }
 
 /** This dialect enforces only schemas whose objects are closed and have no optional fields. */
-const isClosed = (schema: unknown): boolean => {
+export const isClosed = (schema: unknown): boolean => {
   if (Array.isArray(schema)) return schema.every(isClosed)
   if (!Predicate.isReadonlyObject(schema)) return true
   if (schema["type"] === "object" || schema["properties"] !== undefined) {
@@ -226,7 +231,7 @@ const isClosed = (schema: unknown): boolean => {
   return Object.values(schema).every(isClosed)
 }
 
-const toEffort = (reasoning: Reasoning | undefined, losses: Losses): string | undefined => {
+export const toEffort = (reasoning: Reasoning | undefined, losses: Losses): string | undefined => {
   if (reasoning === undefined) return undefined
   if (reasoning.type === "off" || reasoning.type === "auto") {
     losses.warnOf("reasoning", "is left to the model")

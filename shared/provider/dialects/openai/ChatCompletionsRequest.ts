@@ -1,7 +1,7 @@
 /** Decodes requests in the chat completions dialect. */
 import type * as Contract from "../../../contract/operations/ChatCompletions.ts"
 import type { CompletionRequest } from "../../../contract/operations/Completions.ts"
-import type { CompactionItem } from "../../../contract/operations/CompactionItem.ts"
+import type { CompactionItem } from "../../../contract/CompactionItem.ts"
 import { string } from "../../json/Json.ts"
 import type {
   AnswerFormat,

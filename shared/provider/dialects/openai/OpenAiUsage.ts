@@ -34,13 +34,20 @@ export const toTokenUsage = (usage: Usage) => ({
   ...toEstimated(usage)
 })
 
-/** Also under the names of the responses dialect. */
-export const toResponseUsage = (usage: Usage) => ({
-  ...toTokenUsage(usage),
+/** In the responses dialect. */
+export const toResponsesUsage = (usage: Usage) => ({
   input_tokens: usage.inputTokens,
   input_tokens_details: toInputDetails(usage),
   output_tokens: usage.outputTokens,
-  output_tokens_details: toOutputDetails(usage)
+  output_tokens_details: toOutputDetails(usage),
+  total_tokens: usage.inputTokens + usage.outputTokens,
+  ...toEstimated(usage)
+})
+
+/** Under the names of both dialects. */
+export const toCompactionUsage = (usage: Usage) => ({
+  ...toTokenUsage(usage),
+  ...toResponsesUsage(usage)
 })
 
 export const toEmbeddingUsage = (usage: Usage) => ({

@@ -17,6 +17,8 @@ import * as MultipartText from "../openai/MultipartText.ts"
 export class LocalEngines extends Context.Service<LocalEngines, {
   /** The operations that this worker's engine serves, by name. */
   readonly performs: ReadonlyMap<string, Perform>
+  /** Adds to a protocol what this worker makes by calls of it. */
+  readonly around?: (perform: Perform) => Perform
 }>()("shared/provider/Local/LocalEngines") {}
 
 export const make = (engines: LocalEngines["Service"]): Perform => {

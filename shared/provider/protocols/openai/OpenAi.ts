@@ -1,12 +1,12 @@
 /**
- * The `openai` protocol: any server of the OpenAI dialect. It relays clients of that dialect, with all their operations. It
+ * The `openai` protocol: any server of the OpenAI dialect. It relays clients of that dialect, with all their operations;
+ * `OpenAiResponses.ts` has the responses API. It
  * changes only the model's name, `stream_options` and `prompt_cache_key` in the request, and the model's name, the encoding of
  * vectors and missing usage in the answer. Unknown fields pass in both directions.
  */
 import { sendsCacheKey } from "../../../catalogue/Provider.ts"
 import { audioSpeech, countCharacters } from "../../../contract/operations/AudioSpeech.ts"
 import { chatCompletions } from "../../../contract/operations/ChatCompletions.ts"
-import { compaction } from "../../../contract/operations/Compaction.ts"
 import { embeddings, engineEmbeddings } from "../../../contract/operations/Embeddings.ts"
 import { imageEdits } from "../../../contract/operations/ImageEdits.ts"
 import { imageGenerations } from "../../../contract/operations/ImageGenerations.ts"
@@ -21,7 +21,7 @@ import * as Json from "../../json/Json.ts"
 import type { Call } from "../../call/Protocol.ts"
 import * as Base64Vectors from "./Base64Vectors.ts"
 import * as MultipartText from "./MultipartText.ts"
-import { toEmbeddingUsage, toResponseUsage, toTokenUsage, usageOf } from "../../dialects/openai/OpenAiUsage.ts"
+import { toEmbeddingUsage, toTokenUsage, usageOf } from "../../dialects/openai/OpenAiUsage.ts"
 
 const chatPath = "/chat/completions"
 const embeddingsPath = "/embeddings"
@@ -34,7 +34,6 @@ const paths: ReadonlyMap<string, string> = new Map([
   ["completions", "/completions"],
   [embeddings.name, embeddingsPath],
   [engineEmbeddings.name, embeddingsPath],
-  [compaction.name, "/responses/compact"],
   ["audio.speech", "/audio/speech"],
   ["images.generations", imagePaths.generations],
   ["images.edits", imagePaths.edits]
@@ -95,7 +94,7 @@ const relayJson = (call: Call, path: string): Relayed => {
 
 // Answer
 
-const plain: AnswerGrammar = {
+export const plain: AnswerGrammar = {
   terminator: Buffer.from("[DONE]"),
   marks: membersNamed("usage", "error"),
   modelPaths: [["model"]],
@@ -157,8 +156,7 @@ const grammars: ReadonlyMap<string, AnswerGrammar> = new Map([
   [engineEmbeddings.name, results],
   [imageGenerations.name, pictures],
   [imageEdits.name, pictures],
-  [audioSpeech.name, sound],
-  [compaction.name, { ...plain, toUsage: toResponseUsage }]
+  [audioSpeech.name, sound]
 ])
 
 export const openAi: HttpProtocol<typeof chatCompletionsProvider.options.Type> = {

@@ -9,6 +9,9 @@ import { join } from "node:path"
 import { ChatCompletionRequest } from "../../../../shared/contract/operations/ChatCompletions.ts"
 import { CompletionRequest } from "../../../../shared/contract/operations/Completions.ts"
 import { GenerateContentRequest } from "../../../../shared/contract/operations/GenerateContent.ts"
+import { ResponsesRequest } from "../../../../shared/contract/operations/Responses.ts"
+import { responses } from "../../../../shared/provider/dialects/responses/Responses.ts"
+import { responsesProvider } from "../../../../shared/provider/dialects/responses/ResponsesProvider.ts"
 import { MessagesRequest } from "../../../../shared/contract/operations/Messages.ts"
 import { chatCompletions } from "../../../../shared/provider/dialects/openai/ChatCompletions.ts"
 import { chatCompletionsProvider } from "../../../../shared/provider/dialects/openai/ChatCompletionsProvider.ts"
@@ -455,6 +458,111 @@ const contentRows = (() => {
   ]
 })()
 
+const responseRows = (() => {
+  const hello = { role: "user", content: "Hello" }
+  const base = { model: "m", input: [hello] }
+  const part = (field: string, ...content: ReadonlyArray<object>) =>
+    row(base)(field, { input: [{ role: "user", content: [{ type: "input_text", text: "Hello" }, ...content] }] }, {
+      input: [{ role: "user", content: [{ type: "input_text", text: "Hello" }] }]
+    })
+  const call = { type: "function_call", call_id: "call_1", name: "f", arguments: "{\"city\":\"Oslo\"}" }
+  const custom = { type: "custom_tool_call", call_id: "call_1", name: "f", input: "Oslo" }
+  const said = { role: "assistant", content: "Hi" }
+  const item = (field: string, ...items: ReadonlyArray<object>) =>
+    row(base)(field, { input: [hello, ...items, said, hello] }, { input: [hello, said, hello] })
+  const output = (type: string, of: object, output: unknown) =>
+    row(base)(`input[].${type}`, { input: [hello, of, { type, call_id: "call_1", output }] }, { input: [hello, of] })
+  const tool = { type: "function", name: "f", description: "A tool", parameters }
+  const tools = { tools: [tool] }
+  const two = { tools: [tool, { ...tool, name: "g" }] }
+  const added = (field: string, another: object) => row(base)(field, { tools: [tool, another] }, tools)
+  const format = { type: "json_schema", name: "a", schema: closed }
+  const reasoning = (origin: string, of: Signature.Origin) =>
+    item(`input[].reasoning, of ${origin}`, {
+      type: "reasoning",
+      summary: [{ type: "summary_text", text: "Hm" }],
+      encrypted_content: signed(of, "responses")
+    })
+  return [
+    ...plain({ model: "m" })({ input: "Hello" }),
+    ...plain(base)({ instructions: "Be brief" }),
+    item("input[].role: system", { role: "system", content: "Be brief" }),
+    item("input[].role: developer", { role: "developer", content: "Be brief" }),
+    item("input[].phase", { ...said, phase: "commentary" }),
+    part("input[].content[].input_text", { type: "input_text", text: "World" }),
+    part("input[].content[].input_image, data", { type: "input_image", image_url: `data:image/png;base64,${png}` }),
+    part("input[].content[].input_image, address", { type: "input_image", image_url: "https://example.com/a.png" }),
+    part("input[].content[].input_image.file_id", { type: "input_image", file_id: "file-1" }),
+    part("input[].content[].input_file, PDF", {
+      type: "input_file",
+      filename: "a.pdf",
+      file_data: `data:application/pdf;base64,${pdf}`
+    }),
+    part("input[].content[].input_file.file_url", { type: "input_file", file_url: "https://example.com/a.pdf" }),
+    part("input[].content[].input_file.file_id", { type: "input_file", file_id: "file-1" }),
+    part("input[].content[].input_audio", { type: "input_audio", input_audio: { data: wav, format: "wav" } }),
+    part("input[].content[].refusal", { type: "refusal", refusal: "I will not" }),
+    item("input[].function_call", call, { type: "function_call_output", call_id: "call_1", output: "7" }),
+    output("function_call_output", call, "7 degrees"),
+    item("input[].custom_tool_call", custom, { type: "custom_tool_call_output", call_id: "call_1", output: "7" }),
+    output("custom_tool_call_output", custom, "7 degrees"),
+    reasoning("a provider of responses", "responses"),
+    reasoning("a provider of chat completions", "openai"),
+    reasoning("Anthropic", "anthropic"),
+    reasoning("Gemini", "gemini"),
+    item("input[].image_generation_call", { type: "image_generation_call", id: "ig_1", result: png }),
+    item("input[].compaction, sealed by another service", { type: "compaction", encrypted_content: "sealed" }),
+    item("input[].additional_tools", { type: "additional_tools", tools: [tool] }),
+    item("input[].web_search_call, and other calls of tools of the provider", { type: "web_search_call", id: "ws_1" }),
+    item("input[].tool_search_call", { type: "tool_search_call", arguments: {} }),
+    ...plain(base)(tools),
+    added("tools[].custom", { type: "custom", name: "g" }),
+    added("tools[].custom, with a grammar", {
+      type: "custom",
+      name: "g",
+      format: { type: "grammar", syntax: "lark", definition: "start: WORD" }
+    }),
+    added("tools[].namespace", { type: "namespace", name: "n", description: "", tools: [{ ...tool, name: "g" }] }),
+    added("tools[].web_search, and other tools of the provider", { type: "web_search" }),
+    added("tools[].tool_search", { type: "tool_search" }),
+    row(base)("tools[].strict", { tools: [{ ...tool, parameters: closed, strict: true }] }, {
+      tools: [{ ...tool, parameters: closed }]
+    }),
+    row(base)("tool_choice: none", { tool_choice: "none" }, tools),
+    row(base)("tool_choice: required", { tool_choice: "required" }, tools),
+    row(base)("tool_choice: a function", { tool_choice: { type: "function", name: "f" } }, tools),
+    row(base)("tool_choice: allowed_tools", {
+      tool_choice: { type: "allowed_tools", mode: "auto", tools: [{ type: "function", name: "f" }] }
+    }, two),
+    row(base)("tool_choice: a tool of the provider", { tool_choice: { type: "web_search" } }, tools),
+    row(base)("parallel_tool_calls: false", { parallel_tool_calls: false }, tools),
+    row(base)("text.format: json_object", { text: { format: { type: "json_object" } } }),
+    row(base)("text.format: json_schema", { text: { format } }),
+    row(base)("text.verbosity", { text: { verbosity: "low" } }),
+    row(base)("reasoning.effort", { reasoning: { effort: "low" } }),
+    row(base)("reasoning.summary", { reasoning: { summary: "auto" } }),
+    row(base)("include: anything else", { include: ["message.output_text.logprobs"] }),
+    row(base)("truncation: auto", { truncation: "auto" }),
+    ...plain(base)({
+      max_output_tokens: 100,
+      max_tool_calls: 3,
+      temperature: 0.5,
+      top_p: 0.9,
+      top_logprobs: 2,
+      metadata: { a: "b" },
+      moderation: { model: "m" },
+      user: "u",
+      safety_identifier: "u",
+      prompt_cache_key: "key",
+      prompt: { id: "pmpt_1" },
+      service_tier: "flex",
+      store: true,
+      previous_response_id: "resp_1",
+      "any other field": 1
+    })
+  ]
+})()
+
 const clients: ReadonlyArray<Client> = [
   {
     title: "Chat completions",
@@ -478,6 +586,13 @@ const clients: ReadonlyArray<Client> = [
     rows: messageRows
   },
   {
+    title: "Responses",
+    own: "openai, responses",
+    dialect: responses as unknown as ClientDialect<never>,
+    schema: ResponsesRequest,
+    rows: responseRows
+  },
+  {
     title: "generateContent",
     own: "gemini",
     dialect: generateContent as unknown as ClientDialect<never>,
@@ -488,6 +603,7 @@ const clients: ReadonlyArray<Client> = [
 
 const providers: Readonly<Record<string, ProviderDialect<object>>> = {
   openai: chatCompletionsProvider,
+  "openai, responses": responsesProvider,
   anthropic: messagesProvider,
   gemini: generateContentProvider
 }
@@ -532,7 +648,7 @@ describe.each(clients.map((client) => [client.title, client] as const))(
 
     it("the table has every field of the API", () => {
       const known = new Set([...Object.keys(client.schema.fields), ...Object.keys(client.dialect.fates as object)])
-      for (const field of ["model", "stream", "stream_options"]) known.delete(field)
+      for (const field of ["model", "stream", "stream_options", "conversation", "background"]) known.delete(field)
       const named = new Set(client.rows.map(({ field }) => /^\w+/.exec(field)?.[0]))
       assert.deepStrictEqual([...known].filter((field) => !named.has(field)), [])
     })
@@ -635,6 +751,7 @@ const answerRequests: Readonly<Record<string, unknown>> = {
   "Chat completions": { model: "m", messages: [{ role: "user", content: "Hello" }], n: 2, stream_options },
   Completions: { model: "m", prompt: "Once", n: 2, stream_options },
   Messages: { model: "m", max_tokens: 100, messages: [{ role: "user", content: "Hello" }] },
+  Responses: { model: "m", input: "Hello", include: ["reasoning.encrypted_content"] },
   generateContent: { contents: [{ parts: [{ text: "Hello" }] }] }
 }
 
@@ -655,9 +772,11 @@ const hasPlace = ({ dialect, title }: Client, without: ReadonlyArray<ModelEvent>
 const tableOf = (head: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<string>>): string =>
   [head, head.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n")
 
-const listOf = (fields: ReadonlyArray<string>): string => fields.map((field) => `\`${field}\``).join(", ")
+const english = new Intl.ListFormat("en")
+const code = (name: string): string => `\`${name}\``
+const listOf = (fields: ReadonlyArray<string>): string => fields.map(code).join(", ")
 
-/** Fields with the same result at both other providers are in lists, the rest in a table. */
+/** Fields with the same result at all other providers are in lists, the rest in a table. */
 const requestTable = (client: Client): string => {
   const others = Object.keys(providers).filter((name) => name !== client.own)
   const rows = client.rows.map((row) => ({
@@ -666,7 +785,7 @@ const requestTable = (client: Client): string => {
   }))
   const lists = ["carried", "refused", "warning"]
   const alike = (fates: ReadonlyArray<string>, fate: string) => fates.every((each) => each === fate)
-  return `### ${client.title}\n\nRelayed to \`${client.own}\`. To ${listOf(others).replace(", ", " and ")}:\n\n` +
+  return `### ${client.title}\n\nRelayed to \`${client.own}\`. To ${english.format(others.map(code))}:\n\n` +
     lists.map((fate) =>
       `* **${fate}:** ${listOf(rows.filter(({ fates }) => alike(fates, fate)).map(({ field }) => field))}`
     ).join("\n") + "\n\n" + tableOf(
@@ -683,7 +802,8 @@ The gateway relays a client that speaks its provider's dialect. It translates an
 (\`Conversation.ts\`) and the canonical events of an answer (\`ModelEvent.ts\`), which the built-in engine uses directly. A
 dialect has four parts: requests from clients (\`MessagesRequest.ts\`), answers to clients (\`MessagesAnswer.ts\`), requests to
 providers (\`MessagesProviderRequest.ts\`) and answers of providers (\`MessagesProviderAnswer.ts\`). \`Messages.ts\` and
-\`MessagesProvider.ts\` combine them.
+\`MessagesProvider.ts\` combine them. The protocol \`openai\` has two dialects of providers: chat completions, and responses
+(the option \`apis\` in the catalogue).
 
 No field is dropped silently:
 
@@ -696,6 +816,9 @@ No field is dropped silently:
 * If the provider gives only one choice per call, several choices become parallel calls, at most eight.
 * Signatures of reasoning go back only to a provider of the dialect they come from. Clients of another dialect get them wrapped
   (\`Signature.ts\`), in chat completions as \`reasoning_details\`, and must send them back with the message.
+* In the responses dialect, a tool of the provider that the target does not have is left out with a warning, unless
+  \`tool_choice\` requires it. A custom tool becomes a function with one string argument; a namespace becomes a prefix of its
+  tools' names. Their calls come back in the client's form (\`ResponsesTools.ts\`).
 * The gateway fetches pictures and files at a URL if the provider does not, from public addresses only.
 
 \`test/unit/provider/dialects/RoundTrip.test.ts\` generates the rest and fails if it is out of date. To update:

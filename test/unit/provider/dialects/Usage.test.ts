@@ -40,7 +40,7 @@ describe("the OpenAI dialect", () => {
 
   it("reports them under both names", () => {
     assert.deepStrictEqual(OpenAiUsage.toTokenUsage(usage), chat)
-    assert.deepStrictEqual(OpenAiUsage.toResponseUsage(usage), { ...chat, ...response })
+    assert.deepStrictEqual(OpenAiUsage.toCompactionUsage(usage), { ...chat, ...response })
   })
 
   it("leaves out what is unknown, and knows the others if all is text", () => {

@@ -225,7 +225,9 @@ const isWhole = (dialect: string, { cut, data, events, result, starts, text }: A
 
 describe("an answer that is cut is continued by another target", () => {
   it("in every streaming dialect of chat clients", () => {
-    const streaming = ClientDialects.operations.filter((name) => name !== "generateContent")
+    // a response repeats its text at the end, and no provider continues the beginning of an item
+    const others = ["generateContent", "responses"]
+    const streaming = ClientDialects.operations.filter((name) => !others.includes(name))
     assert.sameMembers(Object.keys(clients), streaming)
   })
 

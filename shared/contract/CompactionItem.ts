@@ -1,6 +1,6 @@
 /** A summarised and encrypted part of a conversation, which clients send back in place of that part. */
 import { Schema } from "effect"
-import { constant, field, optional } from "../Fields.ts"
+import { constant, field, optional } from "./Fields.ts"
 
 export const CompactionItem = Schema.Struct({
   type: constant("compaction", "The encrypted summary of a conversation."),

@@ -1,0 +1,349 @@
+/** Encodes answers for clients of the responses dialect: items, and the events that build them. */
+import type * as Contract from "../../../contract/operations/Responses.ts"
+import * as UsageSum from "../../../contract/UsageSum.ts"
+import { type AnswerEncoder, type AnswerIdentity, idOf } from "../conversation/Dialect.ts"
+import type { FinishReason, ModelEvent } from "../conversation/ModelEvent.ts"
+import * as Signature from "../conversation/Signature.ts"
+import { toResponsesUsage } from "../openai/OpenAiUsage.ts"
+import { encryptedReasoning } from "./ResponsesRequest.ts"
+import { inputIn, type OwnTool, toolsIn } from "./ResponsesTools.ts"
+
+/** The settings of the request, which every response repeats, with their defaults. */
+const settingsOf = (request: Contract.ResponsesRequest): object => ({
+  background: false,
+  frequency_penalty: 0,
+  instructions: request.instructions ?? null,
+  max_output_tokens: request.max_output_tokens ?? null,
+  max_tool_calls: request.max_tool_calls ?? null,
+  metadata: request.metadata ?? {},
+  parallel_tool_calls: request.parallel_tool_calls ?? true,
+  presence_penalty: 0,
+  previous_response_id: null,
+  prompt_cache_key: request.prompt_cache_key ?? null,
+  reasoning: { effort: null, summary: null, ...request.reasoning },
+  safety_identifier: request.safety_identifier ?? null,
+  service_tier: request.service_tier ?? "default",
+  store: false,
+  temperature: request.temperature ?? 1,
+  text: { format: { type: "text" }, ...request.text },
+  tool_choice: request.tool_choice ?? "auto",
+  tools: (request.tools ?? []).map((tool) =>
+    tool.type === "function" ? { description: null, parameters: null, strict: null, ...tool } : tool
+  ),
+  top_logprobs: 0,
+  top_p: request.top_p ?? 1,
+  truncation: request.truncation ?? "disabled",
+  user: request.user ?? null
+})
+
+type TextPart = { type: "output_text"; text: string; annotations: []; logprobs: [] } | {
+  type: "refusal"
+  refusal: string
+}
+
+interface Message {
+  readonly type: "message"
+  readonly content: Array<TextPart>
+}
+interface Reasoning {
+  readonly type: "reasoning"
+  text: string
+  encrypted: string | undefined
+}
+interface Call {
+  readonly type: "function_call" | "custom_tool_call"
+  readonly callId: string
+  readonly name: string
+  readonly namespace: string | undefined
+  arguments: string
+}
+type Item = Message | Reasoning | Call
+
+/** An item of the output. */
+const toItem = (item: Item, id: string, status: "in_progress" | "completed" | "incomplete"): object => {
+  const { type } = item
+  switch (type) {
+    case "message":
+      return { id, type, role: "assistant", status, content: item.content }
+    case "reasoning": {
+      const summary = item.text === "" ? [] : [{ type: "summary_text", text: item.text }]
+      return { id, type, summary, ...(item.encrypted === undefined ? {} : { encrypted_content: item.encrypted }) }
+    }
+    default: {
+      const { arguments: json, callId: call_id, name, namespace } = item
+      const said = type === "function_call" ? { arguments: json } : { input: json === "" ? "" : inputIn(json) }
+      return { id, type, status, call_id, name, ...(namespace === undefined ? {} : { namespace }), ...said }
+    }
+  }
+}
+
+const prefixes = { message: "msg", reasoning: "rs", function_call: "fc", custom_tool_call: "ctc", media: "ig" } as const
+
+export class Encoder implements AnswerEncoder {
+  readonly #identity: AnswerIdentity
+  readonly #settings: object
+  /** The same as JSON, without the opening brace. */
+  readonly #settingsJson: string
+  readonly #tools: ReadonlyMap<string, OwnTool>
+  readonly #returnsEncrypted: boolean
+  readonly #output: Array<object> = []
+  #open: Item | undefined
+  #sequence = 0
+  #finish: FinishReason = "stop"
+  #hasRefused = false
+  #usage = UsageSum.none
+  /** Only the body is wanted. */
+  #isWhole = false
+
+  constructor(request: Contract.ResponsesRequest, identity: AnswerIdentity) {
+    this.#identity = identity
+    this.#settings = settingsOf(request)
+    this.#settingsJson = JSON.stringify(this.#settings).slice(1)
+    this.#tools = new Map(toolsIn(request).own.map((tool) => [tool.functionName, tool]))
+    this.#returnsEncrypted = request.include?.includes(encryptedReasoning) === true
+  }
+
+  frames(event: ModelEvent): string {
+    const begin = this.#begin()
+    switch (event.type) {
+      case "text":
+        return begin + this.#text({ type: "output_text", text: "", annotations: [], logprobs: [] }, event.delta)
+      case "refusal":
+        this.#hasRefused = true
+        return begin + this.#text({ type: "refusal", refusal: "" }, event.delta)
+      case "reasoning":
+        return begin + this.#reasoning(event.delta)
+      case "signature":
+        return begin + this.#signature(event.signature)
+      case "toolCall": {
+        const { namespace, tool } = this.#tools.get(event.name) ?? {}
+        const type = tool?.type === "custom" ? "custom_tool_call" : "function_call"
+        const name = tool?.name ?? event.name
+        return begin + this.#start({ type, callId: event.id, name, namespace, arguments: "" })
+      }
+      case "toolArguments":
+        return begin + this.#arguments(event.delta)
+      case "media": {
+        const [, format = "png"] = event.mediaType.split("/")
+        const closed = begin + this.#close()
+        const id = this.#idOf("media")
+        const item = {
+          id,
+          type: "image_generation_call",
+          status: "completed",
+          result: event.data,
+          output_format: format
+        }
+        return closed + this.wholeItem(item)
+      }
+      case "finish":
+        this.#finish = event.reason
+        return begin + this.#close(event.reason === "length" ? "incomplete" : "completed")
+      case "usage":
+        this.#usage = event.usage
+        return begin
+    }
+  }
+
+  /** The frames of an item that is complete from the start. */
+  wholeItem(item: object): string {
+    const begin = this.#begin()
+    const at = { output_index: this.#output.length, item }
+    this.#output.push(item)
+    return begin + this.#event("response.output_item.added", at) + this.#event("response.output_item.done", at)
+  }
+
+  lastFrames(): string {
+    const end = this.#begin() + this.#close()
+    return end + this.#lifecycle(`response.${this.#status}`, this.#last())
+  }
+
+  body(events: ReadonlyArray<ModelEvent>): object {
+    this.#isWhole = true
+    for (const event of events) this.frames(event)
+    this.#close()
+    return { ...this.#last(), ...this.#settings }
+  }
+
+  get #status(): "completed" | "incomplete" {
+    return this.#incomplete === null ? "completed" : "incomplete"
+  }
+
+  /** A refusal is a complete answer. */
+  get #incomplete(): { readonly reason: string } | null {
+    if (this.#finish === "length") return { reason: "max_output_tokens" }
+    return this.#finish === "content_filter" && !this.#hasRefused ? { reason: "content_filter" } : null
+  }
+
+  #last(): object {
+    const { created, now } = this.#identity
+    return {
+      ...this.#head(this.#status),
+      completed_at: this.#status === "completed" ? now?.() ?? created : null,
+      incomplete_details: this.#incomplete,
+      output: this.#output,
+      usage: toResponsesUsage(this.#usage)
+    }
+  }
+
+  #head(status: string): object {
+    return {
+      id: idOf("resp_", this.#identity),
+      object: "response",
+      created_at: this.#identity.created,
+      completed_at: null,
+      status,
+      incomplete_details: null,
+      error: null,
+      model: this.#identity.model,
+      output: [],
+      usage: null
+    }
+  }
+
+  #begin(): string {
+    if (this.#sequence > 0 || this.#isWhole) return ""
+    const response = this.#head("in_progress")
+    return this.#lifecycle("response.created", response) + this.#lifecycle("response.in_progress", response)
+  }
+
+  #lifecycle(type: string, response: object): string {
+    const json = `${JSON.stringify(response).slice(0, -1)},${this.#settingsJson}`
+    return `event: ${type}\ndata: {"type":"${type}","sequence_number":${this.#sequence++},"response":${json}}\n\n`
+  }
+
+  #event(type: string, fields: object): string {
+    if (this.#isWhole) return ""
+    const data = JSON.stringify({ type, sequence_number: this.#sequence++, ...fields })
+    return `event: ${type}\ndata: ${data}\n\n`
+  }
+
+  // Items
+
+  /** The id of the next item. */
+  #idOf(type: keyof typeof prefixes): string {
+    return `${prefixes[type]}_${this.#identity.id}${this.#output.length}`
+  }
+
+  #start(item: Item): string {
+    const closed = this.#close()
+    this.#open = item
+    const id = this.#idOf(item.type)
+    const added = { output_index: this.#output.length, item: toItem(item, id, "in_progress") }
+    return closed + this.#event("response.output_item.added", added)
+  }
+
+  /** An event within the open item. */
+  #within({ type }: Item, event: string, fields: object): string {
+    return this.#event(event, { item_id: this.#idOf(type), output_index: this.#output.length, ...fields })
+  }
+
+  #close(status: "completed" | "incomplete" = "completed"): string {
+    const item = this.#open
+    if (item === undefined) return ""
+    this.#open = undefined
+    const done = this.#endOf(item)
+    const whole = toItem(item, this.#idOf(item.type), status)
+    const frames = done + this.#event("response.output_item.done", { output_index: this.#output.length, item: whole })
+    this.#output.push(whole)
+    return frames
+  }
+
+  /** The frames that end the last part of an item. */
+  #endOf(item: Item): string {
+    switch (item.type) {
+      case "message":
+        return this.#endPart(item)
+      case "reasoning": {
+        if (item.text === "") return ""
+        const at = { summary_index: 0 }
+        const part = { type: "summary_text", text: item.text }
+        return this.#within(item, "response.reasoning_summary_text.done", { ...at, text: item.text }) +
+          this.#within(item, "response.reasoning_summary_part.done", { ...at, part })
+      }
+      case "function_call":
+        return this.#within(item, "response.function_call_arguments.done", {
+          arguments: item.arguments,
+          name: item.name
+        })
+      case "custom_tool_call": {
+        // only now: the text is within the arguments
+        const input = inputIn(item.arguments)
+        return this.#within(item, "response.custom_tool_call_input.delta", { delta: input }) +
+          this.#within(item, "response.custom_tool_call_input.done", { input })
+      }
+    }
+  }
+
+  #endPart(item: Message): string {
+    const part = item.content.at(-1)
+    if (part === undefined) return ""
+    const at = { content_index: item.content.length - 1 }
+    const done = part.type === "refusal"
+      ? this.#within(item, "response.refusal.done", { ...at, refusal: part.refusal })
+      : this.#within(item, "response.output_text.done", { ...at, text: part.text, logprobs: [] })
+    return done + this.#within(item, "response.content_part.done", { ...at, part })
+  }
+
+  /** Adds to the open part, or to this one if it is of another type. */
+  #text(empty: TextPart, delta: string): string {
+    let frames = ""
+    let item = this.#open
+    if (item?.type !== "message") {
+      item = { type: "message", content: [] }
+      frames = this.#start(item)
+    }
+    let part = item.content.at(-1)
+    if (part?.type !== empty.type) {
+      frames += this.#endPart(item)
+      part = empty
+      const content_index = item.content.push(part) - 1
+      frames += this.#within(item, "response.content_part.added", { content_index, part })
+    }
+    const at = { content_index: item.content.length - 1, delta }
+    if (part.type === "refusal") {
+      part.refusal += delta
+      return frames + this.#within(item, "response.refusal.delta", at)
+    }
+    part.text += delta
+    return frames + this.#within(item, "response.output_text.delta", { ...at, logprobs: [] })
+  }
+
+  #reasoning(delta: string): string {
+    let frames = ""
+    let item = this.#open
+    if (item?.type !== "reasoning") {
+      item = { type: "reasoning", text: "", encrypted: undefined }
+      frames = this.#start(item)
+    }
+    const at = { summary_index: 0 }
+    if (item.text === "") {
+      frames += this.#within(item, "response.reasoning_summary_part.added", {
+        ...at,
+        part: { type: "summary_text", text: "" }
+      })
+    }
+    item.text += delta
+    return frames + this.#within(item, "response.reasoning_summary_text.delta", { ...at, delta })
+  }
+
+  /** It ends an item. Hidden reasoning is an item of its own. */
+  #signature(signature: Signature.Signature): string {
+    const isOpen = this.#open?.type === "reasoning" && signature.redacted !== true
+    const item = isOpen && this.#open?.type === "reasoning"
+      ? this.#open
+      : { type: "reasoning", text: "", encrypted: undefined } satisfies Reasoning
+    const frames = isOpen ? "" : this.#start(item)
+    if (this.#returnsEncrypted) item.encrypted = Signature.toClient(signature, "responses")
+    return frames + this.#close()
+  }
+
+  #arguments(delta: string): string {
+    const item = this.#open
+    if (item?.type !== "function_call" && item?.type !== "custom_tool_call") return ""
+    item.arguments += delta
+    return item.type === "function_call"
+      ? this.#within(item, "response.function_call_arguments.delta", { delta })
+      : ""
+  }
+}

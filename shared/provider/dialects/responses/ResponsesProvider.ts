@@ -1,0 +1,16 @@
+/** The responses dialect of a provider. */
+import type { ProviderDialect } from "../conversation/Dialect.ts"
+import { Options } from "../openai/ChatCompletionsProviderRequest.ts"
+import { Decoder } from "./ResponsesProviderAnswer.ts"
+import { toRequest } from "./ResponsesProviderRequest.ts"
+import { settings } from "./ResponsesRequest.ts"
+
+export const responsesProvider: ProviderDialect<typeof Options.Type> = {
+  origin: "responses",
+  settings,
+  takesChoices: false,
+  needsInline: (_url, { mediaType }) => mediaType.startsWith("audio/"),
+  options: Options,
+  toRequest,
+  decoder: () => new Decoder()
+}

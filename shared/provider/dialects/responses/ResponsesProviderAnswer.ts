@@ -1,0 +1,127 @@
+/** Decodes answers of providers of the responses dialect. */
+import { Predicate } from "effect"
+import type { Usage } from "../../../contract/Usage.ts"
+import * as Json from "../../json/Json.ts"
+import type { AnswerDecoder } from "../conversation/Dialect.ts"
+import type { FinishReason, ModelEvent } from "../conversation/ModelEvent.ts"
+import * as ToolCalls from "../conversation/ToolCalls.ts"
+import { usageOf } from "../openai/OpenAiUsage.ts"
+
+/** An item whose deltas have arrived: its end repeats them. */
+interface Streamed {
+  /** The number of the call, if it is one. */
+  readonly call: number | undefined
+  hasDeltas: boolean
+}
+
+type Delta = "text" | "refusal" | "reasoning" | "toolArguments"
+
+export class Decoder implements AnswerDecoder {
+  readonly #items = new Map<unknown, Streamed>()
+  #calls = 0
+  #hasRefused = false
+  #reason: FinishReason | undefined
+  isComplete = false
+  usage: Usage | undefined
+
+  frame(data: unknown): ReadonlyArray<ModelEvent> | undefined {
+    if (!Predicate.isReadonlyObject(data)) return undefined
+    const { item, output_index: index } = data
+    switch (data["type"]) {
+      case "response.output_item.added":
+        return this.#start(index, Json.fields(item))
+      case "response.output_text.delta":
+        return this.#delta(index, "text", data["delta"])
+      case "response.refusal.delta":
+        return this.#delta(index, "refusal", data["delta"])
+      case "response.reasoning_summary_text.delta":
+      case "response.reasoning_text.delta":
+        return this.#delta(index, "reasoning", data["delta"])
+      case "response.reasoning_summary_part.added":
+        return this.#delta(index, "reasoning", data["summary_index"] === 0 ? "" : "\n\n")
+      case "response.function_call_arguments.delta":
+        return this.#delta(index, "toolArguments", data["delta"])
+      case "response.output_item.done":
+        return this.#end(index, Json.fields(item))
+      case "response.completed":
+      case "response.incomplete":
+        this.#finish(Json.fields(data["response"]))
+        return []
+      default:
+        return []
+    }
+  }
+
+  whole(answer: unknown): ReadonlyArray<ModelEvent> | undefined {
+    if (!Predicate.isReadonlyObject(answer)) return undefined
+    this.#finish(answer)
+    return Json.list(answer["output"]).flatMap((item, index) => this.#end(index, Json.fields(item)))
+  }
+
+  last(): ReadonlyArray<ModelEvent> {
+    const usual = this.#hasRefused ? "content_filter" : this.#calls > 0 ? "tool_calls" : "stop"
+    return [{ type: "finish", choice: 0, reason: this.#reason ?? usual }]
+  }
+
+  #start(index: unknown, item: Json.Fields): ReadonlyArray<ModelEvent> {
+    const isCall = item["type"] === "function_call"
+    this.#items.set(index, { call: isCall ? this.#calls++ : undefined, hasDeltas: false })
+    if (!isCall) return []
+    const id = Json.string(item["call_id"]) ?? ToolCalls.newId()
+    return [{ type: "toolCall", choice: 0, call: this.#calls - 1, id, name: Json.string(item["name"]) ?? "" }]
+  }
+
+  #delta(
+    index: unknown,
+    type: Delta,
+    delta: unknown
+  ): ReadonlyArray<ModelEvent> {
+    if (typeof delta !== "string" || delta === "") return []
+    const item = this.#items.get(index)
+    if (item !== undefined) item.hasDeltas = true
+    if (type === "refusal") this.#hasRefused = true
+    if (type !== "toolArguments") return [{ type, choice: 0, delta }]
+    return item?.call === undefined ? [] : [{ type, choice: 0, call: item.call, delta }]
+  }
+
+  /** A whole item: what no delta has brought. */
+  #end(index: unknown, item: Json.Fields): ReadonlyArray<ModelEvent> {
+    const started = this.#items.has(index) ? [] : this.#start(index, item)
+    const hasDeltas = this.#items.get(index)?.hasDeltas === true
+    const rest = (type: Delta, text: unknown) => hasDeltas ? [] : this.#delta(index, type, text)
+    switch (item["type"]) {
+      case "message":
+        return Json.list(item["content"]).map(Json.fields).flatMap(({ refusal, text }) => [
+          ...rest("text", text),
+          ...rest("refusal", refusal)
+        ])
+      case "reasoning":
+        return [...rest("reasoning", textIn(item["summary"]) || textIn(item["content"])), ...toSignature(item)]
+      case "function_call":
+        return [...started, ...rest("toolArguments", item["arguments"])]
+      case "image_generation_call": {
+        const { output_format: format, result } = item
+        const mediaType = `image/${Json.string(format) ?? "png"}`
+        return typeof result === "string" ? [{ type: "media", choice: 0, mediaType, data: result }] : []
+      }
+      default:
+        // tools of the provider, which no client can have enabled
+        return []
+    }
+  }
+
+  #finish({ incomplete_details: details, status, usage }: Json.Fields): void {
+    this.usage = usageOf(usage) ?? this.usage
+    this.isComplete = status !== "in_progress" && status !== "queued"
+    if (status !== "incomplete") return
+    this.#reason = Json.fields(details)["reason"] === "content_filter" ? "content_filter" : "length"
+  }
+}
+
+const textIn = (parts: unknown): string =>
+  Json.list(parts).map((part) => Json.string(Json.fields(part)["text"]) ?? "").join("\n\n")
+
+const toSignature = ({ encrypted_content: value }: Json.Fields): ReadonlyArray<ModelEvent> =>
+  typeof value === "string" && value !== ""
+    ? [{ type: "signature", choice: 0, signature: { origin: "responses", value } }]
+    : []

@@ -1,0 +1,157 @@
+/** Encodes requests to providers of the responses dialect. */
+import type {
+  AnswerFormat,
+  ContentPart,
+  Conversation,
+  ToolChoice,
+  ToolDefinition,
+  Turn
+} from "../conversation/Conversation.ts"
+import { isMedia } from "../conversation/Conversation.ts"
+import type { Target } from "../conversation/Dialect.ts"
+import { foreignReasoning, type Losses } from "../conversation/Losses.ts"
+import { toDataUrl } from "../conversation/Media.ts"
+import { audioFormats, isClosed, type Options, toEffort, urlOf } from "../openai/ChatCompletionsProviderRequest.ts"
+import { encryptedReasoning } from "./ResponsesRequest.ts"
+
+export const toRequest = (
+  conversation: Conversation,
+  { losses, model, session, streams }: Target,
+  { encryptedReasoning: returnsReasoning = true, promptCacheKey = false }: typeof Options.Type
+): object => {
+  const { format, maxTokens, modalities, reasoning, sampling = {}, seed, stop, tools, user } = conversation
+  for (const setting of ["topK", "presencePenalty", "frequencyPenalty"] as const) {
+    if (sampling[setting] !== undefined) losses.warnOf(setting)
+  }
+  if (seed !== undefined) losses.warnOf("seed")
+  if (stop.length > 0) losses.refuseOf("stop")
+  if (modalities?.some((modality) => modality !== "text") === true) losses.refuseOf("modalities")
+  return {
+    model,
+    input: conversation.turns.flatMap((turn) => toItems(turn, losses)),
+    store: false,
+    include: returnsReasoning ? [encryptedReasoning] : undefined,
+    ...(streams ? { stream: true } : {}),
+    ...(tools.length === 0 ? {} : {
+      tools: tools.map((tool) => toTool(tool, losses)),
+      tool_choice: toToolChoice(conversation.toolChoice),
+      parallel_tool_calls: conversation.parallelToolCalls
+    }),
+    text: toFormat(format),
+    max_output_tokens: maxTokens,
+    temperature: sampling.temperature,
+    top_p: sampling.topP,
+    reasoning: reasoning === undefined ? undefined : { effort: toEffort(reasoning, losses) },
+    prompt_cache_key: promptCacheKey ? session : undefined,
+    user
+  }
+}
+
+const toItems = (turn: Turn, losses: Losses): ReadonlyArray<object> => {
+  const { content, failed, role, toolCallId, toolCalls } = turn
+  const parts = (content: ReadonlyArray<ContentPart>) => content.flatMap((part) => toPart(part, losses))
+  switch (role) {
+    case "system":
+    case "user":
+      return [{ type: "message", role, content: parts(content) }]
+    case "tool": {
+      const output = [...failed === true ? [{ type: "input_text", text: "Error:" }] : [], ...parts(content)]
+      return [{ type: "function_call_output", call_id: toolCallId, output: asText(output) }]
+    }
+    case "assistant": {
+      const media = content.filter(isMedia)
+      return [
+        ...content.flatMap((part) => part.type === "reasoning" ? toReasoning(part, losses) : []),
+        ...content.flatMap((part) =>
+          part.type === "text"
+            ? [{ type: "message", role, content: [{ type: "output_text", text: part.text }] }]
+            : []
+        ),
+        ...toolCalls.map(({ arguments: json, id, name }) => ({
+          type: "function_call",
+          call_id: id,
+          name,
+          arguments: json
+        })),
+        ...media.length === 0 ? [] : [{
+          type: "message",
+          role: "user",
+          content: [{ type: "input_text", text: "From your answer:" }, ...parts(media)]
+        }]
+      ]
+    }
+  }
+}
+
+/** Only texts become a string, which every server accepts. */
+const asText = (parts: ReadonlyArray<object>): unknown => {
+  const texts = parts.flatMap((part) => "text" in part ? [part.text] : [])
+  return texts.length === parts.length ? texts.join("\n\n") : parts
+}
+
+const toReasoning = (
+  { path = "", signature, text }: Extract<ContentPart, { readonly type: "reasoning" }>,
+  losses: Losses
+): ReadonlyArray<object> => {
+  if (signature?.origin === "responses") {
+    const summary = text === "" ? [] : [{ type: "summary_text", text }]
+    return [{ type: "reasoning", summary, encrypted_content: signature.value }]
+  }
+  losses.warn(path, foreignReasoning)
+  return []
+}
+
+const toPart = (part: ContentPart, losses: Losses): ReadonlyArray<object> => {
+  const refuse = () => {
+    losses.refuse(part.path ?? "")
+    return []
+  }
+  switch (part.type) {
+    case "text":
+      return [{ type: "input_text", text: part.text }]
+    case "reasoning":
+      return []
+    case "image": {
+      const url = urlOf(part)
+      return url === undefined ? refuse() : [{ type: "input_image", image_url: url, detail: part.detail ?? "auto" }]
+    }
+    case "file": {
+      const { media, mediaType, name } = part
+      if (media.type === "text") return [{ type: "input_text", text: media.text }]
+      if (mediaType.startsWith("video/")) return refuse()
+      if (mediaType.startsWith("audio/")) {
+        const format = audioFormats.get(mediaType)
+        return format === undefined || media.type !== "base64"
+          ? refuse()
+          : [{ type: "input_audio", input_audio: { data: media.data, format } }]
+      }
+      if (media.type === "url") return [{ type: "input_file", file_url: media.url }]
+      return media.type === "base64"
+        ? [{ type: "input_file", filename: name ?? "file", file_data: toDataUrl(mediaType, media.data) }]
+        : refuse()
+    }
+  }
+}
+
+/** This dialect is strict by default. */
+const toTool = ({ description, name, parameters, path = "", strict }: ToolDefinition, losses: Losses): object => {
+  const isStrict = strict === true && isClosed(parameters)
+  if (strict === true && !isStrict) losses.warn(path, "is not enforced: its schema is open")
+  return { type: "function", name, description, parameters, strict: isStrict }
+}
+
+const toToolChoice = (choice: ToolChoice): unknown =>
+  choice.type === "tool" ? { ...choice, type: "function" } : choice.type
+
+const toFormat = (format: AnswerFormat): object | undefined => {
+  switch (format.type) {
+    case "text":
+      return undefined
+    case "json":
+      return { format: { type: "json_object" } }
+    case "jsonSchema": {
+      const { description, name = "answer", schema, strict = isClosed(schema) } = format
+      return { format: { type: "json_schema", name, description, schema, strict } }
+    }
+  }
+}

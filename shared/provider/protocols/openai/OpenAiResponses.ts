@@ -1,0 +1,105 @@
+/**
+ * The responses API of the `openai` protocol. A provider that has it gets requests in that format as the client sent them,
+ * except that it stores nothing and that reasoning comes back encrypted; one that has only it gets those of all chat clients.
+ */
+import { chatApisOf, sendsCacheKey } from "../../../catalogue/Provider.ts"
+import { compaction } from "../../../contract/operations/Compaction.ts"
+import { responses } from "../../../contract/operations/Responses.ts"
+import type { Call, Perform } from "../../call/Protocol.ts"
+import * as ClientDialects from "../../dialects/ClientDialects.ts"
+import { toCompactionUsage, usageOf } from "../../dialects/openai/OpenAiUsage.ts"
+import { newResponseId } from "../../dialects/responses/ResponseId.ts"
+import { responsesProvider } from "../../dialects/responses/ResponsesProvider.ts"
+import { encryptedReasoning } from "../../dialects/responses/ResponsesRequest.ts"
+import { type AnswerGrammar, type Content, membersNamed } from "../../exchange/AnswerGrammar.ts"
+import { bearer, type GuardedTools } from "../../exchange/Exchange.ts"
+import * as HttpCall from "../../exchange/HttpCall.ts"
+import type { HttpProtocol, Relayed } from "../../exchange/HttpProtocol.ts"
+import { RelayedBody } from "../../exchange/RelayedBody.ts"
+import * as Json from "../../json/Json.ts"
+import { openAi, plain } from "./OpenAi.ts"
+
+const path = "/responses"
+
+// Requests
+
+const relay = (call: Call): Relayed => {
+  const { contentType, endpoint: { provider }, session } = call
+  const body = new RelayedBody(call)
+  body.setModel()
+  body.set("store", false)
+  const include = Json.list(body.valueOf("include"))
+  if (provider.options?.["encryptedReasoning"] !== false && !include.includes(encryptedReasoning)) {
+    body.set("include", [...include, encryptedReasoning])
+  }
+  if (session !== undefined && sendsCacheKey(provider) && !body.has("prompt_cache_key")) {
+    body.set("prompt_cache_key", session)
+  }
+  return { path, body: body.toBytes("input"), contentType, streams: body.streams, id: newResponseId() }
+}
+
+const relayCompaction = (call: Call): Relayed => {
+  const body = new RelayedBody(call)
+  body.setModel()
+  const { contentType } = call
+  const grammar = { ...plain, toUsage: toCompactionUsage }
+  return { path: `${path}/compact`, body: body.toBytes("input"), contentType, streams: false, grammar }
+}
+
+// Answers
+
+/** Events that announce what follows. */
+const announcements: ReadonlySet<unknown> = new Set([
+  "response.created",
+  "response.queued",
+  "response.in_progress",
+  "response.output_item.added",
+  "response.content_part.added",
+  "response.reasoning_summary_part.added"
+])
+
+const ends: ReadonlySet<unknown> = new Set(["response.completed", "response.incomplete"])
+
+const contentOf = ({ type }: Json.Fields): Content | undefined =>
+  announcements.has(type) ? undefined : type === "response.output_text.delta" || ends.has(type) ? "text" : "other"
+
+const grammar: AnswerGrammar = {
+  // some servers send it, although OpenAI does not
+  terminator: Buffer.from("[DONE]"),
+  marks: membersNamed("response", "error"),
+  modelPaths: [["response", "model"], ["model"]],
+  idPaths: [["response", "id"], ["id"]],
+  read: ({ error, response, type, usage }) => {
+    const { error: within, usage: total } = Json.fields(response)
+    return type === "error" || (error ?? within ?? null) !== null
+      ? { isError: true }
+      : { usage: usageOf(total ?? usage) }
+  },
+  isLast: ({ type }) => ends.has(type),
+  contentOf,
+  textMark: /"response\.output_text\.delta"/
+}
+
+// The protocol
+
+const openAiResponses: HttpProtocol<typeof responsesProvider.options.Type> = {
+  authorize: bearer,
+  relays: new Map([[responses.name, relay], [compaction.name, relayCompaction]]),
+  grammar,
+  chat: { dialect: responsesProvider, path: () => path }
+}
+
+/** Whether the provider gets requests of this operation by its responses API. */
+export const isServedByResponses = ({ endpoint: { provider }, operation: { name } }: Call): boolean => {
+  if (provider.protocol !== "openai") return false
+  if (!openAiResponses.relays.has(name) && !ClientDialects.operations.includes(name)) return false
+  const apis = chatApisOf(provider)
+  return apis.includes("responses") && (openAiResponses.relays.has(name) || !apis.includes("chatCompletions"))
+}
+
+/** Makes calls by the API that the provider has. */
+export const make = (tools: GuardedTools): Perform => {
+  const byResponses = HttpCall.make(openAiResponses, tools)
+  const byOthers = HttpCall.make(openAi, tools)
+  return (call, sink) => (isServedByResponses(call) ? byResponses : byOthers)(call, sink)
+}
