@@ -16,7 +16,7 @@ import { Outbox } from "../../../shared/nats/Outbox.ts"
 import { aboutWorkerSubject, controlSubject, replySubject } from "../../../shared/bus/protocol/Subjects.ts"
 import * as JobError from "../../../shared/contract/JobError.ts"
 import { NatsServer } from "../../fixture/nats/NatsServer.ts"
-import { head, ingress, worker } from "../../fixture/bus/Sides.ts"
+import { head, ingress, reply, worker } from "../../fixture/bus/Sides.ts"
 
 /** A third party on the bus: receives the messages to its control subjects. */
 const stranger = Effect.fnUntraced(function*(server: NatsServer, id = "stranger") {
@@ -201,6 +201,37 @@ describe("a frame", () => {
       send(subject(1), { type: "error", sequence: 2, error: new JobError.InternalError() }, "lateError")
       send(subject(1), data(2), "lateData")
       assert.strictEqual(yield* Queue.take(heard), "no lateData")
+    }))
+
+  it.live("of a former attempt of a job that has ended learns that another worker meters the job", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const face = yield* ingress(server.url)
+      yield* worker(server.url, {
+        run: (job) =>
+          job.pulled.attempt > 1 || job.pulled.model === "once"
+            ? reply(job)
+            : Effect.andThen(
+              Effect.orDie(job.claim("idempotent")),
+              Effect.sync(() => job.reply.fail(new JobError.WorkerLost()))
+            )
+      })
+      const [repeated, once] = [face.submit({ model: "repeated" }), face.submit({ model: "once" })]
+      yield* Effect.all([repeated.usage, once.usage])
+      const { connection, send } = yield* stranger(server)
+      const fates = yield* Queue.unbounded<unknown>()
+      connection.subscribe("ctl.chat.stranger.>", {
+        callback: (_, message) => void Queue.offerUnsafe(fates, decodeControl(message))
+      })
+      yield* Effect.promise(() => connection.flush())
+      const claim: Frame = { type: "claim", redispatch: "idempotent" }
+      for (const [{ job: { id } }, attempt] of [[repeated, 1], [repeated, 2], [once, 1]] as const) {
+        send(replySubject("chat", face.nats.id, id, attempt), claim, id)
+      }
+      assert.deepStrictEqual(
+        yield* Queue.takeN(fates, 3),
+        ["moved", "over", "over"].map((fate) => ({ type: "no", fate }))
+      )
     }))
 
   it.live("that is missing fails the answer at once and cancels its worker", () =>
