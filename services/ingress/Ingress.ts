@@ -22,6 +22,7 @@ import { Spending } from "../../shared/usage/Spending.ts"
 import { Admission } from "./request/Admission.ts"
 import { Drain, onRelease } from "../../shared/process/Drain.ts"
 import { Front } from "./exchange/Front.ts"
+import { Upgrades } from "./exchange/Upgrades.ts"
 import * as Files from "./routes/Files.ts"
 import * as NotReady from "./answer/NotReady.ts"
 import * as ModelRoutes from "./routes/Models.ts"
@@ -29,6 +30,7 @@ import * as Docs from "./reference/page/Docs.ts"
 import * as Operations from "./routes/Operations.ts"
 import { RequestRecords } from "./record/RequestRecords.ts"
 import * as RouteRecords from "./routes/RouteRecords.ts"
+import * as Sockets from "./routes/Sockets.ts"
 import * as TaskCounts from "./routes/TaskCounts.ts"
 import * as Tasks from "./routes/Tasks.ts"
 import * as UnreadableRequest from "./answer/UnreadableRequest.ts"
@@ -88,6 +90,7 @@ const server = Layer.unwrap(Effect.gen(function*() {
   const port = yield* Config.Port("PORT").pipe(Config.withDefault(8080))
   const host = yield* Config.String("HOST").pipe(Config.withDefault("127.0.0.1"))
   const { take } = yield* Front
+  const upgrades = yield* Upgrades
   const graceMs = yield* Config.schema(atLeast(0), "GRACE_MS").pipe(Config.withDefault(300_000))
   return NodeHttpServer.layer(
     // a request's headers must arrive within 10 s and the whole request within 120 s
@@ -100,7 +103,8 @@ const server = Layer.unwrap(Effect.gen(function*() {
             connectionsCheckingInterval: 1_000,
             keepAliveTimeout: 65_000,
             answerRejected: UnreadableRequest.answerRejected,
-            take
+            take,
+            upgrades
           })
         ),
         NotReady.refusalOf
@@ -110,7 +114,14 @@ const server = Layer.unwrap(Effect.gen(function*() {
 }))
 
 /** All routes of the public port. */
-export const routes = Layer.mergeAll(Operations.layer, ModelRoutes.layer, Tasks.layer, Files.layer, Docs.layer).pipe(
+export const routes = Layer.mergeAll(
+  Operations.layer,
+  Sockets.layer,
+  ModelRoutes.layer,
+  Tasks.layer,
+  Files.layer,
+  Docs.layer
+).pipe(
   Layer.provide(RouteRecords.layer),
   Layer.provide(RequestRecords.layer)
 )
@@ -134,6 +145,6 @@ export const layer = Layer.merge(readiness, onRelease).pipe(
   Layer.provide([layerBothPatient, Models.layer]),
   // listens first: requests get 503 with `retry-after` until NATS is connected
   Layer.provide([server, NodeFileSystem.layer]),
-  Layer.provide(Front.layer),
+  Layer.provide([Front.layer, Upgrades.layer]),
   Layer.provide(HealthServer.layer(8081))
 )

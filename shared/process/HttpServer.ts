@@ -1,5 +1,5 @@
 /**
- * The HTTP server of every service. It accepts no protocol upgrades, and rejects ambiguous request heads: if a proxy in front of
+ * The HTTP server of every service. It accepts only the protocol upgrades that it is made for, and rejects ambiguous request heads: if a proxy in front of
  * the gateway read one differently, an attacker could smuggle a request into another client's connection.
  */
 import {
@@ -10,7 +10,7 @@ import {
   type ServerOptions,
   type ServerResponse
 } from "node:http"
-import type { Duplex } from "node:stream"
+import type { Duplex, Readable, Writable } from "node:stream"
 import { closeIdle } from "./CloseIdle.ts"
 import { accepted, headErrorOf } from "./RequestHead.ts"
 
@@ -31,10 +31,13 @@ export interface Options extends Omit<ServerOptions, "requireHostHeader" | "shou
   /** Takes requests in place of the server's listeners. Returns whether it has taken this one. Default: none. */
   readonly take?: (request: IncomingMessage, response: ServerResponse) => boolean
   /**
-   * Which requests may upgrade to another protocol. The server ignores other `Upgrade` headers, as RFC 9110 allows, and serves the
-   * request with its body. Default: none.
+   * Which requests may upgrade to another protocol, and what takes over their connections. The server ignores other `Upgrade`
+   * headers, as RFC 9110 allows, and serves the request with its body. Default: none.
    */
-  readonly mayUpgrade?: (request: IncomingMessage) => boolean
+  readonly upgrades?: {
+    readonly accepts: (request: IncomingMessage) => boolean
+    readonly take: (request: IncomingMessage, socket: Duplex, head: Buffer) => void
+  }
 }
 
 /**
@@ -56,17 +59,20 @@ const rejectionOf = (request: IncomingMessage, isUnmetExpectation: boolean): Rej
   return isUnmetExpectation ? expectationFailed : undefined
 }
 
+const noUpgrades = { accepts: () => false, take: (_: IncomingMessage, socket: Duplex) => socket.destroy() }
+
 /** Node's events for a new request. */
 const requestEvents: ReadonlySet<string> = new Set(["request", "checkContinue", "checkExpectation"])
 
 /** Answers at once without reading the request, and closes the connection at the request's end or after `lingerMs`. */
 export const answerUnread = (
-  request: IncomingMessage,
-  response: ServerResponse,
+  request: Readable,
+  response: Writable & { readonly writeHead: (status: number, headers: Array<string>) => unknown },
   status: number,
   { body, headers }: RejectionAnswer
 ): void => {
-  response.writeHead(status, { ...headers, "content-length": Buffer.byteLength(body), connection: "close" })
+  const all = { ...headers, "content-length": Buffer.byteLength(body), connection: "close" }
+  response.writeHead(status, Object.entries(all).flatMap(([name, value]) => [name, String(value)]))
   response.write(body)
   const close = () => {
     clearTimeout(timer)
@@ -83,7 +89,7 @@ export const answerUnread = (
 const guard = <S extends Server>(
   server: S,
   ignored: WeakSet<IncomingMessage>,
-  { answerRejected, take }: Required<Pick<Options, "answerRejected" | "take">>
+  { answerRejected, take, upgrades }: Required<Pick<Options, "answerRejected" | "take" | "upgrades">>
 ): S => {
   const rejected = new WeakSet<Duplex>()
   const ended = new WeakSet<Duplex>()
@@ -91,6 +97,12 @@ const guard = <S extends Server>(
   const emitAccepted = (event: string, ...parts: Array<unknown>): boolean => {
     // the client already has its answer
     if (event === "clientError" && rejected.has(parts[1] as Duplex)) return true
+    if (event === "upgrade") {
+      const [request, socket, head] = parts as [IncomingMessage, Duplex, Buffer]
+      emit(accepted, request)
+      upgrades.take(request, socket, head)
+      return true
+    }
     if (!requestEvents.has(event)) return emit(event, ...parts)
     const [request, response] = parts as [IncomingMessage, ServerResponse]
     const { socket } = request
@@ -114,7 +126,7 @@ const guard = <S extends Server>(
 }
 
 export const make = (
-  { answerRejected = asText, mayUpgrade = () => false, take = () => false, ...options }: Options = {}
+  { answerRejected = asText, take = () => false, upgrades = noUpgrades, ...options }: Options = {}
 ): Server => {
   // Node's parser drops bytes received after such a request: the next ones may start in the middle of another
   const ignored = new WeakSet<IncomingMessage>()
@@ -123,10 +135,10 @@ export const make = (
     // for a missing Host Node would send a bare status line
     requireHostHeader: false,
     shouldUpgradeCallback: (request) => {
-      const isUpgrade = mayUpgrade(request)
+      const isUpgrade = headErrorOf(request) === undefined && upgrades.accepts(request)
       if (!isUpgrade) ignored.add(request)
       return isUpgrade
     }
   })
-  return closeIdle(guard(server, ignored, { answerRejected, take }))
+  return closeIdle(guard(server, ignored, { answerRejected, take, upgrades }))
 }

@@ -66,6 +66,9 @@ const constant = {
   AnswerLost: { status: 502, code: "answer_lost" },
   Unavailable: { status: 503, code: "unavailable" },
   Cancelled: { status: 500, code: "internal_error" },
+  UpgradeRequired: { status: 426, code: "upgrade_required", headers: { upgrade: "websocket" } },
+  SocketExpired: { status: 400, code: "websocket_connection_limit_reached" },
+  TooManyLanes: { status: 400, code: "too_many_streams", param: "stream_id" },
   InternalError: { status: 500, code: "internal_error" }
 } satisfies Record<string, Description>
 

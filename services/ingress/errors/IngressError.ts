@@ -121,6 +121,21 @@ export class RangeNotSatisfiable extends Schema.TaggedError<RangeNotSatisfiable>
   override readonly message = `The requested range starts after the end of the file, which has ${this.size} bytes`
 }
 
+/** The route serves WebSockets only, or ingress has too many. Codex then uses HTTP at once. */
+export class UpgradeRequired extends Schema.TaggedError<UpgradeRequired>()("UpgradeRequired", {}) {
+  override readonly message = "This route is for WebSockets, and takes no further one now. Use POST instead."
+}
+
+/** A WebSocket has reached its age. Its running answers still end. */
+export class SocketExpired extends Schema.TaggedError<SocketExpired>()("SocketExpired", { minutes: Schema.Int }) {
+  override readonly message = `The WebSocket has been open for ${this.minutes} minutes. Open a new one to continue.`
+}
+
+export class TooManyLanes extends Schema.TaggedError<TooManyLanes>()("TooManyLanes", { max: Schema.Int }) {
+  override readonly message =
+    `A WebSocket has at most ${this.max} values of 'stream_id'. Use one of them, or open another WebSocket.`
+}
+
 /** The request is not valid HTTP, incomplete, or ambiguous: two parsers could read it differently. */
 export class RequestUnreadable extends Schema.TaggedError<RequestUnreadable>()("RequestUnreadable", {
   reason: Schema.Literals(["syntax", "expectation", "headers", "extensions", "timeout"]),
@@ -157,3 +172,6 @@ export type RequestError =
   | IdempotencyKeyReused
   | RangeNotSatisfiable
   | RequestUnreadable
+  | UpgradeRequired
+  | SocketExpired
+  | TooManyLanes

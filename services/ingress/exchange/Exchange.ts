@@ -5,7 +5,8 @@
  * step that may have to wait is an effect, and `run` goes on when it has ended.
  */
 import { Cause, Effect, Exit, type Fiber, Option, Tracer } from "effect"
-import type { IncomingMessage, ServerResponse } from "node:http"
+import type { IncomingHttpHeaders } from "node:http"
+import type { Readable, Writable } from "node:stream"
 import { InternalError } from "../../../shared/contract/JobError.ts"
 import type { Operation } from "../../../shared/contract/Operation.ts"
 import { answerUnread } from "../../../shared/process/HttpServer.ts"
@@ -15,6 +16,23 @@ import type { Match } from "../paths/PathTemplate.ts"
 import type { RequestRecord } from "../record/RequestRecord.ts"
 import type { RequestRecords } from "../record/RequestRecords.ts"
 import type { RequestHeaders } from "../record/ServerSpan.ts"
+
+/** A request over HTTP, or what stands for one. */
+export interface Incoming extends Readable {
+  readonly method?: string | undefined
+  readonly url?: string | undefined
+  readonly headers: IncomingHttpHeaders
+  /** Whether it has been received. */
+  readonly complete: boolean
+  readonly socket: { readonly remoteAddress?: string | undefined }
+}
+
+export interface Outgoing extends Writable {
+  readonly headersSent: boolean
+  /** Headers are names and values in turn. */
+  writeHead(status: number, headers: Array<string>): unknown
+  writeContinue(): void
+}
 
 /** What all exchanges of a server share. */
 export interface Exchanges {
@@ -35,8 +53,8 @@ export class Exchange {
   readonly headers: RequestHeaders
   readonly record: RequestRecord
   readonly #exchanges: Exchanges
-  readonly #request: IncomingMessage
-  readonly #response: ServerResponse
+  readonly #request: Incoming
+  readonly #response: Outgoing
   readonly #closers: Array<() => void> = []
   #waiting: Fiber.Fiber<unknown, RequestError> | undefined
   #isClosed = false
@@ -45,8 +63,8 @@ export class Exchange {
   constructor(
     exchanges: Exchanges,
     { operation, template }: Match,
-    request: IncomingMessage,
-    response: ServerResponse
+    request: Incoming,
+    response: Outgoing
   ) {
     this.#exchanges = exchanges
     this.operation = operation
@@ -70,7 +88,7 @@ export class Exchange {
   }
 
   /** The request, to read its body from, which the client may now send. */
-  get source(): IncomingMessage {
+  get source(): Incoming {
     if (this.awaitsPermission) this.#response.writeContinue()
     return this.#request
   }
@@ -108,7 +126,7 @@ export class Exchange {
   }
 
   /** Begins an answer whose body the caller writes until the exchange closes. */
-  open({ headers, status }: ResponseHead): ServerResponse {
+  open({ headers, status }: ResponseHead): Writable {
     this.#writeHead(status, headers)
     return this.#response
   }

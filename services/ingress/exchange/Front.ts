@@ -1,15 +1,15 @@
 /** Takes the requests of operations before Effect's router, which would start a fiber for each. */
 import { Context, Effect, Layer, type Scope } from "effect"
-import type { IncomingMessage, ServerResponse } from "node:http"
 import type { Operation } from "../../../shared/contract/Operation.ts"
+import type { Incoming, Outgoing } from "./Exchange.ts"
 import * as PathTemplate from "../paths/PathTemplate.ts"
 import * as RouteTemplate from "../paths/RouteTemplate.ts"
 
-type Handle = (match: PathTemplate.Match, request: IncomingMessage, response: ServerResponse) => void
+type Handle = (match: PathTemplate.Match, request: Incoming, response: Outgoing) => void
 
 export class Front extends Context.Service<Front, {
   /** Returns whether it has taken the request. */
-  readonly take: (request: IncomingMessage, response: ServerResponse) => boolean
+  readonly take: (request: Incoming, response: Outgoing) => boolean
   /** Takes requests of these operations until the scope closes. */
   readonly add: (operations: ReadonlyArray<Operation>, handle: Handle) => Effect.Effect<void, never, Scope.Scope>
 }>()("services/ingress/Front") {

@@ -7,7 +7,7 @@ import * as PathTemplate from "./PathTemplate.ts"
 /** The lists of models. */
 export const modelPaths = ["/v1/models", "/v1beta/models"] as const
 
-const exact = new Map([...modelPaths, "/openapi.json", "/docs"].map((path) => [`GET ${path}`, path]))
+const exact = new Map([...modelPaths, "/v1/responses", "/openapi.json", "/docs"].map((path) => [`GET ${path}`, path]))
 
 const matchOperation = PathTemplate.matcher(operations)
 

@@ -116,6 +116,7 @@ export const of = {
     new JobError.QueueTimeout({ retryAfterMs: 1_000 }),
     new JobError.ProviderTimeout({ provider, phase: "first byte" })
   ],
+  sockets: [new IngressError.UpgradeRequired()],
   newTasks: [
     invalid("idempotency-key", "must be 1 to 255 visible ASCII characters", "invalid_idempotency_key"),
     new IngressError.IdempotencyKeyReused()

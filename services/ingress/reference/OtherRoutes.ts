@@ -222,6 +222,23 @@ export const routes: ReadonlyArray<Route> = [
     errors: [...Errors.of.files, ...Errors.of.all]
   },
   {
+    ...models,
+    tag: "Chat",
+    dialect: "responses",
+    path: "/v1/responses",
+    operationId: "responses.connect",
+    summary: "Open a WebSocket for responses",
+    description:
+      "Each text message `{\"type\": \"response.create\", …}` has the fields of the body of `POST /v1/responses`; each " +
+      "event of the answer is a text message. Messages with the same `stream_id`, which their events repeat, are answered one " +
+      "after the other: up to 32 of them, 16 at the same time. With `generate: false` the model is not called, and the answer " +
+      "has only an id for `previous_response_id`. The latest response of each `stream_id` can be continued even if it is not " +
+      "stored. Errors are messages with the type `error`, a `status` and an `error`; the connection stays open. It is closed " +
+      "after 60 minutes.",
+    responses: { 101: { description: "The WebSocket" } },
+    errors: [...Errors.of.keys, ...Errors.of.sockets, ...Errors.of.all]
+  },
+  {
     ...service,
     path: "/openapi.json",
     operationId: "openapi",

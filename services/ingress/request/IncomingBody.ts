@@ -1,7 +1,7 @@
 /** Reads and decodes request bodies: checks size, UTF-8, JSON, depth, and the operation's schema. */
 import { Effect, Result, Schema } from "effect"
 import * as SchemaJITCompiler from "effect/schema/SchemaJITCompiler"
-import type { IncomingMessage } from "node:http"
+import type { Readable } from "node:stream"
 import { InvalidRequest, type QueueFull } from "../../../shared/contract/JobError.ts"
 import { excessOf, JsonBounds } from "../../../shared/bounds/JsonBounds.ts"
 import * as SchemaErrors from "../../../shared/contract/SchemaErrors.ts"
@@ -58,7 +58,7 @@ const tooLarge = Result.fail(new BodyTooLarge({ limitBytes: maxBodyBytes }))
  * that stops reading and releases them.
  */
 export const read = (
-  source: IncomingMessage,
+  source: Readable,
   announcedBytes: number,
   budget: UploadBudget,
   done: (body: Read) => void

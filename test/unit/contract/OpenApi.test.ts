@@ -9,6 +9,7 @@ import { HttpRouter } from "effect/http"
 import { Admission } from "../../../services/ingress/request/Admission.ts"
 import { Drain } from "../../../shared/process/Drain.ts"
 import { Front } from "../../../services/ingress/exchange/Front.ts"
+import { Upgrades } from "../../../services/ingress/exchange/Upgrades.ts"
 import { routes } from "../../../services/ingress/Ingress.ts"
 import { document } from "../../../services/ingress/reference/Document.ts"
 import { render } from "../../../services/ingress/reference/page/Page.ts"
@@ -53,7 +54,8 @@ const served = Effect.gen(function*() {
   })
   yield* Layer.build(everything).pipe(
     Effect.provideService(HttpRouter.HttpRouter, recording),
-    Effect.provideService(Front, front)
+    Effect.provideService(Front, front),
+    Effect.provide(Upgrades.layer)
   )
   return routes
 }).pipe(Effect.scoped)
@@ -115,12 +117,15 @@ const message = (text: string) => ({ role: "user", content: [{ text }] })
 /** The path as the router writes it: a wildcard for a model's name, a segment for any other parameter. */
 const asRoute = (path: string): string => path.replace(/\{model\}.*$/, "*").replaceAll(/\{task_id\}|\{id\}/g, ":id")
 
+/** The linters know no WebSockets: they miss a successful response that is not 101. */
+const ofSockets = /#\/paths\/~1v1~1responses\/get\/responses|paths\.\/v1\/responses\.get\.responses/
+
 describe("the OpenAPI document", () => {
   it("passes Redocly's linter", async () => {
     const config = await createConfig({ extends: ["recommended"] })
     const problems = await lintFromString({ source: JSON.stringify(document), config })
     const said = problems.map(({ location: [at], message, ruleId }) => `${ruleId}: ${message} (${at?.pointer})`)
-    assert.deepStrictEqual(said, [])
+    assert.deepStrictEqual(said.filter((problem) => !ofSockets.test(problem)), [])
   })
 
   it("passes Spectral", { timeout: 60_000 }, async () => {
@@ -128,7 +133,7 @@ describe("the OpenAPI document", () => {
     spectral.setRuleset({ extends: [[oas as RulesetDefinition, "recommended"]] })
     const problems = await spectral.run(JSON.stringify(document))
     const said = problems.map(({ code, message, path }) => `${code}: ${message} (${path.join(".")})`)
-    assert.deepStrictEqual(said, [])
+    assert.deepStrictEqual(said.filter((problem) => !ofSockets.test(problem)), [])
   })
 
   it("describes every field of every request and answer", () => {

@@ -1,0 +1,260 @@
+/**
+ * One WebSocket for responses. Its lanes run side by side, each one message after the other, and each message goes the way of an HTTP
+ * request: key, limits and budget are checked anew, and a client that leaves cancels its jobs.
+ */
+import { Option, Result, Schema } from "effect"
+import { randomUUID } from "node:crypto"
+import type { IncomingMessage } from "node:http"
+import type { Duplex } from "node:stream"
+import type { RawData, WebSocket } from "ws"
+import type { BodyBudget } from "../../../shared/bounds/BodyBudget.ts"
+import { QueueFull, Unavailable } from "../../../shared/contract/JobError.ts"
+import * as ErrorEnvelope from "../errors/ErrorEnvelope.ts"
+import { type RequestError, SocketExpired, TooManyLanes } from "../errors/IngressError.ts"
+import type { Incoming, Outgoing } from "../exchange/Exchange.ts"
+import { UploadBudget } from "../request/UploadBudget.ts"
+import { type Creation, decode } from "./ClientMessage.ts"
+import { MessageRequest, MessageResponse, type Refusal } from "./MessageExchange.ts"
+import { RecentResponses, type WholeBody } from "./RecentResponses.ts"
+
+/** As OpenAI's. */
+const maxRunning = 16
+const maxLanes = 32
+const lifetimeMs = 60 * 60 * 1_000
+
+/** Messages that wait for their lane or for others to end. */
+const maxWaiting = 256
+
+/** How often a ping is sent; a client that has not answered the last one is gone. */
+const pingMs = 30_000
+
+/** Close codes of RFC 6455 and its registry. OpenAI's client never reconnects after 1000. */
+const close = { goingAway: 1001, tryAgainLater: 1013 }
+
+const unavailable = new Unavailable({ retryAfterMs: 1_000 })
+
+/** The last events of responses that can be continued. */
+const lastEvents = new Set(["response.completed", "response.incomplete"])
+
+const decodeLast = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({
+  response: Schema.Struct({ id: Schema.String, output: Schema.Array(Schema.Unknown) })
+})))
+
+interface Lane {
+  readonly name: string | undefined
+  readonly waiting: Array<Creation>
+  /** The answer that it is sending. */
+  running: MessageResponse | undefined
+}
+
+export interface SocketOptions {
+  readonly socket: WebSocket
+  /** The connection below it, with the request that opened it. */
+  readonly connection: Duplex
+  readonly request: IncomingMessage
+  readonly path: string
+  readonly tenant: string
+  readonly bodies: BodyBudget
+  /** The time in epoch milliseconds. */
+  readonly now: () => number
+  /** Serves a request of an operation. */
+  readonly take: (request: Incoming, response: Outgoing) => boolean
+}
+
+export class ResponsesSocket {
+  readonly #options: SocketOptions
+  readonly #recent: RecentResponses
+  readonly #upload: UploadBudget
+  readonly #lanes = new Map<string, Lane>()
+  /** Those with a message that may start when another answer has ended, in turn. */
+  readonly #due: Array<Lane> = []
+  readonly #ping: NodeJS.Timeout
+  readonly #expiry: NodeJS.Timeout
+  #running = 0
+  #waiting = 0
+  /** The bytes of a message that is not complete yet. */
+  #uploaded = 0
+  #isAlive = true
+  #isDraining = false
+  #isClosed = false
+
+  constructor(options: SocketOptions) {
+    const { bodies, connection, socket, tenant } = options
+    this.#options = options
+    this.#recent = new RecentResponses(bodies, tenant)
+    this.#upload = new UploadBudget(bodies, tenant)
+    this.#ping = setInterval(() => this.#checkAlive(), pingMs)
+    this.#expiry = setTimeout(() => this.#expire(), lifetimeMs)
+    // the library holds a message until its last byte
+    connection.on("data", (piece: Uint8Array) => this.#count(piece.length))
+    socket.on("message", (data, isBinary) => this.#receive(data, isBinary))
+    socket.on("pong", () => {
+      this.#isAlive = true
+    })
+    socket.on("close", () => this.#close())
+    // the socket closes after an error
+    socket.on("error", () => {})
+  }
+
+  /** Closes the socket when its answers have ended. Starts no further ones. */
+  drain(): void {
+    this.#isDraining = true
+    for (const { name, waiting } of this.#lanes.values()) {
+      for (const { bytes } of waiting.splice(0)) {
+        this.#release(bytes)
+        this.#refuse(name, unavailable)
+      }
+    }
+    this.#closeIfIdle()
+  }
+
+  #count(bytes: number): void {
+    this.#uploaded += bytes
+    if (!this.#upload.reserve(this.#uploaded)) {
+      this.#options.socket.close(close.tryAgainLater, "no memory for the message")
+    }
+  }
+
+  #receive(data: RawData, isBinary: boolean): void {
+    this.#uploaded = 0
+    this.#upload.release()
+    const message = decode(data as Buffer, isBinary)
+    if (Result.isFailure(message)) return this.#refuse(message.failure.lane, message.failure.error)
+    const creation = message.success
+    if (creation === undefined) return
+    const error = this.#accept(creation)
+    if (error !== undefined) this.#refuse(creation.lane, error)
+  }
+
+  /** Puts a message into its lane, unless there is an error. */
+  #accept(creation: Creation): RequestError | undefined {
+    const { bodies, tenant } = this.#options
+    const name = creation.lane ?? ""
+    if (this.#isDraining) return unavailable
+    if (!this.#lanes.has(name) && this.#lanes.size >= maxLanes) return new TooManyLanes({ max: maxLanes })
+    if (this.#waiting >= maxWaiting || !bodies.reserve(tenant, creation.bytes)) {
+      return new QueueFull({ retryAfterMs: 1_000 })
+    }
+    this.#waiting++
+    const lane = this.#lanes.get(name) ?? { name: creation.lane, waiting: [], running: undefined }
+    this.#lanes.set(name, lane)
+    lane.waiting.push(creation)
+    if (lane.running === undefined && lane.waiting.length === 1) this.#due.push(lane)
+    this.#startNext()
+    return undefined
+  }
+
+  #startNext(): void {
+    while (this.#running < maxRunning) {
+      const lane = this.#due.shift()
+      const creation = lane?.waiting.shift()
+      if (lane === undefined || creation === undefined) return
+      this.#release(creation.bytes)
+      this.#start(lane, creation)
+    }
+  }
+
+  /** A message waits no longer. */
+  #release(bytes: number): void {
+    this.#waiting--
+    this.#options.bodies.release(this.#options.tenant, bytes)
+  }
+
+  #start(lane: Lane, { body, generates }: Creation): void {
+    const whole = this.#recent.expand(generates ? { ...body, stream: true } : body)
+    if (!generates) return this.#preload(lane, body, whole)
+    const { path, request, take } = this.#options
+    const response = new MessageResponse({
+      onEvent: (name, data, sent) => this.#relay(lane, whole, name, data, sent),
+      onRefusal: (refusal) => this.#fail(lane, whole, refusal)
+    })
+    lane.running = response
+    this.#running++
+    response.on("close", () => {
+      this.#running--
+      this.#next(lane)
+    })
+    if (!take(new MessageRequest(request, path, Buffer.from(whole.json)), response)) response.destroy()
+  }
+
+  #next(lane: Lane): void {
+    lane.running = undefined
+    if (this.#isClosed) return
+    if (lane.waiting.length > 0) this.#due.push(lane)
+    this.#startNext()
+    this.#closeIfIdle()
+  }
+
+  /** Answers at once: the input is kept, and no model is called. */
+  #preload(lane: Lane, { model = null }: Creation["body"], whole: WholeBody): void {
+    const id = `resp_${randomUUID().replaceAll("-", "")}`
+    this.#recent.keep(lane.name ?? "", id, whole, [])
+    const created_at = Math.floor(this.#options.now() / 1_000)
+    const response = { id, object: "response", created_at, status: "in_progress", model, output: [], usage: null }
+    const usage = { input_tokens: 0, output_tokens: 0, total_tokens: 0 }
+    this.#send(lane.name, { type: "response.created", sequence_number: 0, response })
+    this.#send(lane.name, {
+      type: "response.completed",
+      sequence_number: 1,
+      response: { ...response, status: "completed", usage }
+    })
+    this.#next(lane)
+  }
+
+  #relay(lane: Lane, whole: WholeBody, name: string, data: string, sent: () => void): void {
+    if (name === "response.failed") this.#forget(whole)
+    const response = lastEvents.has(name) ? Option.getOrUndefined(decodeLast(data))?.response : undefined
+    if (response !== undefined) this.#recent.keep(lane.name ?? "", response.id, whole, response.output)
+    // the event is an object with members
+    const named = lane.name === undefined
+      ? data
+      : `{"stream_id":${JSON.stringify(lane.name)},${data.trimStart().slice(1)}`
+    this.#options.socket.send(named, sent)
+  }
+
+  #fail({ name }: Lane, whole: WholeBody, refusal: Refusal): void {
+    this.#forget(whole)
+    if (!this.#isClosed) this.#send(name, { type: "error", ...refusal })
+  }
+
+  /** A client that continues from a response in vain sends the whole input next. */
+  #forget({ continues }: WholeBody): void {
+    if (continues !== undefined) this.#recent.forget(continues)
+  }
+
+  #refuse(lane: string | undefined, error: RequestError): void {
+    const { status } = ErrorEnvelope.toText("responses", error, "")
+    this.#send(lane, { type: "error", status, error: ErrorEnvelope.toFields(error) })
+  }
+
+  #send(lane: string | undefined, event: object): void {
+    this.#options.socket.send(JSON.stringify(lane === undefined ? event : { stream_id: lane, ...event }))
+  }
+
+  #checkAlive(): void {
+    if (!this.#isAlive) return this.#options.socket.terminate()
+    this.#isAlive = false
+    this.#options.socket.ping()
+  }
+
+  #expire(): void {
+    this.#refuse(undefined, new SocketExpired({ minutes: lifetimeMs / 60_000 }))
+    this.drain()
+  }
+
+  #closeIfIdle(): void {
+    if (this.#isDraining && this.#running === 0 && this.#waiting === 0) this.#options.socket.close(close.goingAway)
+  }
+
+  #close(): void {
+    this.#isClosed = true
+    clearInterval(this.#ping)
+    clearTimeout(this.#expiry)
+    this.#upload.release()
+    this.#recent.forgetAll()
+    for (const { running, waiting } of this.#lanes.values()) {
+      for (const { bytes } of waiting.splice(0)) this.#release(bytes)
+      running?.destroy()
+    }
+  }
+}

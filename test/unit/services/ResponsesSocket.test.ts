@@ -1,0 +1,154 @@
+/** The bounds of a WebSocket for responses: lanes, running answers, memory, age, silence, and the end of its ingress. */
+import { afterEach, assert, beforeEach, describe, it, vi } from "@effect/vitest"
+import { EventEmitter } from "node:events"
+import type { IncomingMessage } from "node:http"
+import { Duplex } from "node:stream"
+import type { WebSocket } from "ws"
+import type { Incoming, Outgoing } from "../../../services/ingress/exchange/Exchange.ts"
+import { ResponsesSocket } from "../../../services/ingress/socket/ResponsesSocket.ts"
+import { BodyBudget } from "../../../shared/bounds/BodyBudget.ts"
+
+const minute = 60_000
+const budgetBytes = 1_000_000
+
+interface Sent {
+  readonly type: string
+  readonly stream_id?: string
+  readonly status?: number
+  readonly error?: { readonly code: string }
+}
+
+/** A socket whose client and operations are played by the test. */
+const open = () => {
+  const bodies = new BodyBudget(budgetBytes)
+  const sent: Array<Sent> = []
+  const calls: Array<string | number> = []
+  const running: Array<{ readonly request: Incoming; readonly response: Outgoing }> = []
+  const socket = Object.assign(new EventEmitter(), {
+    send: (text: string, done?: () => void) => {
+      sent.push(JSON.parse(text) as Sent)
+      done?.()
+    },
+    close: (code: number) => {
+      calls.push(code)
+      socket.emit("close")
+    },
+    ping: () => calls.push("ping"),
+    terminate: () => calls.push("terminate")
+  })
+  const opened = new ResponsesSocket({
+    socket: socket as unknown as WebSocket,
+    connection: new Duplex({ read: () => undefined, write: (_, __, done) => done() }),
+    request: { headers: {}, socket: {} } as IncomingMessage,
+    path: "/v1/responses",
+    tenant: "key_1",
+    bodies,
+    now: () => 0,
+    take: (request, response) => {
+      running.push({ request, response })
+      return true
+    }
+  })
+  return {
+    calls,
+    opened,
+    running,
+    sent,
+    socket,
+    create: (body: object) =>
+      socket.emit(
+        "message",
+        Buffer.from(JSON.stringify({ type: "response.create", model: "m", input: "a", ...body })),
+        false
+      ),
+    /** Ends the oldest running answer. */
+    end: async () => {
+      const { response } = running.shift()!
+      response.writeHead(200, ["content-type", "text/event-stream"])
+      const data = { type: "response.completed", response: { id: "resp_1", output: [{ type: "message" }] } }
+      response.end(`event: response.completed\ndata: ${JSON.stringify(data)}\n\n`)
+      await new Promise((resolve) => response.once("close", resolve))
+    },
+    /** Whether no memory is taken. */
+    isFree: () => {
+      const isFree = bodies.reserve("key_1", budgetBytes / 2)
+      if (isFree) bodies.release("key_1", budgetBytes / 2)
+      return isFree
+    }
+  }
+}
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "setInterval", "clearTimeout", "clearInterval"] }))
+afterEach(() => void vi.useRealTimers())
+
+describe("a WebSocket", () => {
+  it("has 32 lanes, of which 16 answer at a time", async () => {
+    const { create, end, running, sent } = open()
+    for (let lane = 0; lane < 33; lane++) create({ stream_id: `${lane}` })
+    assert.strictEqual(running.length, 16)
+    assert.deepStrictEqual(sent.map(({ error, stream_id }) => [stream_id, error?.code]), [["32", "too_many_streams"]])
+    await end()
+    assert.strictEqual(running.length, 16)
+  })
+
+  it("returns the memory for messages and responses when it closes", async () => {
+    const { create, end, isFree, socket } = open()
+    create({ stream_id: "a", input: "x".repeat(1_000) })
+    await end()
+    for (let each = 0; each < 20; each++) create({ stream_id: "a", input: "x".repeat(1_000) })
+    assert.isFalse(isFree())
+    socket.emit("close")
+    assert.isTrue(isFree())
+  })
+
+  it("refuses a message that the memory does not suffice for", () => {
+    const { create, sent } = open()
+    create({ stream_id: "a", input: "x".repeat(budgetBytes) })
+    assert.deepStrictEqual(sent.map(({ error, status }) => [status, error?.code]), [[429, "queue_full"]])
+  })
+
+  it("says so after 60 minutes, ends its answers and closes", async () => {
+    const { calls, create, end, sent, socket } = open()
+    const keepAlive = setInterval(() => socket.emit("pong"), 1_000)
+    create({})
+    vi.advanceTimersByTime(60 * minute)
+    assert.strictEqual(sent.at(-1)?.error?.code, "websocket_connection_limit_reached")
+    clearInterval(keepAlive)
+    assert.notInclude(calls, 1001)
+    await end()
+    assert.strictEqual(calls.at(-1), 1001)
+  })
+
+  it("ends its answers when its ingress drains, refuses the messages that wait, and closes", async () => {
+    const { calls, create, end, opened, sent } = open()
+    for (let each = 0; each < 2; each++) create({ stream_id: "a" })
+    opened.drain()
+    create({ stream_id: "b" })
+    assert.deepStrictEqual(sent.map(({ status, stream_id }) => [stream_id, status]), [["a", 503], ["b", 503]])
+    await end()
+    assert.deepStrictEqual([sent.at(-1)?.type, calls], ["response.completed", [1001]])
+  })
+
+  it("is cut if its client does not answer a ping", () => {
+    const { calls, socket } = open()
+    vi.advanceTimersByTime(30_000)
+    socket.emit("pong")
+    vi.advanceTimersByTime(30_000)
+    assert.deepStrictEqual(calls, ["ping", "ping"])
+    vi.advanceTimersByTime(30_000)
+    assert.deepStrictEqual(calls, ["ping", "ping", "terminate"])
+  })
+
+  it("reports an answer that breaks off", async () => {
+    const { create, running, sent } = open()
+    create({ stream_id: "a" })
+    const { response } = running[0]!
+    response.destroy()
+    await new Promise((resolve) => response.once("close", resolve))
+    assert.deepStrictEqual(sent.map(({ error, status, type }) => [type, status, error?.code]), [[
+      "error",
+      502,
+      "answer_lost"
+    ]])
+  })
+})
