@@ -1,8 +1,8 @@
 /**
- * Batches what a process publishes into one write per turn of the event loop.
+ * Batches what a process publishes in a few turns of its event loop into one write.
  *
  * nats-core writes to its socket at every microtask turn, so successive fibers would each cause a system call in the process,
- * the server and the receiver. One write per turn is the largest single gain of the whole path.
+ * the server and the receiver. Fewer writes are the largest single gain of the whole path.
  */
 import type { Msg, MsgHdrs, NatsConnection, PublishOptions } from "@nats-io/nats-core"
 
@@ -69,6 +69,9 @@ const optionsOf = ({ headers, reply }: Message): PublishOptions => {
 
 const empty = new Uint8Array(0)
 
+/** How many turns of the event loop may gather messages for one write. */
+const maxTurns = 5
+
 export class Outbox {
   readonly #connection: NatsConnection
   readonly #onRefused: (subject: string, cause: unknown) => void
@@ -77,6 +80,8 @@ export class Outbox {
   #withFlush: Array<() => void> = []
   #afterFlush: Array<() => void> = []
   #scheduled = false
+  /** How often a send was asked for. */
+  #asked = 0
   #held = false
   #heldBytes = 0
   #release: NodeJS.Timeout | undefined
@@ -209,7 +214,7 @@ export class Outbox {
       })
     }
     this.#scheduled = this.#messages.length + this.#beforeFlush.length + this.#withFlush.length > 0
-    if (this.#scheduled) setImmediate(() => this.flush())
+    if (this.#scheduled) this.#flushSoon()
   }
 
   #flushLingering(): void {
@@ -223,8 +228,18 @@ export class Outbox {
   }
 
   #schedule(): void {
+    this.#asked++
     if (this.#scheduled) return
     this.#scheduled = true
-    setImmediate(() => this.flush())
+    this.#flushSoon()
+  }
+
+  /** Sends after the first turn of the event loop that has added nothing. A turn without work takes microseconds. */
+  #flushSoon(turns = maxTurns): void {
+    const before = this.#asked
+    setImmediate(() => {
+      if (this.#asked > before && turns > 1) this.#flushSoon(turns - 1)
+      else this.flush()
+    })
   }
 }

@@ -1,4 +1,4 @@
-/** Messages of the outbox arrive unchanged, and one turn of the event loop costs one write. */
+/** Messages of the outbox arrive unchanged, and turns of the event loop share writes. */
 import { assert, describe, it } from "@effect/vitest"
 import type { NatsConnection } from "@nats-io/nats-core"
 import { connect } from "@nats-io/transport-node"
@@ -98,25 +98,47 @@ const watchWrites = () => {
   return { writes, restore: () => spy.mockRestore() }
 }
 
-describe("one turn of the event loop", () => {
-  it("costs one write, whichever code publishes in it", async () => {
-    const { restore, writes } = watchWrites()
-    try {
-      const publisher = async () => {
-        for (let count = 0; count < 5; count++) {
-          outbox.publish("nobody", Buffer.from("0123456789"))
-          await Promise.resolve()
-        }
-      }
-      await Promise.all([publisher(), publisher(), publisher()])
-      await microtasks()
-      assert.deepStrictEqual(writes, [])
+const line = "PUB nobody 10\r\n0123456789\r\n".length
+const publish = () => outbox.publish("nobody", Buffer.from("0123456789"))
+
+/** Publishes now and then once in each of so many turns. Returns the lengths of the writes after each turn. */
+const writesOf = async (first: () => Promise<unknown>, turns: number) => {
+  const { restore, writes } = watchWrites()
+  const seen: Array<ReadonlyArray<number>> = []
+  try {
+    await first()
+    await microtasks()
+    for (let turn = 0; turn <= turns + 1; turn++) {
+      seen.push([...writes])
       await nextTurn()
       await microtasks()
-      assert.deepStrictEqual(writes, [15 * "PUB nobody 10\r\n0123456789\r\n".length])
-    } finally {
-      restore()
+      if (turn < turns) publish()
     }
+    return [...seen, [...writes]]
+  } finally {
+    restore()
+  }
+}
+
+describe("a send", () => {
+  it("follows the turn of a lone message", async () => {
+    assert.deepStrictEqual((await writesOf(async () => publish(), 0))[1], [line])
+  })
+
+  it("is one write for the turns that each add a message, whichever code publishes in them", async () => {
+    const publisher = async () => {
+      for (let count = 0; count < 5; count++) {
+        publish()
+        await Promise.resolve()
+      }
+    }
+    const publishers = () => Promise.all([publisher(), publisher(), publisher()])
+    assert.deepStrictEqual(await writesOf(publishers, 2), [[], [], [], [], [17 * line]])
+  })
+
+  it("waits for five turns at the most", async () => {
+    const seen = await writesOf(async () => [publish(), publish()], 5)
+    assert.deepStrictEqual(seen.slice(0, 6), [[], [], [], [], [], [6 * line]])
   })
 
   it("ends after its producers ran, and then reports that everything is written", async () => {
