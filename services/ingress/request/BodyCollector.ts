@@ -12,7 +12,7 @@ export class BodyCollector {
   #size = 0
   /** The pieces of a body that is still small. */
   #pieces: Array<Uint8Array> = []
-  #buffer = new ArrayBuffer(0)
+  #buffer: ArrayBuffer | undefined
 
   constructor(budget: UploadBudget, announcedBytes: number, maxBytes: number) {
     this.#budget = budget
@@ -27,10 +27,11 @@ export class BodyCollector {
   /** Adds a piece to a body that stays within the maximum size; `false` if there is no memory for it. */
   add(piece: Uint8Array): boolean {
     const size = this.#size + piece.length
-    if (this.#buffer.byteLength === 0 && size < uncountedBytes) this.#pieces.push(piece)
+    if (this.#buffer === undefined && size < uncountedBytes) this.#pieces.push(piece)
     else {
-      if (size > this.#buffer.byteLength && !this.#grow(size)) return false
-      new Uint8Array(this.#buffer).set(piece, this.#size)
+      const buffer = this.#bufferFor(size)
+      if (buffer === undefined) return false
+      new Uint8Array(buffer).set(piece, this.#size)
     }
     this.#size = size
     return true
@@ -38,33 +39,41 @@ export class BodyCollector {
 
   /** The complete body. */
   take(): Uint8Array {
-    const [first] = this.#pieces
-    if (first !== undefined) return this.#pieces.length === 1 ? first : Buffer.concat(this.#pieces, this.#size)
-    return new Uint8Array(this.#size === this.#buffer.byteLength ? this.#buffer : this.#buffer.transfer(this.#size))
+    const buffer = this.#buffer
+    if (buffer !== undefined) {
+      return new Uint8Array(this.#size === buffer.byteLength ? buffer : buffer.transfer(this.#size))
+    }
+    const [only] = this.#pieces
+    return only !== undefined && only.length === this.#size ? only : Buffer.concat(this.#pieces, this.#size)
   }
 
   /** Frees the memory at once, before the next garbage collection. */
   drop(): void {
     this.#pieces = []
-    if (!this.#buffer.detached) this.#buffer.transfer(0)
+    if (this.#buffer?.detached === false) this.#buffer.transfer(0)
   }
 
-  /** Grows the buffer to the announced size if that is enough, else to twice the size. */
-  #grow(size: number): boolean {
+  /**
+   * The buffer, which grows to the announced size if that is enough, else to twice the size; `undefined` if there is no memory for
+   * it.
+   */
+  #bufferFor(size: number): ArrayBuffer | undefined {
+    const buffer = this.#buffer
+    if (buffer !== undefined && size <= buffer.byteLength) return buffer
     const wanted = size <= this.#announcedBytes
       ? this.#announcedBytes
       : Math.min(this.#maxBytes, Math.max(size, 2 * this.#size))
     // there may be memory for this piece even if there is none for twice the size
     const length = this.#budget.reserve(wanted) ? wanted : this.#budget.reserve(size) ? size : 0
-    if (length === 0) return false
-    // frees the old buffer at once
-    this.#buffer = this.#buffer.transfer(length)
+    if (length === 0) return undefined
+    // a transfer frees the old buffer at once
+    const grown = this.#buffer = buffer?.transfer(length) ?? new ArrayBuffer(length)
     let at = 0
     for (const piece of this.#pieces) {
-      new Uint8Array(this.#buffer).set(piece, at)
+      new Uint8Array(grown).set(piece, at)
       at += piece.length
     }
     this.#pieces = []
-    return true
+    return grown
   }
 }
