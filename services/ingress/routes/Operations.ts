@@ -136,7 +136,7 @@ export const serveOperations = Effect.fnUntraced(function*(operations: ReadonlyA
     { body, budget, exchange, key }: Upload,
     model: string,
     { pool, shadow, workload }: OfferedModel,
-    wish: Wish
+    { count, isPlain, streams }: Wish
   ) =>
   (settle: Settle | undefined) => {
     const { headers, operation, record } = exchange
@@ -156,7 +156,9 @@ export const serveOperations = Effect.fnUntraced(function*(operations: ReadonlyA
         pool,
         body,
         shadow,
-        ...wish,
+        count,
+        streams,
+        isPlain,
         traceparent: TraceParent.format(record.span),
         settle
       }, exchange)
@@ -177,12 +179,20 @@ const relayJobs = Effect.gen(function*() {
   const models = yield* Models
   const traffic = new ShadowTraffic(jobs, yield* Random.Random)
   return (admitted: AdmittedRequest, exchange: Exchange) => {
-    const { count: _count, headers, operation, settle, shadow, streams, ...accepted } = admitted
+    const { headers, operation, settle, shadow, streams } = admitted
     const timeoutMs = Math.min(queueTimeoutMs, clientQueueTimeoutMs(headers["x-stainless-timeout"]))
     const request: JobRequest = {
-      ...accepted,
-      parent: exchange.record.span,
+      workload: admitted.workload,
+      pool: admitted.pool,
       operation: operation.name,
+      model: admitted.model,
+      tenant: admitted.tenant,
+      weight: admitted.weight,
+      priority: admitted.priority,
+      body: admitted.body,
+      isPlain: admitted.isPlain,
+      traceparent: admitted.traceparent,
+      parent: exchange.record.span,
       contentType: headers["content-type"] ?? "application/json",
       headers: forwardedHeaders(operation, headers),
       deadline: clock.currentTimeMillisUnsafe() + timeoutMs
