@@ -4,7 +4,7 @@
  */
 
 /** The usual size of a page. */
-export const pageBytes = 512 * 1024
+export const pageBytes = 1024 * 1024
 
 /** Spans are encoded in batches, because only the first misses the processor's caches. */
 const spansPerWrite = 32
