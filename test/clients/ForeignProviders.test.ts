@@ -3,7 +3,7 @@ import Anthropic from "@anthropic-ai/sdk"
 import { assert, describe, it } from "@effect/vitest"
 import OpenAI from "openai"
 import type { Behaviour } from "../fixture/provider/FakeProvider.ts"
-import { chatProviders, type Provider, providers } from "../fixture/gateway/ChatProviders.ts"
+import { type Api, chatProviders, type Provider, providers } from "../fixture/gateway/ChatProviders.ts"
 import { receivedBy, sharedGateway } from "../fixture/gateway/SharedGateway.ts"
 
 const shared = sharedGateway(chatProviders({
@@ -14,7 +14,7 @@ const shared = sharedGateway(chatProviders({
 // Plain clients
 
 interface Dialect {
-  readonly own: Provider
+  readonly own: Api
   readonly path: (model: string, streams: boolean) => string
   readonly body: (model: string, streams: boolean) => object
   /** The dialect's parameter for the token limit. */
@@ -41,6 +41,12 @@ const dialects: Readonly<Record<string, Dialect>> = {
     path: () => "/v1/messages",
     body: (model, stream) => ({ model, max_tokens: 100, messages: [{ role: "user", content: text }], stream }),
     limit: "max_tokens"
+  },
+  responses: {
+    own: "responses",
+    path: () => "/v1/responses",
+    body: (model, stream) => ({ model, input: text, stream }),
+    limit: "max_output_tokens"
   },
   generateContent: {
     own: "gemini",
@@ -102,10 +108,10 @@ const foreign = Object.entries(dialects).flatMap(([name, dialect]) =>
     .map((provider) => [name, provider, dialect] as const)
 )
 
-const own = (["chat completions", "messages", "generateContent"] as const).map((name) => {
-  const dialect = dialects[name]!
-  return [name, dialect.own, dialect] as const
-})
+const own = providers.flatMap((provider) =>
+  Object.entries(dialects).filter(([name, dialect]) => dialect.own === provider && name !== "completions")
+    .map(([name, dialect]) => [name, provider, dialect] as const)
+)
 
 const pairs = [...foreign, ...own]
 
@@ -128,7 +134,7 @@ describe.each(foreign)("%s, translated from a provider of %s", (_, provider, dia
     shared().provider.behaveOnce({ kind: "malformed", after: 4 })
     const answer = await ask(dialect, provider, true)
     assert.strictEqual(answer.status, 200)
-    assert.match(await lastOf(answer), /^\[DONE\]$|"message_stop"|"finishReason":"STOP"/)
+    assert.match(await lastOf(answer), /^\[DONE\]$|"message_stop"|"response.completed"|"finishReason":"STOP"/)
   })
 })
 
