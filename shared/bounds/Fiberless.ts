@@ -5,12 +5,15 @@
  * a fiberless effect are function calls. If a step is any other effect, because something is unusual, that effect gets a fiber
  * with the run's services and parent span, and the next step follows its end. Other code sees an ordinary effect.
  */
+// @effect-diagnostics anyUnknownInErrorContext:off -- the steps of a run fail with errors of any type
 import { Cause, Clock, Context, Effect, Effectable, Exit, Option, Tracer } from "effect"
 
-/** Receives the exit of a step, once. */
-type End<A, E> = (exit: Exit.Exit<A, E>) => void
+/** A step of any type. */
+type Step = Effect.Effect<unknown, unknown>
+/** The exit of a step of any type. */
+type End = Exit.Exit<unknown, unknown>
 
-const isExit = <A, E>(step: Effect.Effect<A, E>): step is Exit.Exit<A, E> => Exit.isExit(step)
+const isEnd = (step: Step): step is End => Exit.isExit(step)
 
 /** One run of a fiberless effect, from its start to its end. */
 export class Run {
@@ -20,12 +23,17 @@ export class Run {
   span: Tracer.AnySpan | undefined
   readonly clock: Clock.Clock
   readonly tracer: Tracer.Tracer
+  readonly #onEnd: (end: End) => void
+  /** What follows the current step, the next one last. */
+  readonly #following: Array<Followed> = []
   #isStopped = false
   /** Ends the current wait. */
   #stop: (() => void) | undefined
 
-  constructor(context: Context.Context<never>, span?: Tracer.AnySpan) {
+  /** `onEnd` receives the exit of the effect. */
+  constructor(context: Context.Context<never>, onEnd: (end: End) => void, span?: Tracer.AnySpan) {
     this.context = context
+    this.#onEnd = onEnd
     this.span = span
     this.clock = Context.get(context, Clock.Clock)
     this.tracer = Context.get(context, Tracer.Tracer)
@@ -44,65 +52,84 @@ export class Run {
     return this.#isStopped
   }
 
-  /** Runs a step. */
-  do<A, E>(step: Effect.Effect<A, E>, end: End<A, E>): void {
-    if (isExit(step)) return end(step)
-    if (this.#isStopped) return end(Exit.interrupt())
-    if (step instanceof Fiberless) return step.start(this, end)
-    const fiber = this.#fork(step)
-    this.#stop = () => fiber.interruptUnsafe()
-    fiber.addObserver((exit) => {
+  /** Runs a step and what follows it, up to the next wait. */
+  do(first: Step): void {
+    let step: Step | undefined = first
+    while (step !== undefined) {
+      if (this.#following.length === 0 && isEnd(step)) return this.#onEnd(step)
+      step = this.#next(step)
+    }
+  }
+
+  /** Returns the step after this one; `undefined` if the run waits for it. A step that throws has found a bug. */
+  #next(step: Step): Step | undefined {
+    try {
+      if (isEnd(step)) return this.#following.pop()?.next(step, this)
+      if (this.#isStopped) return Exit.interrupt()
+      return step instanceof Fiberless ? step.start(this) : this.#runInFiber(step)
+    } catch (defect) {
+      return Exit.die(defect)
+    }
+  }
+
+  /** What follows the step that starts now. */
+  follow(following: Followed): void {
+    this.#following.push(following)
+  }
+
+  /** Waits until `register` calls back, and calls the function that it returns if the effect is interrupted. */
+  wait(register: (resume: (end: End) => void) => () => void): End | undefined {
+    let end = undefined as End | undefined
+    let isWaiting = false
+    const stop = register((exit) => {
+      if (end !== undefined) return
+      end = exit
       this.#stop = undefined
-      end(exit)
+      if (isWaiting) this.do(exit)
     })
+    if (end !== undefined) return end
+    isWaiting = true
+    this.#stop = stop
+    return undefined
   }
 
   /** Runs a step that is due even if the effect was interrupted. */
-  finish<A, E>(step: Effect.Effect<A, E>, end: End<A, E>): void {
-    if (isExit(step)) return end(step)
-    this.#fork(Effect.uninterruptible(step)).addObserver(end)
+  finish(step: Step): End | undefined {
+    return isEnd(step) ? step : this.wait((resume) => {
+      this.#fork(Effect.uninterruptible(step)).addObserver(resume)
+      return () => undefined
+    })
   }
 
-  /** Waits until `register` calls back, and ends the wait by the function that it returns if the effect is interrupted. */
-  wait<A, E>(register: (resume: End<A, E>) => () => void, end: End<A, E>): void {
-    if (this.#isStopped) return end(Exit.interrupt())
-    let isOver = false
-    const resume: End<A, E> = (exit) => {
-      if (isOver) return
-      isOver = true
-      this.#stop = undefined
-      end(exit)
-    }
-    const cancel = register(resume)
-    if (isOver) return
-    // V8 would allocate a closure assigned to a property in its old space, with everything that it captures
-    const stop = () => {
-      cancel()
-      resume(Exit.interrupt())
-    }
-    this.#stop = stop
+  #runInFiber(step: Step): End | undefined {
+    return this.wait((resume) => {
+      const fiber = this.#fork(step)
+      fiber.addObserver(resume)
+      return () => fiber.interruptUnsafe()
+    })
   }
 
-  #fork<A, E>(step: Effect.Effect<A, E>) {
+  #fork(step: Step) {
     const { context, span } = this
     return Effect.runForkWith(span === undefined ? context : Context.add(context, Tracer.ParentSpan, span))(step)
   }
 }
 
 abstract class Fiberless<A, E> extends Effectable.Class<A, E> {
-  abstract start(run: Run, end: End<A, E>): void
+  /** Returns the first step; `undefined` if the run waits for it. */
+  abstract start(run: Run): Step | undefined
 
   asEffect(): Effect.Effect<A, E> {
     return Effect.withFiber((fiber) =>
       Effect.callback<A, E>((resume) => {
-        const run = new Run(fiber.context, fiber.cache.span)
         let onEnd: (() => void) | undefined
         let isOver = false
-        this.start(run, (exit) => {
+        const run = new Run(fiber.context, (end) => {
           isOver = true
-          resume(exit)
+          resume(end as Exit.Exit<A, E>)
           onEnd?.()
-        })
+        }, fiber.cache.span)
+        run.do(this)
         return Effect.callback<void>((stopped) => {
           onEnd = () => stopped(Effect.void)
           run.stop()
@@ -113,94 +140,115 @@ abstract class Fiberless<A, E> extends Effectable.Class<A, E> {
   }
 }
 
-/** A step that throws has found a bug. */
-const attempt = <A, E>(step: () => Effect.Effect<A, E>): Effect.Effect<A, E> => {
-  try {
-    return step()
-  } catch (defect) {
-    return Exit.die(defect)
-  }
-}
-
 class Suspended<A, E> extends Fiberless<A, E> {
-  readonly #first: (run: Run) => Effect.Effect<A, E>
+  readonly start: (run: Run) => Effect.Effect<A, E>
 
-  constructor(first: (run: Run) => Effect.Effect<A, E>) {
+  constructor(start: (run: Run) => Effect.Effect<A, E>) {
     super()
-    this.#first = first
-  }
-
-  start(run: Run, end: End<A, E>): void {
-    run.do(attempt(() => this.#first(run)), end)
-  }
-}
-
-abstract class Pair<A, E, B, E2> extends Fiberless<B, E2> {
-  readonly first: Effect.Effect<A, E>
-  readonly next: (exit: Exit.Exit<A, E>, run: Run) => Effect.Effect<B, E2>
-
-  constructor(first: Effect.Effect<A, E>, next: (exit: Exit.Exit<A, E>, run: Run) => Effect.Effect<B, E2>) {
-    super()
-    this.first = first
-    this.next = next
-  }
-}
-
-class Sequence<A, E, B, E2> extends Pair<A, E, B, E2> {
-  start(run: Run, end: End<B, E2>): void {
-    run.do(this.first, (exit) => {
-      if (run.isStopped) end(Exit.isSuccess(exit) ? Exit.interrupt() : exit as Exit.Exit<never>)
-      else run.do(attempt(() => this.next(exit, run)), end)
-    })
-  }
-}
-
-class Ended<A, E, B, E2> extends Pair<A, E, B, E2> {
-  start(run: Run, end: End<B, E2>): void {
-    run.do(this.first, (exit) => run.finish(attempt(() => this.next(exit, run)), end))
+    this.start = start
   }
 }
 
 class Waiting<A, E> extends Fiberless<A, E> {
-  readonly #register: (resume: End<A, E>) => () => void
+  readonly #register: (resume: (exit: Exit.Exit<A, E>) => void) => () => void
 
-  constructor(register: (resume: End<A, E>) => () => void) {
+  constructor(register: (resume: (exit: Exit.Exit<A, E>) => void) => () => void) {
     super()
     this.#register = register
   }
 
-  start(run: Run, end: End<A, E>): void {
-    run.wait(this.#register, end)
+  start(run: Run): End | undefined {
+    return run.wait((resume) => {
+      const cancel = this.#register(resume)
+      return () => {
+        cancel()
+        resume(Exit.interrupt())
+      }
+    })
   }
 }
 
-/** Starts an effect at once, without a parent span. `end` may run before this returns. */
-export const run = <A, E>(context: Context.Context<never>, effect: Effect.Effect<A, E>, end: End<A, E>): Run => {
-  const started = new Run(context)
-  started.do(effect, end)
+/** An effect, and what follows it. */
+abstract class Followed<A = unknown, E = unknown> extends Fiberless<A, E> {
+  readonly #effect: Step
+
+  constructor(effect: Step) {
+    super()
+    this.#effect = effect
+  }
+
+  start(run: Run): Step {
+    run.follow(this)
+    return this.#effect
+  }
+
+  /** Returns the step after the effect's end; `undefined` if the run waits for it. */
+  abstract next(end: End, run: Run): Step | undefined
+}
+
+class Matched<A, E, B, E2, C, E3> extends Followed<B | C, E2 | E3> {
+  readonly #onSuccess: ((value: A) => Effect.Effect<B, E2>) | undefined
+  readonly #onFailure: ((error: E) => Effect.Effect<C, E3>) | undefined
+
+  constructor(
+    effect: Effect.Effect<A, E>,
+    onSuccess: ((value: A) => Effect.Effect<B, E2>) | undefined,
+    onFailure?: (error: E) => Effect.Effect<C, E3>
+  ) {
+    super(effect)
+    this.#onSuccess = onSuccess
+    this.#onFailure = onFailure
+  }
+
+  next(end: Exit.Exit<A, E>, { isStopped }: Run): Step {
+    if (Exit.isSuccess(end)) return isStopped ? Exit.interrupt() : this.#onSuccess?.(end.value) ?? end
+    if (isStopped || this.#onFailure === undefined) return end
+    const error = Cause.findErrorOption(end.cause)
+    return Option.isSome(error) ? this.#onFailure(error.value) : end
+  }
+}
+
+class Ended<A, E, B, E2> extends Followed<B, E2> {
+  readonly #finalize: (exit: Exit.Exit<A, E>, run: Run) => Effect.Effect<B, E2>
+
+  constructor(effect: Effect.Effect<A, E>, finalize: (exit: Exit.Exit<A, E>, run: Run) => Effect.Effect<B, E2>) {
+    super(effect)
+    this.#finalize = finalize
+  }
+
+  next(end: Exit.Exit<A, E>, run: Run): End | undefined {
+    return run.finish(this.#finalize(end, run))
+  }
+}
+
+/** Starts an effect at once, without a parent span. `onEnd` may run before this returns. */
+export const run = <A, E>(
+  context: Context.Context<never>,
+  effect: Effect.Effect<A, E>,
+  onEnd: (exit: Exit.Exit<A, E>) => void
+): Run => {
+  const started = new Run(context, (end) => onEnd(end as Exit.Exit<A, E>))
+  started.do(effect)
   return started
 }
 
-export const suspend = <A, E>(first: (run: Run) => Effect.Effect<A, E>): Effect.Effect<A, E> => new Suspended(first)
+export const suspend = <A, E>(start: (run: Run) => Effect.Effect<A, E>): Effect.Effect<A, E> => new Suspended(start)
 
 /** Waits for a callback. `register` returns what ends the wait if the effect is interrupted. */
-export const callback = <A, E = never>(register: (resume: End<A, E>) => () => void): Effect.Effect<A, E> =>
-  new Waiting(register)
+export const callback = <A, E = never>(
+  register: (resume: (exit: Exit.Exit<A, E>) => void) => () => void
+): Effect.Effect<A, E> => new Waiting(register)
 
 export const flatMap = <A, E, B, E2>(
   self: Effect.Effect<A, E>,
   next: (value: A) => Effect.Effect<B, E2>
-): Effect.Effect<B, E | E2> =>
-  new Sequence(
-    self,
-    (exit): Effect.Effect<B, E | E2> => Exit.isSuccess(exit) ? next(exit.value) : Exit.failCause(exit.cause)
-  )
+): Effect.Effect<B, E | E2> => new Matched<A, E, B, E2, never, E>(self, next)
 
 /** Continues after an expected error, as `Effect.catch` does. */
 export const catchError = <A, E, B, E2>(
   self: Effect.Effect<A, E>,
   next: (error: E) => Effect.Effect<B, E2>
-): Effect.Effect<A | B, E2> => matchEffect(self, { onSuccess: Exit.succeed, onFailure: next })
+): Effect.Effect<A | B, E2> => new Matched<A, E, A, never, B, E2>(self, undefined, next)
 
 export const matchEffect = <A, E, B, E2, C, E3>(
   self: Effect.Effect<A, E>,
@@ -208,12 +256,7 @@ export const matchEffect = <A, E, B, E2, C, E3>(
     readonly onSuccess: (value: A) => Effect.Effect<B, E2>
     readonly onFailure: (error: E) => Effect.Effect<C, E3>
   }
-): Effect.Effect<B | C, E2 | E3> =>
-  new Sequence(self, (exit): Effect.Effect<B | C, E2 | E3> => {
-    if (Exit.isSuccess(exit)) return onSuccess(exit.value)
-    const error = Cause.findErrorOption(exit.cause)
-    return Option.isSome(error) ? onFailure(error.value) : Exit.failCause(exit.cause as Cause.Cause<never>)
-  })
+): Effect.Effect<B | C, E2 | E3> => new Matched(self, onSuccess, onFailure)
 
 /** Continues after any exit, also after an interruption, and is not interrupted from then on. */
 export const matchExit = <A, E, B, E2>(

@@ -85,13 +85,21 @@ describe("a fiberless effect", () => {
   })
 
   it("that throws ends with the defect, after its finalizers", () => {
-    const order: Array<string> = []
-    const thrown = Fiberless.flatMap(now, (): Effect.Effect<void> => {
+    const bug = (): never => {
       throw new Error("bug")
-    })
-    const { ends } = start(Fiberless.onExit(thrown, (exit) => order.push(exit._tag)))
-    assert.deepStrictEqual(order, ["Failure"])
-    assert.isTrue(ends[0]?._tag === "Failure" && Cause.hasDies(ends[0].cause))
+    }
+    const all: ReadonlyArray<Effect.Effect<void>> = [
+      Fiberless.flatMap(now, bug),
+      Fiberless.suspend(bug),
+      Fiberless.callback(bug),
+      Fiberless.matchExit(now, bug)
+    ]
+    for (const thrown of all) {
+      const order: Array<string> = []
+      const { ends } = start(Fiberless.onExit(thrown, (exit) => order.push(exit._tag)))
+      assert.deepStrictEqual(order, ["Failure"])
+      assert.isTrue(ends[0]?._tag === "Failure" && Cause.hasDies(ends[0].cause))
+    }
   })
 })
 
