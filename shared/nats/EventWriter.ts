@@ -6,12 +6,13 @@
  * events are held, and they are sent after the reconnect.
  */
 import type { Msg, Subscription } from "@nats-io/nats-core"
+import { ReleasingMap } from "../bounds/ReleasingMap.ts"
 import { encodePage } from "./EventStream.ts"
 import type { Nats } from "./Nats.ts"
 import { encodeHeaders, messageIdHeader } from "./Outbox.ts"
 
 interface Page {
-  readonly number: number
+  readonly id: number
   readonly subject: string
   readonly since: number
   readonly events: Array<string>
@@ -41,7 +42,7 @@ export class EventWriter {
   readonly #nats: Nats["Service"]
   readonly #now: () => number
   readonly #onLost: () => void
-  readonly #waiting = new Map<number, Page>()
+  readonly #waiting = new ReleasingMap<Page>()
   /** The page that takes more events. */
   #open: Page | undefined
   #waitingBytes = 0
@@ -85,7 +86,7 @@ export class EventWriter {
     }
     clearInterval(this.#watch)
     this.#answers.unsubscribe()
-    return [...this.#waiting.values()].reduce((sum, { events }) => sum + events.length, 0)
+    return [...this.#waiting].reduce((sum, { events }) => sum + events.length, 0)
   }
 
   /** The open page if it has room, or a new one. It is sent at the end of the turn. */
@@ -93,10 +94,9 @@ export class EventWriter {
     const now = this.#now()
     const open = this.#open
     if (open?.subject === subject && open.bytes + bytes <= maxPageBytes && now - open.since < maxOpenMs) return open
-    const number = ++this.#count
-    const page: Page = { number, subject, since: now, events: [], bytes: 0, sentAt: Infinity, onStored: [] }
+    const page: Page = { id: ++this.#count, subject, since: now, events: [], bytes: 0, sentAt: Infinity, onStored: [] }
     this.#open = page
-    this.#waiting.set(number, page)
+    this.#waiting.add(page)
     this.#watch ??= setInterval(() => this.#check(), checkMs)
     this.#nats.outbox.beforeFlush(() => this.#send(page))
     return page
@@ -105,17 +105,16 @@ export class EventWriter {
   #send(page: Page): void {
     if (page === this.#open) this.#open = undefined
     page.sentAt = this.#now()
-    const name = `${this.#inbox}.${page.number}`
+    const name = `${this.#inbox}.${page.id}`
     const headers = encodeHeaders({ [messageIdHeader]: name })
     this.#nats.outbox.publish(page.subject, encodePage(page.events), headers, name)
   }
 
   #confirm(message: Msg): void {
-    const number = Number(message.subject.slice(this.#inbox.length + 1))
-    const page = this.#waiting.get(number)
+    const page = this.#waiting.get(Number(message.subject.slice(this.#inbox.length + 1)))
     // any other answer, such as no listener or no leader, is retried
     if (page === undefined || !isStored(message)) return
-    this.#waiting.delete(number)
+    this.#waiting.delete(page)
     this.#waitingBytes -= page.bytes
     for (const run of page.onStored) run()
     if (this.#waiting.size === 0) this.#onEmpty?.()
@@ -131,7 +130,7 @@ export class EventWriter {
     // the outbox sends what it held during an outage; a second copy is not needed
     const maySend = this.#nats.isSettled()
     let resent = 0
-    for (const page of this.#waiting.values()) {
+    for (const page of this.#waiting) {
       // an event that its writer cannot store before it ends is left to another, who learns of it if it does not count as stored
       const isOverdue = this.#onEmpty === undefined && now - page.since > patienceMs
       for (const run of isOverdue ? page.onStored.splice(0) : []) run()

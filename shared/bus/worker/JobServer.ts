@@ -9,6 +9,7 @@ import type { AnswerLost } from "../../contract/JobError.ts"
 import { Cancelled, WorkerLost } from "../../contract/JobError.ts"
 import { bodyBudgetBytes } from "../../bounds/BodyBudget.ts"
 import * as Fiberless from "../../bounds/Fiberless.ts"
+import { ReleasingMap } from "../../bounds/ReleasingMap.ts"
 import { BodyPull } from "./BodyPull.ts"
 import { BundleSender } from "./BundleSender.ts"
 import { SingleFrames } from "./SingleFrames.ts"
@@ -99,6 +100,16 @@ export class JobServer extends Context.Service<JobServer, {
   )
 }
 
+/** A job that this worker runs, or has run and holds. */
+interface Running {
+  /** `attemptKey`. */
+  readonly id: string
+  readonly job: PulledJob
+  readonly reply: JobReply
+  /** `undefined` before the job's first wait. */
+  run: Fiberless.Run | undefined
+}
+
 const claimAndWait = (reply: JobReply, redispatch: Redispatch): Effect.Effect<void, Cancelled> =>
   Effect.callback<void, Cancelled>((resume) => {
     reply.claimAndWait(redispatch, (go) => resume(go ? Effect.void : Effect.fail(new Cancelled())))
@@ -119,9 +130,8 @@ class Server implements PoolServer.PoolServer {
   readonly #bundles: BundleSender
   /** Ingresses that have not answered since the reconnect. */
   readonly #unheard = new Set<string>()
-  readonly #replies = new Map<string, { readonly reply: JobReply; readonly job: PulledJob }>()
+  readonly #running = new ReleasingMap<Running>()
   readonly #bodies: BodyPull
-  readonly #running = new Set<Fiberless.Run>()
   /** Runs when the last running job has ended. */
   #onIdle: (() => void) | undefined
   /** Ingresses whose subjects have no listener, and since when. */
@@ -138,7 +148,7 @@ class Server implements PoolServer.PoolServer {
   #endedBefore = new Set<string>()
   #forgottenAt: number
   /** Jobs that have ended, but are held. */
-  readonly #held = new Map<string, PulledJob>()
+  readonly #held = new ReleasingMap<Running>()
   readonly #released = Latch.makeUnsafe(true)
   #checkedAt: number
   #stalledAt = Number.NEGATIVE_INFINITY
@@ -171,7 +181,7 @@ class Server implements PoolServer.PoolServer {
     return Effect.all([
       everyWhile(this.source.working, Timings.announcementMs.every, Timings.idleTickMs, () => this.#announce()),
       every(Timings.heartbeatMs, () => {
-        for (const { job, reply } of this.#replies.values()) {
+        for (const { job, reply } of this.#running) {
           reply.heartbeat()
           job.working()
         }
@@ -180,7 +190,7 @@ class Server implements PoolServer.PoolServer {
           if (now - since > Timings.ingressGoneAfterMs + Timings.heartbeatMs) this.#missingSince.delete(ingress)
         }
         for (const job of this.#waiting.values()) job.working()
-        for (const job of this.#held.values()) job.working()
+        for (const { job } of this.#held) job.working()
       })
     ], { discard: true })
   })
@@ -190,10 +200,10 @@ class Server implements PoolServer.PoolServer {
     this.#checkedAt = this.#now()
     this.#bodies.check()
     if (this.#nats.isConnected()) {
-      for (const { reply } of this.#replies.values()) reply.repeatClaim()
+      for (const { reply } of this.#running) reply.repeatClaim()
       this.#bundles.check()
     }
-    return this.#replies.size > 0 || !this.#bundles.isAcknowledged
+    return this.#running.size > 0 || !this.#bundles.isAcknowledged
   }
 
   /** The announcement precedes the first claim. */
@@ -211,9 +221,9 @@ class Server implements PoolServer.PoolServer {
   }
 
   reconnected(): void {
-    for (const { job, reply } of this.#replies.values()) if (job.version === 2) reply.claimAgain()
+    for (const { job, reply } of this.#running) if (job.version === 2) reply.claimAgain()
     this.#unheard.clear()
-    for (const { reply } of this.#replies.values()) this.#unheard.add(reply.ingress)
+    for (const { reply } of this.#running) this.#unheard.add(reply.ingress)
     for (const ingress of this.#bundles.reconnected()) this.#unheard.add(ingress)
     if (this.#unheard.size === 0) this.#nats.outbox.release()
   }
@@ -230,7 +240,7 @@ class Server implements PoolServer.PoolServer {
     for (const job of this.#waiting.values()) job.giveBack()
     this.#waiting.clear()
     yield* Effect.timeoutOption(this.#idle, this.#options.graceMs)
-    for (const run of [...this.#running]) run.stop()
+    for (const { run } of [...this.#running]) run?.stop()
     yield* this.#idle
     // JetStream redelivers jobs that are held for longer
     yield* Effect.timeoutOption(this.#released.await, flushWithinMs)
@@ -255,7 +265,7 @@ class Server implements PoolServer.PoolServer {
   #begin(job: PulledJob): void {
     const key = Subjects.attemptKey(job.id, job.attempt)
     // the same attempt, redelivered while this worker still has it
-    const earlier = this.#replies.get(key)?.job ?? this.#held.get(key) ?? this.#waiting.get(key)
+    const earlier = (this.#running.get(key) ?? this.#held.get(key))?.job ?? this.#waiting.get(key)
     if (earlier !== undefined) return earlier.join(job)
     if (this.#ended.has(key) || this.#endedBefore.has(key)) return job.acknowledge()
     if (job.body !== undefined) return this.#run(key, job)
@@ -275,12 +285,11 @@ class Server implements PoolServer.PoolServer {
   }
 
   #run(key: string, job: PulledJob): void {
-    let running: Fiberless.Run | undefined
     let isHeld = false
     let hasEnded = false
     const settle = () => {
       if (isHeld || !hasEnded) return
-      this.#held.delete(key)
+      this.#held.delete(running)
       if (reply.isTaken) job.giveBack(takenMs)
       else job.acknowledge()
       if (this.#held.size === 0) this.#released.openUnsafe()
@@ -295,9 +304,10 @@ class Server implements PoolServer.PoolServer {
       behind: job.behind,
       subject: job.reply,
       now: this.#now,
-      onCancel: () => running?.stop()
+      onCancel: () => running.run?.stop()
     })
-    this.#replies.set(key, { reply, job })
+    const running: Running = { id: key, job, reply, run: undefined }
+    this.#running.add(running)
     let committing: Effect.Effect<void, Cancelled> | undefined
     const work = this.#options.run({
       pulled: job,
@@ -319,7 +329,7 @@ class Server implements PoolServer.PoolServer {
         : Effect.succeed(job.body)
     })
     const ended = () => {
-      this.#replies.delete(key)
+      this.#running.delete(running)
       if (job.body === undefined) {
         this.#bodyBytes -= job.bodySize
         this.#admit()
@@ -328,18 +338,14 @@ class Server implements PoolServer.PoolServer {
       if (!reply.isOver) reply.fail(new WorkerLost())
       hasEnded = true
       if (isHeld) {
-        this.#held.set(key, job)
+        this.#held.add(running)
         this.#released.closeUnsafe()
         job.free()
       }
       settle()
-      if (running !== undefined) this.#running.delete(running)
       if (this.#running.size === 0) this.#onIdle?.()
     }
-    const started = Fiberless.run(this.#context, work, ended)
-    if (hasEnded) return
-    running = started
-    this.#running.add(started)
+    running.run = Fiberless.run(this.#context, work, ended)
   }
 
   #remember(key: string): void {
@@ -384,7 +390,7 @@ class Server implements PoolServer.PoolServer {
       if (!this.#bundles.ask(ingress)) this.#pong(message.reply)
       return this.#heard(ingress)
     }
-    const reply = this.#replies.get(Subjects.parseControl(message.subject).key)?.reply
+    const reply = this.#running.get(Subjects.parseControl(message.subject).key)?.reply
     const ingress = reply?.ingress ?? Subjects.linkedIngress(message.subject)
     if (ingress === undefined) return
     if (control.type === "noResponders") {
@@ -425,7 +431,7 @@ class Server implements PoolServer.PoolServer {
 
   /** Stops all jobs of an ingress that is gone. */
   #abandon(ingress: string): void {
-    for (const { reply } of [...this.#replies.values()]) {
+    for (const { reply } of [...this.#running]) {
       if (reply.ingress === ingress) reply.abandon()
     }
     this.#bundles.forget(ingress)
