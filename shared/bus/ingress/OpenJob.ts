@@ -2,7 +2,7 @@
 import { nuid } from "@nats-io/nats-core"
 import type { Tracer } from "effect"
 import * as TraceParent from "../../telemetry/TraceParent.ts"
-import { encodeJob } from "../protocol/JobHeader.ts"
+import { encodeJob } from "../protocol/JobMessage.ts"
 import type { JobPool } from "./JobPool.ts"
 import type { AnswerListener, JobRequest } from "./JobRequest.ts"
 import { initial, type JobState } from "../protocol/JobState.ts"
@@ -10,6 +10,8 @@ import * as Timings from "../protocol/Timings.ts"
 import * as Subjects from "../protocol/Subjects.ts"
 import type { Version } from "../protocol/Subjects.ts"
 import type { WorkerLink } from "./WorkerLinks.ts"
+
+const nothing = new Uint8Array(0)
 
 export class OpenJob {
   readonly id = nuid.next()
@@ -55,11 +57,8 @@ export class OpenJob {
   /** The message to the stream; frames of the answer go to this ingress. */
   toMessage(ingress: string, attempt: number): [subject: string, payload: Uint8Array, headers: string] {
     const { id, request, span } = this
-    const inline = request.body.length <= Timings.inlineBodyBytes
-    return [
-      Subjects.jobSubject(request.workload, request.pool, this.version),
-      inline ? request.body : new Uint8Array(0),
-      encodeJob({
+    const { payload, headers } = encodeJob(
+      {
         version: this.version,
         id,
         attempt,
@@ -74,7 +73,10 @@ export class OpenJob {
         traceparent: span === undefined ? request.traceparent : TraceParent.format(span),
         bodySize: request.body.length,
         isPlain: request.isPlain
-      }, `${id}.${attempt}`)
-    ]
+      },
+      request.body.length <= Timings.inlineBodyBytes ? request.body : nothing,
+      `${id}.${attempt}`
+    )
+    return [Subjects.jobSubject(request.workload, request.pool, this.version), payload, headers]
   }
 }

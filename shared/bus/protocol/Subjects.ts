@@ -128,7 +128,7 @@ export const announcerOf = (subject: string): string => subject.slice(subject.in
 export const attemptKey = (job: string, attempt: number): string => `${job}.${attempt}`
 
 export const header = {
-  /** All metadata of a job; see `JobHeader.ts`. */
+  /** All metadata of a job in version 2; see `JobMessage.ts`. */
   job: "Gw-Job",
   messageId: messageIdHeader,
   /** Type and details of a frame or control, separated by a space. */

@@ -9,7 +9,7 @@ import * as Attributes from "../../telemetry/Attributes.ts"
 import * as Metrics from "../../telemetry/Metrics.ts"
 import * as Span from "../../telemetry/Span.ts"
 import * as TraceParent from "../../telemetry/TraceParent.ts"
-import { encodeJob } from "../protocol/JobHeader.ts"
+import { encodeJob } from "../protocol/JobMessage.ts"
 import type { PulledJob } from "../worker/JobSource.ts"
 import { JobSource } from "../worker/JobSource.ts"
 import { attempt, JetStreamFailed, whileJetStreamFails } from "../../nats/JetStream.ts"
@@ -102,14 +102,11 @@ const noReply = {
 } as const
 
 const publish = (nats: Nats["Service"], task: TaskSubmission): Effect.Effect<void, JetStreamFailed | QueueFull> =>
-  attempt(() =>
-    nats.outbox.request(
-      Subjects.jobSubject(task.workload, task.pool, noReply.version),
-      new Uint8Array(0),
-      encodeJob({ ...noReply, ...task }, task.id),
-      answerWithinMs
-    )
-  ).pipe(
+  attempt(() => {
+    const { headers, payload } = encodeJob({ ...noReply, ...task }, new Uint8Array(0), task.id)
+    const subject = Subjects.jobSubject(task.workload, task.pool, noReply.version)
+    return nats.outbox.request(subject, payload, headers, answerWithinMs)
+  }).pipe(
     Effect.flatMap((answer): Effect.Effect<void, JetStreamFailed | QueueFull> => {
       const { detail, verdict } = verdictIn(answer)
       if (verdict === "full") return Effect.fail(new QueueFull({ retryAfterMs: laterMs }))

@@ -9,7 +9,7 @@ import { Effect, Latch } from "effect"
 import type { Msg } from "@nats-io/nats-core"
 import type { Workload } from "../../contract/Operation.ts"
 import * as Metrics from "../../telemetry/Metrics.ts"
-import { decodeJob, isForeign, type JobHeader } from "../protocol/JobHeader.ts"
+import { decodeJob, isForeign, type Job } from "../protocol/JobMessage.ts"
 import type { Nats } from "../../nats/Nats.ts"
 import { PullRequests } from "./PullRequests.ts"
 import * as Subjects from "../protocol/Subjects.ts"
@@ -39,11 +39,9 @@ interface Hold extends Delivery {
 }
 
 /** A job as it came from the queue. */
-export interface PulledJob extends JobHeader, Hold {
+export interface PulledJob extends Job, Hold {
   /** The subject of its queue. */
   readonly subject: string
-  /** The request's body, or `undefined` if the worker must pull it from ingress. */
-  readonly body: Uint8Array | undefined
 }
 
 /** How often `watch` should be called while it works. */
@@ -94,7 +92,7 @@ export class JobSource {
         subject: Subjects.pullSubject(workload, pool, version),
         wanted: () => this.#wanted(queue),
         mayRest: () => this.#isResting(),
-        onJob: (message) => this.#receive(message, queue)
+        onJob: (message) => this.#receive(message, queue, version)
       })
       return queue
     }
@@ -189,7 +187,7 @@ export class JobSource {
     return this.#inFlight === 0 && this.#options.now() - this.#latestAt > quietMs && this.#nats.isAlone()
   }
 
-  #receive(message: Msg, queue: PullRequests): void {
+  #receive(message: Msg, queue: PullRequests, version: Subjects.Version): void {
     const isNews = queue !== this.#latest
     this.#latest = queue
     this.#latestAt = this.#options.now()
@@ -200,10 +198,9 @@ export class JobSource {
     // former requests and those that replaced them were served; by then the former ones will have expired
     if (this.#inFlight > this.#mostInFlight) return hold.giveBack(watchMs)
     if (isNews || this.#inFlight === 1) queue.schedule()
-    const job = decodeJob(message)
-    if (job === undefined) return isForeign(message) ? hold.giveBack(foreignMs) : hold.acknowledge()
-    const body = message.data.length === 0 && job.bodySize > 0 ? undefined : message.data
-    this.#options.onJob({ ...job, ...hold, subject: message.subject, body })
+    const job = decodeJob(message, version)
+    if (job === undefined) return isForeign(message, version) ? hold.giveBack(foreignMs) : hold.acknowledge()
+    this.#options.onJob({ ...job, ...hold, subject: message.subject })
   }
 
   /** Settles the job by publishing to this subject. */

@@ -55,13 +55,13 @@ const sourceOf = Effect.fnUntraced(function*(
   )
   let sequence = 0
   /** Delivers the next job as JetStream does. */
-  const deliver = (inbox: string, { connection = queue, delivery = 1, version = 2 } = {}) => {
+  const deliver = (inbox: string, { connection = queue, delivery = 1, version = 3 } = {}) => {
     sequence++
+    const line = `${version} job${sequence} 2 r.chat.x.job${sequence}.2 0 op m t text/plain   4`
     const headers = makeHeaders()
-    const more = version === 2 ? "" : " any"
-    headers.set("Gw-Job", `${version} job${sequence} 2 r.chat.x.job${sequence}.2 0 op m t text/plain   4${more}`)
+    if (version === 2) headers.set("Gw-Job", line)
     const reply = `played.ACK.JOBS_CHAT.slow.${delivery}.${sequence}.${sequence}.1700000000123456789.0`
-    connection.publish(inbox, "body", { headers, reply })
+    connection.publish(inbox, version === 2 ? "body" : `${line}   any\nbody`, { headers, reply })
   }
   const status = (inbox: string, text: string, pending?: number) => {
     const more = pending === undefined ? "" : `Nats-Pending-Messages: ${pending}\r\n`
@@ -171,9 +171,9 @@ describe("the queues of two versions", () => {
       const newer = yield* Queue.take(requests[3])
       assert.strictEqual(newer.batch, 3)
       assert.strictEqual(source.version, 3)
-      for (let count = 0; count < 3; count++) deliver(newer.inbox, { version: 3 })
+      for (let count = 0; count < 3; count++) deliver(newer.inbox)
       const [one, two] = yield* Queue.takeN(jobs, 3)
-      deliver(older.inbox)
+      deliver(older.inbox, { version: 2 })
       const extra = yield* Queue.take(jobs)
       assert.deepStrictEqual([extra.version, source.inFlight()], [2, 4])
       // the slots are exceeded by one: the first that ends leaves none free
@@ -196,7 +196,7 @@ describe("the queues of two versions", () => {
       const newer = yield* Queue.take(requests[3])
       const older = yield* Queue.take(requests[2])
       status(newer.inbox, "409 Leadership Change", 2)
-      deliver(older.inbox)
+      deliver(older.inbox, { version: 2 })
       assert.strictEqual((yield* Queue.take(jobs)).version, 2)
       // of two free places, counting the extra one, the queue without a leader keeps its own
       assert.strictEqual((yield* Queue.take(requests[2])).batch, 1)

@@ -4,7 +4,7 @@ import type { NatsConnection } from "@nats-io/nats-core"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Queue } from "effect"
 import { decodeFrame, encodeFrame, type Frame, replyOf } from "../../../shared/bus/protocol/Frame.ts"
-import { decodeJob, encodeJob } from "../../../shared/bus/protocol/JobHeader.ts"
+import { decodeJob, encodeJob } from "../../../shared/bus/protocol/JobMessage.ts"
 import * as Subjects from "../../../shared/bus/protocol/Subjects.ts"
 import { provision } from "../../../shared/bus/provision/JobStreams.ts"
 import { Nats } from "../../../shared/nats/Nats.ts"
@@ -29,7 +29,7 @@ const formerWorker = Effect.fnUntraced(function*({ nats }: Ingress) {
   const served: Array<string> = []
   const serve = async () => {
     for await (const message of jobs) {
-      const job = decodeJob(message as never)
+      const job = decodeJob(message as never, 2)
       if (job === undefined) throw new Error("no job of version 2")
       served.push(job.id)
       const control = Subjects.controlSubject("chat", "former", job.id, job.attempt)
@@ -68,22 +68,26 @@ describe("a job of a former ingress", () => {
           }
         }
       })
-      const headers = encodeJob({
-        version: 2,
-        id: "job",
-        attempt: 1,
-        reply: "r.chat.former.job.1",
-        deadline: Number.MAX_SAFE_INTEGER,
-        operation: "chat.completions",
-        model: "model",
-        tenant: "tenant",
-        contentType: "application/json",
-        headers: undefined,
-        traceparent: undefined,
-        bodySize: 2,
-        isPlain: false
-      }, "job.1")
-      outbox.publish("jobs.chat.default", Buffer.from("{}"), headers)
+      const { headers, payload } = encodeJob(
+        {
+          version: 2,
+          id: "job",
+          attempt: 1,
+          reply: "r.chat.former.job.1",
+          deadline: Number.MAX_SAFE_INTEGER,
+          operation: "chat.completions",
+          model: "model",
+          tenant: "tenant",
+          contentType: "application/json",
+          headers: undefined,
+          traceparent: undefined,
+          bodySize: 2,
+          isPlain: false
+        },
+        Buffer.from("{}"),
+        "job.1"
+      )
+      outbox.publish("jobs.chat.default", payload, headers)
       assert.strictEqual(yield* Deferred.await(bytes), "answer")
     }))
 })
