@@ -25,7 +25,7 @@ const settingsOf = (request: Contract.ResponsesRequest): object => ({
   service_tier: request.service_tier ?? "default",
   store: false,
   temperature: request.temperature ?? 1,
-  text: { format: { type: "text" }, ...request.text },
+  text: { ...request.text, format: toFormat(request.text?.format) },
   tool_choice: request.tool_choice ?? "auto",
   tools: (request.tools ?? []).map((tool) =>
     tool.type === "function" ? { description: null, parameters: null, strict: null, ...tool } : tool
@@ -35,6 +35,9 @@ const settingsOf = (request: Contract.ResponsesRequest): object => ({
   truncation: request.truncation ?? "disabled",
   user: request.user ?? null
 })
+
+const toFormat = (format: NonNullable<Contract.ResponsesRequest["text"]>["format"]): object =>
+  format?.type === "json_schema" ? { description: null, strict: false, ...format } : format ?? { type: "text" }
 
 type TextPart = { type: "output_text"; text: string; annotations: []; logprobs: [] } | {
   type: "refusal"
@@ -327,9 +330,10 @@ export class Encoder implements AnswerEncoder {
     return frames + this.#within(item, "response.reasoning_summary_text.delta", { ...at, delta })
   }
 
-  /** It ends an item. Hidden reasoning is an item of its own. */
+  /** It ends an item. Hidden reasoning is an item of its own, if the client can send it back. */
   #signature(signature: Signature.Signature): string {
     const isOpen = this.#open?.type === "reasoning" && signature.redacted !== true
+    if (!isOpen && !this.#returnsEncrypted) return ""
     const item = isOpen && this.#open?.type === "reasoning"
       ? this.#open
       : { type: "reasoning", text: "", encrypted: undefined } satisfies Reasoning
