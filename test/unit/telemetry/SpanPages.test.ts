@@ -50,7 +50,7 @@ describe("buffered spans", () => {
 
   it("are complete, whatever their number and length", () => {
     const { pages, spans } = gatherSpans()
-    const many = Array.from({ length: 3_000 }, (_, index) => `${index}`.padEnd(1_000, "é"))
+    const many = Array.from({ length: 6_000 }, (_, index) => `${index}`.padEnd(1_000, "é"))
     const all = [...many, "é".repeat(pageBytes), "b"]
     for (const text of all) spans.add(text)
     assert.isAbove(pages.length, 5)
