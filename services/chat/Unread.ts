@@ -5,6 +5,7 @@ import type {
   SamplingSetting,
   Setting
 } from "../../shared/provider/dialects/conversation/Conversation.ts"
+import { withoutMarks } from "../../shared/provider/dialects/conversation/Conversation.ts"
 import type { Losses } from "../../shared/provider/dialects/conversation/Losses.ts"
 import { lastTurnOf } from "./Text.ts"
 
@@ -18,6 +19,7 @@ const isRead = ({ type }: ContentPart): boolean => type === "text"
 /** The engine reads the texts of the user's last message and of tools' results after it, and which tools were called. */
 export const record = (conversation: Conversation, losses: Losses): void => {
   const { modalities, sampling = {}, tools, turns } = conversation
+  withoutMarks(conversation, losses)
   for (const setting of samplings) if (sampling[setting] !== undefined) losses.warnOf(setting)
   for (const setting of settings) if (conversation[setting] !== undefined) losses.warnOf(setting)
   if (modalities?.some((modality) => modality !== "text") === true) losses.warnOf("modalities")

@@ -13,6 +13,8 @@ export const Price = Schema.Struct({
   cachedPerMillion: Dollars,
   /** For input written to the provider's cache. Default: `inputPerMillion`. */
   cacheWritePerMillion: Dollars,
+  /** For input written to the provider's cache for an hour. Default: `cacheWritePerMillion`. */
+  cacheWriteHourPerMillion: Dollars,
   perImage: Dollars,
   /** For reranking billed by search unit. */
   perSearchUnit: Dollars,
@@ -29,7 +31,8 @@ const million = 1_000_000
 /** The cost of a request; `null` if its price or usage is unknown. */
 export const costOf = (price: Price | undefined, usage: Usage | undefined): number | null => {
   if (price === undefined || usage === undefined) return null
-  const { cacheWriteTokens = 0, cachedTokens = 0, characters = 0, images = 0, inputTokens, outputTokens } = usage
+  const { cacheWriteHourTokens = 0, cacheWriteTokens = 0, cachedTokens = 0, characters = 0 } = usage
+  const { images = 0, inputTokens, outputTokens } = usage
   const { inputPerMillion = 0, outputPerMillion = 0, perImage = 0, perMillionCharacters = 0, perRequest = 0 } = price
   const {
     cacheWritePerMillion = inputPerMillion,
@@ -37,11 +40,14 @@ export const costOf = (price: Price | undefined, usage: Usage | undefined): numb
     perSearchUnit = 0,
     perSecond = 0
   } = price
+  const { cacheWriteHourPerMillion = cacheWritePerMillion } = price
   const cached = Math.min(cachedTokens, inputTokens)
   const cacheWritten = Math.min(cacheWriteTokens, inputTokens - cached)
+  const forAnHour = Math.min(cacheWriteHourTokens, cacheWritten)
+  const written = (cacheWritten - forAnHour) * cacheWritePerMillion + forAnHour * cacheWriteHourPerMillion
   const input = (inputTokens - cached - cacheWritten) * inputPerMillion
   return perRequest +
-    (input + cached * cachedPerMillion + cacheWritten * cacheWritePerMillion) / million +
+    (input + cached * cachedPerMillion + written) / million +
     outputTokens * outputPerMillion / million +
     images * perImage +
     (usage.searchUnits ?? 0) * perSearchUnit +

@@ -16,6 +16,7 @@ interface Entry {
   readonly output_cost_per_token?: number
   readonly cache_read_input_token_cost?: number
   readonly cache_creation_input_token_cost?: number
+  readonly cache_creation_input_token_cost_above_1hr?: number
   readonly input_cost_per_query?: number
   readonly [flag: `supports_${string}`]: boolean | undefined
 }
@@ -64,6 +65,7 @@ const factsOf = (entry: Entry): { readonly [Fact in keyof Facts]: Facts[Fact] | 
       outputPerMillion: output === undefined ? undefined : perMillion(entry.output_cost_per_token),
       cachedPerMillion: perMillion(entry.cache_read_input_token_cost),
       cacheWritePerMillion: perMillion(entry.cache_creation_input_token_cost),
+      cacheWriteHourPerMillion: perMillion(entry.cache_creation_input_token_cost_above_1hr),
       perSearchUnit: entry.input_cost_per_query
     }))
   }

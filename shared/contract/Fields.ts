@@ -54,3 +54,8 @@ export const Stream = optional(Schema.Boolean, "Send the answer as server-sent e
 export const EpochSeconds = field(Schema.Int, "When the answer was made: Unix time in seconds.")
 
 export const AnsweringModel = field(Schema.String, "Model that answered; another than requested after a fallback.")
+
+/** A mark at the end of a prefix, such as `{"type": "ephemeral"}`. */
+export const cacheControl = {
+  cache_control: optional(JsonObject, "Marks the end of a prefix that the provider may cache. Only it interprets this.")
+}

@@ -11,6 +11,8 @@ export const Usage = Schema.Struct({
   cachedTokens: Schema.optionalKey(Count),
   /** Part of `inputTokens` that the provider wrote to its cache. */
   cacheWriteTokens: Schema.optionalKey(Count),
+  /** Part of `cacheWriteTokens` that the provider keeps for an hour, not for minutes. */
+  cacheWriteHourTokens: Schema.optionalKey(Count),
   /** Part of `outputTokens` spent on reasoning. */
   reasoningTokens: Schema.optionalKey(Count),
   /** Parts of `inputTokens` and `outputTokens` by kind, if known. Text of the output excludes reasoning. */

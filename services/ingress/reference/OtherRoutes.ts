@@ -19,8 +19,8 @@ const limits = {
 const description = field(text, "What the catalogue says about the model.")
 const pricing = field(
   Schema.optionalKey(Schema.Record(Schema.String, Schema.String)),
-  "Dollars per unit, as decimal numbers. `prompt`, `completion`, `input_cache_read` and `input_cache_write` are per token, " +
-    "the others per `image`, `request`, `search_unit`, `second` and `character`."
+  "Dollars per unit, as decimal numbers. `prompt`, `completion`, `input_cache_read`, `input_cache_write` and " +
+    "`input_cache_write_1h` are per token, the others per `image`, `request`, `search_unit`, `second` and `character`."
 )
 const modalities = {
   input: field(texts, "What requests can contain: text, image, file, audio, video."),

@@ -29,6 +29,7 @@ const pricingOf = ({ price }: OfferedModel): object | undefined => {
     completion: price.outputPerMillion && price.outputPerMillion / million,
     input_cache_read: price.cachedPerMillion && price.cachedPerMillion / million,
     input_cache_write: price.cacheWritePerMillion && price.cacheWritePerMillion / million,
+    input_cache_write_1h: price.cacheWriteHourPerMillion && price.cacheWriteHourPerMillion / million,
     image: price.perImage,
     request: price.perRequest,
     search_unit: price.perSearchUnit,

@@ -4,6 +4,7 @@ import {
   AnsweringModel,
   atLeast,
   between,
+  cacheControl,
   constant,
   EndUser,
   EpochSeconds,
@@ -35,11 +36,13 @@ const fileFields = {
 
 const TextPart = Schema.Struct({
   type: constant("text", "A text."),
-  text: field(Schema.String, "The text.")
+  text: field(Schema.String, "The text."),
+  ...cacheControl
 })
 const ImagePart = Schema.Struct({
   type: constant("image_url", "An image."),
-  image_url: field(Schema.Struct({ url, detail }), "Where the image is, and how closely to look at it.")
+  image_url: field(Schema.Struct({ url, detail }), "Where the image is, and how closely to look at it."),
+  ...cacheControl
 })
 const AudioPart = Schema.Struct({
   type: constant("input_audio", "A recording."),
@@ -49,15 +52,18 @@ const AudioPart = Schema.Struct({
       format: field(Schema.Literals(["wav", "mp3"]), "Encoding of `data`.")
     }),
     "The recording and its encoding."
-  )
+  ),
+  ...cacheControl
 })
 export const FilePart = Schema.Struct({
   type: constant("file", "A document, such as a PDF."),
-  file: field(Schema.Struct(fileFields), "The document's contents or id.")
+  file: field(Schema.Struct(fileFields), "The document's contents or id."),
+  ...cacheControl
 })
 const VideoPart = Schema.Struct({
   type: constant("video_url", "A video."),
-  video_url: field(Schema.Struct({ url }), "Where the video is.")
+  video_url: field(Schema.Struct({ url }), "Where the video is."),
+  ...cacheControl
 })
 /** A refusal by the assistant, as clients send it back in the history. */
 export const RefusalPart = Schema.Struct({
@@ -115,7 +121,8 @@ export const Message = Schema.Struct({
   tool_call_id: optional(Schema.String, "The call that a message of the role `tool` answers."),
   reasoning_content: optional(Schema.String, "The assistant's reasoning."),
   reasoning_details: optional(Schema.Array(JsonObject), "Reasoning with its signatures, as this gateway returned it."),
-  refusal: optional(Schema.String, "The assistant's refusal.")
+  refusal: optional(Schema.String, "The assistant's refusal."),
+  ...cacheControl
 }).check(
   hasContent,
   Schema.makeFilter((message) =>
@@ -167,7 +174,8 @@ const FunctionTool = Schema.Struct({
       strict: optional(Schema.Boolean, "Follow the schema exactly.", false)
     }),
     "The function, as the model sees it."
-  )
+  ),
+  ...cacheControl
 })
 
 const otherType = Schema.NonEmptyString.check(
@@ -228,6 +236,10 @@ export const ChatCompletionRequest = Schema.Struct({
     { description: "The conversation. The output of a compaction can replace its beginning." }
   ),
   ...generationFields,
+  prompt_cache_key: optional(
+    Schema.String,
+    "Requests with the same key begin alike: they go to the same provider, whose cache is used if it can be."
+  ),
   n: optional(atLeast(1), "Number of answers.", 1),
   max_tokens: optional(atLeast(1), "Older name of `max_completion_tokens`."),
   max_completion_tokens: optional(atLeast(1), "Maximum number of tokens in the response, including reasoning."),

@@ -4,6 +4,7 @@ import {
   AnsweringModel,
   atLeast,
   between,
+  cacheControl,
   constant,
   EndUser,
   field,
@@ -17,10 +18,6 @@ import { namedEventsOf, type Operation } from "../Operation.ts"
 import { EstimatedTokens } from "../TokenUsage.ts"
 import { sessionHeaders } from "../Session.ts"
 import { translationHeader } from "../Translation.ts"
-
-const cacheControl = {
-  cache_control: optional(JsonObject, "Marks the end of a prefix that the provider may cache. Only it interprets this.")
-}
 
 const TextBlock = Schema.Struct({
   type: constant("text", "A text."),

@@ -23,6 +23,11 @@ it("a request costs the sum over its units", () => {
       { inputTokens: 1_000_000, cachedTokens: 500_000, cacheWriteTokens: 200_000 },
       1.2
     ],
+    [
+      { inputPerMillion: 2, cacheWritePerMillion: 2.5, cacheWriteHourPerMillion: 4 },
+      { inputTokens: 1_000_000, cacheWriteTokens: 500_000, cacheWriteHourTokens: 100_000 },
+      2.4
+    ],
     [{ perImage: 0.04 }, { images: 3 }, 0.12],
     [{ perSearchUnit: 0.002 }, { searchUnits: 2 }, 0.004],
     [{ perSecond: 0.5 }, { seconds: 4.5 }, 2.25],

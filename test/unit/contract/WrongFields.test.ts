@@ -90,6 +90,7 @@ const tables: ReadonlyArray<Table> = [
       presence_penalty: [{ presence_penalty: 3 }],
       frequency_penalty: [{ frequency_penalty: -3 }],
       user: [{ user: 5 }],
+      prompt_cache_key: [{ prompt_cache_key: 5 }],
       n: [{ n: 0 }],
       max_tokens: [{ max_tokens: 0 }],
       max_completion_tokens: [{ max_completion_tokens: "9" }],

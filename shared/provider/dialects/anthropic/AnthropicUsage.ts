@@ -11,6 +11,8 @@ export const usageOf = (reported: unknown, before?: Usage): Usage | undefined =>
   const output = Json.count(usage["output_tokens"])
   const read = Json.count(usage["cache_read_input_tokens"]) ?? before?.cachedTokens
   const written = Json.count(usage["cache_creation_input_tokens"]) ?? before?.cacheWriteTokens
+  const forAnHour = Json.count(Json.fields(usage["cache_creation"])["ephemeral_1h_input_tokens"]) ??
+    before?.cacheWriteHourTokens
   const plain = Json.count(usage["input_tokens"]) ??
     (before === undefined
       ? undefined
@@ -22,6 +24,7 @@ export const usageOf = (reported: unknown, before?: Usage): Usage | undefined =>
     outputTokens: output,
     ...(read === undefined ? {} : { cachedTokens: read }),
     ...(written === undefined ? {} : { cacheWriteTokens: written }),
+    ...(forAnHour === undefined ? {} : { cacheWriteHourTokens: forAnHour }),
     ...(thinking === undefined ? {} : { reasoningTokens: thinking })
   }
 }

@@ -2,6 +2,7 @@
 import { Predicate, Schema } from "effect"
 import * as Json from "../../json/Json.ts"
 import type {
+  CacheControl,
   ContentPart,
   Conversation,
   MediaPart,
@@ -10,7 +11,7 @@ import type {
   ToolDefinition,
   Turn
 } from "../conversation/Conversation.ts"
-import { isMedia, joinAdjacent, systemTexts } from "../conversation/Conversation.ts"
+import { isMedia, joinAdjacent, marksIn, systemTexts } from "../conversation/Conversation.ts"
 import type { Target } from "../conversation/Dialect.ts"
 import { foreignReasoning, type Losses } from "../conversation/Losses.ts"
 import { registeredMediaType, textOf, warnOfDetail } from "../conversation/Media.ts"
@@ -38,13 +39,14 @@ export const toRequest = (conversation: Conversation, { losses, model, streams }
     if (!isSampled && value !== undefined) losses.warnOf(name, "gives way to reasoning")
   }
   if (isSampled && temperature !== undefined && temperature > 1) losses.warnOf("temperature", "was lowered to 1")
-  const system = toSystem(conversation, losses)
+  const cache = marksIn(conversation).length === 0 ? conversation.cache : undefined
+  const system = withLastMarked(toSystem(conversation, losses), cache)
   const config = { effort: thinking.effort, format: toFormat(conversation) }
   return {
     model,
     max_tokens: maxTokens,
     system: system.length === 0 ? undefined : system,
-    messages: toMessages(conversation.turns, losses),
+    messages: toMessages(conversation.turns, losses, cache),
     stream: streams ? true : undefined,
     ...(tools.length === 0 ? {} : {
       tools: tools.map(toTool),
@@ -66,11 +68,17 @@ const toSystem = ({ format, turns }: Conversation, losses: Losses): ReadonlyArra
   const texts = systemTexts(turns, losses)
   const isJson = format.type === "json"
   if (isJson) losses.warnOf("format", "was turned into an instruction")
-  return [...texts, ...(isJson ? [inJson] : [])].filter((text) => text !== "").map((text) => ({ type: "text", text }))
+  return [...texts, ...(isJson ? [{ text: inJson, cache: undefined }] : [])]
+    .filter(({ text }) => text !== "")
+    .map(({ cache, text }) => ({ type: "text", text, cache_control: cache }))
 }
 
 /** Tool results belong to the user here and must come first, in one message. */
-const toMessages = (turns: ReadonlyArray<Turn>, losses: Losses): ReadonlyArray<object> => {
+const toMessages = (
+  turns: ReadonlyArray<Turn>,
+  losses: Losses,
+  cache: CacheControl | undefined
+): ReadonlyArray<object> => {
   const messages: Array<readonly ["user" | "assistant", ReadonlyArray<object>]> = []
   /** Pictures and files, which only user messages can hold, until all tool results are written. */
   let loose: Array<object> = []
@@ -92,30 +100,42 @@ const toMessages = (turns: ReadonlyArray<Turn>, losses: Losses): ReadonlyArray<o
     }
   }
   messages.push(["user", loose])
-  return joinAdjacent(messages).map(([role, content]) => ({ role, content }))
+  const joined = joinAdjacent(messages)
+  return joined.map(([role, content], index) => ({
+    role,
+    content: index === joined.length - 1 ? withLastMarked(content, cache) : content
+  }))
 }
+
+/** Marks the last block of the instructions, or of the conversation, if the client asks for a cache without marks. */
+const withLastMarked = (blocks: ReadonlyArray<object>, cache: CacheControl | undefined): ReadonlyArray<object> =>
+  cache === undefined
+    ? blocks
+    : blocks.map((block, index) => index === blocks.length - 1 ? { ...block, cache_control: cache } : block)
 
 /** Ids of other dialects may contain characters that this one rejects. */
 const toId = (id: string): string => id.replace(/[^\w-]/g, "_")
 
-const toToolUse = ({ arguments: json, id, name }: ToolCall): object => ({
+const toToolUse = ({ arguments: json, cache, id, name }: ToolCall): object => ({
   type: "tool_use",
   id: toId(id),
   name,
-  input: ToolCalls.toObject(json)
+  input: ToolCalls.toObject(json),
+  cache_control: cache
 })
 
-const toResult = ({ content, failed, toolCallId = "" }: Turn, losses: Losses): object => ({
+const toResult = ({ cache, content, failed, toolCallId = "" }: Turn, losses: Losses): object => ({
   type: "tool_result",
   tool_use_id: toId(toolCallId),
   content: content.flatMap((part) => toBlocks(part, losses)),
-  is_error: failed
+  is_error: failed,
+  cache_control: cache
 })
 
 const toBlocks = (part: ContentPart, losses: Losses): ReadonlyArray<object> => {
   switch (part.type) {
     case "text":
-      return part.text === "" ? [] : [{ type: "text", text: part.text }]
+      return part.text === "" ? [] : [{ type: "text", text: part.text, cache_control: part.cache }]
     case "reasoning": {
       const { path = "", signature, text } = part
       if (signature?.origin !== "anthropic" || signature.value === "") {
@@ -131,7 +151,7 @@ const toBlocks = (part: ContentPart, losses: Losses): ReadonlyArray<object> => {
     case "image": {
       warnOfDetail(part, losses)
       const source = toSource(part)
-      return source === undefined ? refused(part, losses) : [{ type: "image", source }]
+      return source === undefined ? refused(part, losses) : [{ type: "image", source, cache_control: part.cache }]
     }
     case "file": {
       const text = textOf(part)
@@ -140,7 +160,9 @@ const toBlocks = (part: ContentPart, losses: Losses): ReadonlyArray<object> => {
         : part.mediaType === "application/pdf"
         ? toSource(part)
         : undefined
-      return source === undefined ? refused(part, losses) : [{ type: "document", source, title: part.name }]
+      return source === undefined
+        ? refused(part, losses)
+        : [{ type: "document", source, title: part.name, cache_control: part.cache }]
     }
   }
 }
@@ -157,11 +179,12 @@ const toSource = ({ media, mediaType }: MediaPart): object | undefined => {
     : undefined
 }
 
-const toTool = ({ description, name, parameters, strict }: ToolDefinition): object => {
+const toTool = ({ cache, description, name, parameters, strict }: ToolDefinition): object => {
   const schema = Json.fields(parameters)
   return {
     name,
     description,
+    cache_control: cache,
     ...(strict === true
       ? { input_schema: closed({ type: "object", properties: {}, ...schema }), strict }
       : { input_schema: { type: "object", ...schema } })

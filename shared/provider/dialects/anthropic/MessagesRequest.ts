@@ -4,6 +4,7 @@ import type * as Contract from "../../../contract/operations/Messages.ts"
 import { string } from "../../json/Json.ts"
 import type {
   AnswerFormat,
+  CacheControl,
   ContentPart,
   Conversation,
   Media,
@@ -26,11 +27,12 @@ export const settings: SettingNames = {
   format: "output_config",
   toolChoice: "tool_choice",
   parallelToolCalls: "tool_choice.disable_parallel_tool_use",
-  user: "metadata.user_id"
+  user: "metadata.user_id",
+  cache: "cache_control"
 }
 
 const block = {
-  ...carried("type", "text", "title"),
+  ...carried("type", "text", "title", "cache_control"),
   source: carried("type", "media_type", "data", "url", "file_id", "content"),
   // the answer would cite its sources
   citations: { enabled: "meaning" }
@@ -49,11 +51,12 @@ export const fates: Fate = {
     }]
   }],
   ...carried("max_tokens", "temperature", "top_p", "top_k", "stop_sequences"),
-  tools: [carried("type", "name", "description", "input_schema", "strict")],
+  tools: [carried("type", "name", "description", "input_schema", "strict", "cache_control")],
   tool_choice: carried("type", "name", "disable_parallel_tool_use"),
   thinking: carried("type", "budget_tokens"),
   output_config: carried("output_format", "format", "effort"),
   metadata: carried("user_id"),
+  cache_control: "carried",
   ...meaning("container", "inference_geo", "mcp_servers")
 }
 
@@ -74,6 +77,7 @@ export const toConversation = (request: Contract.MessagesRequest, losses: Losses
       description: tool.description ?? undefined,
       parameters: tool.input_schema,
       ...(tool.strict === true ? { strict: true } : {}),
+      ...markOf(tool),
       path
     }]
   }),
@@ -89,13 +93,21 @@ export const toConversation = (request: Contract.MessagesRequest, losses: Losses
     topK: request.top_k ?? undefined
   },
   reasoning: toReasoning(request, losses),
-  user: request.metadata?.user_id ?? undefined
+  user: request.metadata?.user_id ?? undefined,
+  ...markOf(request)
 })
+
+const markOf = ({ cache_control: cache }: { readonly cache_control?: CacheControl | null }) => cache ? { cache } : {}
 
 const systemTurn = (system: Contract.MessagesRequest["system"]): ReadonlyArray<Turn> => {
   if (system === undefined || system === null) return []
   if (typeof system === "string") return [textTurn("system", system, "system")]
-  const content = system.map(({ text }) => ({ type: "text" as const, text }))
+  const content = system.map((block, index) => ({
+    type: "text" as const,
+    text: block.text,
+    ...markOf(block),
+    path: `system[${index}]`
+  }))
   return [{ role: "system", content, toolCalls: [], path: "system" }]
 }
 
@@ -114,12 +126,15 @@ const toTurns = (
       toolCalls: [],
       toolCallId: block.tool_use_id,
       ...(block.is_error === true ? { failed: true } : {}),
+      ...markOf(block),
       path
     }]
   )
   const content = blocks.flatMap(({ block, path }) => toParts(block, path, losses))
-  const toolCalls = blocks.flatMap(({ block }) =>
-    block.type === "tool_use" ? [{ id: block.id, name: block.name, arguments: JSON.stringify(block.input) }] : []
+  const toolCalls = blocks.flatMap(({ block, path }) =>
+    block.type === "tool_use"
+      ? [{ id: block.id, name: block.name, arguments: JSON.stringify(block.input), ...markOf(block), path }]
+      : []
   )
   if (content.length === 0 && toolCalls.length === 0) return results
   return [...results, { role: message.role, content, toolCalls, path }]
@@ -132,15 +147,19 @@ const toParts = (
 ): ReadonlyArray<ContentPart> => {
   switch (block.type) {
     case "text":
-      return [{ type: "text", text: block.text, path }]
+      return [{ type: "text", text: block.text, ...markOf(block), path }]
     case "image":
       return [
-        block.source.type === "url"
-          ? { type: "image", mediaType: "", media: block.source, path }
-          : { type: "image", mediaType: block.source.media_type, media: block.source, path }
+        {
+          type: "image",
+          mediaType: block.source.type === "url" ? "" : block.source.media_type,
+          media: block.source,
+          ...markOf(block),
+          path
+        }
       ]
     case "document":
-      return [toFile(block, path)]
+      return [{ ...toFile(block, path), ...markOf(block) }]
     case "thinking":
       return [{
         type: "reasoning",

@@ -17,7 +17,16 @@ export type Media =
   /** The client sent only a file name. */
   | { readonly type: "none" }
 
-export type ContentPart =
+/** Marks the end of a prefix that the provider may cache, in the form of the messages dialect. */
+export type CacheControl = Readonly<Record<string, unknown>>
+
+interface Cacheable {
+  readonly cache?: CacheControl | undefined
+}
+
+export type ContentPart = Cacheable & AnyPart
+
+type AnyPart =
   | { readonly type: "text"; readonly text: string; readonly path?: string }
   | {
     readonly type: "image"
@@ -47,14 +56,16 @@ export type MediaPart = Extract<ContentPart, { readonly type: "image" | "file" }
 
 export const isMedia = (part: ContentPart): part is MediaPart => part.type === "image" || part.type === "file"
 
-export interface ToolCall {
+export interface ToolCall extends Cacheable {
   readonly id: string
   readonly name: string
   /** JSON as the model wrote it, not necessarily valid. */
   readonly arguments: string
+  readonly path?: string
 }
 
-export interface Turn {
+/** The mark of a turn is that of a tool's whole result. */
+export interface Turn extends Cacheable {
   readonly role: "system" | "user" | "assistant" | "tool"
   readonly content: ReadonlyArray<ContentPart>
   /** Only on turns of the assistant. */
@@ -88,20 +99,23 @@ export const joinAdjacent = <Role>(
 }
 
 /** System turns go to the front in some dialects, and hold only text. */
-export const systemTexts = (turns: ReadonlyArray<Turn>, losses: Losses): ReadonlyArray<string> => {
+export const systemTexts = (
+  turns: ReadonlyArray<Turn>,
+  losses: Losses
+): ReadonlyArray<Extract<ContentPart, { readonly type: "text" }>> => {
   const leading = turns.findIndex(({ role }) => role !== "system")
   return turns.flatMap(({ content, path = "", role }, index) => {
     if (role !== "system") return []
     if (leading !== -1 && index > leading) losses.warn(path, "was moved to the front")
     return content.flatMap((part) => {
-      if (part.type === "text") return [part.text]
+      if (part.type === "text") return [part]
       losses.refuse(part.path ?? path)
       return []
     })
   })
 }
 
-export interface ToolDefinition {
+export interface ToolDefinition extends Cacheable {
   readonly name: string
   readonly description: string | undefined
   /** JSON Schema of the arguments. */
@@ -179,11 +193,13 @@ export type Setting =
   | "parallelToolCalls"
   | "modalities"
   | "user"
+  | "cache"
 
 /** A dialect's names of its settings. */
 export type SettingNames = { readonly [S in Setting]?: string }
 
-export interface Conversation {
+/** Its own mark asks for a cache of the whole request. */
+export interface Conversation extends Cacheable {
   readonly turns: ReadonlyArray<Turn>
   /** The answer continues the user's text instead of answering it. */
   readonly continues?: boolean
@@ -205,4 +221,34 @@ export interface Conversation {
   readonly modalities?: ReadonlyArray<Modality> | undefined
   /** End-user identifier supplied by the client. */
   readonly user?: string | undefined
+}
+
+/** A key says that other requests begin in the same way. */
+export const cacheOf = ({ prompt_cache_key: key }: { readonly prompt_cache_key?: string | null }) =>
+  key ? { type: "ephemeral" } : undefined
+
+/** All that has a mark of its own. */
+export const marksIn = ({ tools, turns }: Conversation): ReadonlyArray<Cacheable & { readonly path?: string }> =>
+  [...turns.flatMap((turn) => [turn, ...turn.content, ...turn.toolCalls]), ...tools].filter(({ cache }) =>
+    cache !== undefined
+  )
+
+/** The conversation without its marks for a cache, and names them: for a provider that knows none. */
+export const withoutMarks = (conversation: Conversation, losses: Losses): Conversation => {
+  const { cache, tools, turns } = conversation
+  const marks = marksIn(conversation)
+  for (const { path = "" } of marks) losses.warn(`${path}.cache_control`)
+  if (cache !== undefined) losses.warnOf("cache")
+  if (marks.length === 0 && cache === undefined) return conversation
+  const unmarked = <A extends Cacheable>(all: ReadonlyArray<A>) => all.map((each) => ({ ...each, cache: undefined }))
+  return {
+    ...conversation,
+    cache: undefined,
+    tools: unmarked(tools),
+    turns: unmarked(turns).map((turn) => ({
+      ...turn,
+      content: unmarked(turn.content),
+      toolCalls: unmarked(turn.toolCalls)
+    }))
+  }
 }

@@ -10,7 +10,7 @@ import type {
   ToolChoice,
   Turn
 } from "../conversation/Conversation.ts"
-import { joinAdjacent, systemTexts } from "../conversation/Conversation.ts"
+import { joinAdjacent, systemTexts, withoutMarks } from "../conversation/Conversation.ts"
 import type { Target } from "../conversation/Dialect.ts"
 import { foreignReasoning, type Losses } from "../conversation/Losses.ts"
 import { registeredMediaType, warnOfDetail } from "../conversation/Media.ts"
@@ -26,7 +26,8 @@ export const toRequest = (conversation: Conversation, { losses, model }: Target,
   if (parallelToolCalls === false && tools.length > 0) losses.refuseOf("parallelToolCalls")
   if (modalities?.includes("audio") === true) losses.refuseOf("modalities")
   for (const { path = "", strict } of tools) if (strict === true) losses.warn(path, "is not enforced strictly")
-  const system = systemTexts(conversation.turns, losses).flatMap(toText)
+  withoutMarks(conversation, losses)
+  const system = systemTexts(conversation.turns, losses).flatMap(({ text }) => toText(text))
   return {
     systemInstruction: system.length === 0 ? undefined : { parts: system },
     contents: toContents(conversation.turns, losses, noSignatureOf(model, options)),

@@ -12,7 +12,7 @@ import type {
   ToolDefinition,
   Turn
 } from "../conversation/Conversation.ts"
-import { isMedia } from "../conversation/Conversation.ts"
+import { isMedia, withoutMarks } from "../conversation/Conversation.ts"
 import type { Target } from "../conversation/Dialect.ts"
 import { foreignReasoning, type Losses } from "../conversation/Losses.ts"
 import { textOf, toDataUrl } from "../conversation/Media.ts"
@@ -24,6 +24,8 @@ export const Options = Schema.Struct({
   maxTokensField: Schema.optionalKey(Schema.Literals(["max_completion_tokens", "max_tokens"])),
   /** Whether the server knows `prompt_cache_key`. Default false: others may reject it. */
   promptCacheKey: Schema.optionalKey(Schema.Boolean),
+  /** Whether the server knows `cache_control`. Default false: others may reject it. */
+  cacheControl: Schema.optionalKey(Schema.Boolean),
   /** The chat APIs that the server has. */
   apis: Schema.optionalKey(Schema.NonEmptyArray(Schema.Literals(chatApis))),
   /** Whether the models can return encrypted reasoning: OpenAI's models without reasoning reject it. Default true. */
@@ -31,10 +33,12 @@ export const Options = Schema.Struct({
 })
 
 export const toRequest = (
-  conversation: Conversation,
+  marked: Conversation,
   { losses, model, session, streams }: Target,
-  { maxTokensField = "max_completion_tokens", promptCacheKey = false }: typeof Options.Type
+  { cacheControl = false, maxTokensField = "max_completion_tokens", promptCacheKey = false }: typeof Options.Type
 ): object => {
+  const keyed = promptCacheKey ? { ...marked, cache: undefined } : marked
+  const conversation = cacheControl ? keyed : withoutMarks(keyed, losses)
   const { maxTokens, modalities, sampling, seed, stop, tools, user } = conversation
   if (sampling?.topK !== undefined) losses.warnOf("topK")
   if (modalities?.includes("audio") === true) losses.refuseOf("modalities")
@@ -59,6 +63,7 @@ export const toRequest = (
     reasoning_effort: toEffort(conversation.reasoning, losses),
     modalities: modalities?.includes("image") === true ? modalities : undefined,
     prompt_cache_key: promptCacheKey ? session : undefined,
+    cache_control: conversation.cache,
     user
   }
 }
@@ -77,7 +82,7 @@ const toMessages = (turns: ReadonlyArray<Turn>, losses: Losses): ReadonlyArray<o
     switch (turn.role) {
       case "system":
         for (const part of others) losses.refuse(part.path ?? "")
-        messages.push({ role: "system", content: toText(turn.content) })
+        messages.push({ role: "system", content: toMarkedText(turn.content) })
         break
       case "user":
         messages.push({ role: "user", content: toContent(turn.content.flatMap((part) => toPart(part, losses))) })
@@ -93,7 +98,8 @@ const toMessages = (turns: ReadonlyArray<Turn>, losses: Losses): ReadonlyArray<o
         messages.push({
           role: "tool",
           tool_call_id: turn.toolCallId,
-          content: turn.failed === true ? `Error: ${text}` : text
+          content: turn.failed === true ? `Error: ${text}` : toMarkedText(turn.content),
+          cache_control: turn.cache
         })
         if (others.length > 0) {
           const note = `From the result of ${turn.toolCallId ?? "the tool"}:`
@@ -109,10 +115,23 @@ const toMessages = (turns: ReadonlyArray<Turn>, losses: Losses): ReadonlyArray<o
 const toText = (content: ReadonlyArray<ContentPart>): string =>
   content.flatMap((part) => part.type === "text" ? [part.text] : []).join("\n\n")
 
-/** A single text becomes a string, which every server accepts. */
+/** As a string, which every server accepts, unless a part has a mark. */
+const toMarkedText = (content: ReadonlyArray<ContentPart>): unknown =>
+  content.some(({ cache }) => cache !== undefined)
+    ? content.flatMap((part) => part.type === "text" ? [toTextPart(part)] : [])
+    : toText(content)
+
+const toTextPart = ({ cache, text }: Extract<ContentPart, { readonly type: "text" }>): object => ({
+  type: "text",
+  text,
+  cache_control: cache
+})
+
+/** A single text becomes a string, which every server accepts, unless it has a mark. */
 const toContent = (parts: ReadonlyArray<object>): unknown => {
   const [only] = parts
-  return parts.length === 1 && only !== undefined && "text" in only ? only.text : parts
+  const isPlain = only !== undefined && "text" in only && Reflect.get(only, "cache_control") === undefined
+  return parts.length === 1 && isPlain ? only.text : parts
 }
 
 const toAssistant = ({ content, toolCalls }: Turn, losses: Losses): object => {
@@ -125,7 +144,7 @@ const toAssistant = ({ content, toolCalls }: Turn, losses: Losses): object => {
   }).join("")
   return {
     role: "assistant",
-    content: texts.length === 0 ? null : toContent(texts.map(({ text }) => ({ type: "text", text }))),
+    content: texts.length === 0 ? null : toContent(texts.map(toTextPart)),
     ...(reasoning === "" ? {} : { reasoning_content: reasoning }),
     ...(toolCalls.length === 0 ? {} : {
       tool_calls: toolCalls.map(({ arguments: json, id, name }) => ({
@@ -151,17 +170,19 @@ const toPart = (part: ContentPart, losses: Losses): ReadonlyArray<object> => {
   }
   switch (part.type) {
     case "text":
-      return [{ type: "text", text: part.text }]
+      return [toTextPart(part)]
     case "reasoning":
       return []
     case "image": {
       const url = urlOf(part)
-      return url === undefined ? refuse() : [{ type: "image_url", image_url: { url, detail: part.detail } }]
+      return url === undefined
+        ? refuse()
+        : [{ type: "image_url", image_url: { url, detail: part.detail }, cache_control: part.cache }]
     }
     case "file": {
       const { media, mediaType, name } = part
       const text = textOf(part)
-      if (text !== undefined) return [{ type: "text", text }]
+      if (text !== undefined) return [toTextPart({ type: "text", text, cache: part.cache })]
       if (mediaType.startsWith("video/")) {
         const url = urlOf(part)
         return url === undefined ? refuse() : [{ type: "video_url", video_url: { url } }]
@@ -171,7 +192,8 @@ const toPart = (part: ContentPart, losses: Losses): ReadonlyArray<object> => {
         const format = audioFormats.get(mediaType)
         return format === undefined ? refuse() : [{ type: "input_audio", input_audio: { data: media.data, format } }]
       }
-      return [{ type: "file", file: { filename: name ?? "file", file_data: toDataUrl(mediaType, media.data) } }]
+      const file = { filename: name ?? "file", file_data: toDataUrl(mediaType, media.data) }
+      return [{ type: "file", file, cache_control: part.cache }]
     }
   }
 }
@@ -181,7 +203,10 @@ export const urlOf = ({ media, mediaType }: MediaPart): string | undefined => {
   return media.type === "base64" ? toDataUrl(mediaType, media.data) : undefined
 }
 
-const toTool = ({ description, name, parameters, path = "", strict }: ToolDefinition, losses: Losses): object => {
+const toTool = (
+  { cache, description, name, parameters, path = "", strict }: ToolDefinition,
+  losses: Losses
+): object => {
   const isStrict = strict === true && isClosed(parameters)
   if (strict === true && !isStrict) losses.warn(path, "is not enforced: its schema is open")
   return {
@@ -191,7 +216,8 @@ const toTool = ({ description, name, parameters, path = "", strict }: ToolDefini
       description,
       parameters: ToolCalls.parametersOrNone(parameters),
       ...(isStrict ? { strict } : {})
-    }
+    },
+    cache_control: cache
   }
 }
 

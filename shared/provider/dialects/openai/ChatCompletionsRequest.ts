@@ -5,6 +5,7 @@ import type { CompactionItem } from "../../../contract/CompactionItem.ts"
 import { string } from "../../json/Json.ts"
 import type {
   AnswerFormat,
+  CacheControl,
   ContentPart,
   Conversation,
   Modality,
@@ -13,7 +14,7 @@ import type {
   ToolChoice,
   Turn
 } from "../conversation/Conversation.ts"
-import { reasoningOf, toSchemaFormat } from "../conversation/Conversation.ts"
+import { cacheOf, reasoningOf, toSchemaFormat } from "../conversation/Conversation.ts"
 import { carried, type Fate, type Losses, meaning } from "../conversation/Losses.ts"
 import { fromUrl, typeOfName } from "../conversation/Media.ts"
 import * as Signature from "../conversation/Signature.ts"
@@ -32,16 +33,17 @@ export const settings: SettingNames = {
   toolChoice: "tool_choice",
   parallelToolCalls: "parallel_tool_calls",
   modalities: "modalities",
-  user: "user"
+  user: "user",
+  cache: "prompt_cache_key"
 }
 
 export const fates: Fate = {
   ...carried("model", "stream"),
   stream_options: carried("include_usage"),
   messages: [{
-    ...carried("role", "type"),
+    ...carried("role", "type", "cache_control"),
     content: [{
-      ...carried("type", "text", "refusal"),
+      ...carried("type", "text", "refusal", "cache_control"),
       image_url: carried("url", "detail"),
       input_audio: carried("data", "format"),
       file: carried("filename", "file_data", "file_id"),
@@ -55,7 +57,10 @@ export const fates: Fate = {
   }],
   ...carried(...Object.values(settings), "max_completion_tokens"),
   tool_choice: { ...carried("type", "custom"), function: carried("name") },
-  tools: [{ ...carried("type", "custom"), function: carried("name", "description", "parameters", "strict") }],
+  tools: [{
+    ...carried("type", "custom", "cache_control"),
+    function: carried("name", "description", "parameters", "strict")
+  }],
   response_format: carried("type", "json_schema", "schema"),
   ...meaning("logit_bias", "logprobs", "top_logprobs", "functions", "function_call", "web_search_options")
 }
@@ -86,6 +91,7 @@ export const toConversation = (request: Contract.ChatCompletionRequest, losses: 
       description: description ?? undefined,
       parameters: parameters ?? {},
       ...(strict === true ? { strict } : {}),
+      ...markOf(tool),
       path
     }]
   }),
@@ -101,8 +107,15 @@ export const toConversation = (request: Contract.ChatCompletionRequest, losses: 
     ? reasoningOf(request.reasoning_effort, "reasoning_effort", losses)
     : undefined,
   modalities: toModalities(request, losses),
-  user: request.user ?? undefined
+  user: request.user ?? undefined,
+  cache: cacheOf(request)
 })
+
+const markOf = ({ cache_control: cache }: { readonly cache_control?: CacheControl | null }) => cache ? { cache } : {}
+
+/** The mark of a message that is no tool's result belongs to its last part. */
+const withMark = (content: ReadonlyArray<ContentPart>, mark: { readonly cache?: CacheControl }) =>
+  content.map((part, index) => index === content.length - 1 ? { ...part, ...mark } : part)
 
 export const toSampling = (request: Contract.ChatCompletionRequest | CompletionRequest): Sampling => ({
   temperature: request.temperature ?? undefined,
@@ -145,13 +158,17 @@ const toOwnPart = (part: Contract.KeptMessage["content"][number]): Contract.Cont
 
 const toTurn = (message: Contract.Message, path: string, losses: Losses): Turn => ({
   role: message.role === "developer" ? "system" : message.role,
-  content: [
+  ...(message.role === "tool" ? markOf(message) : {}),
+  content: withMark([
     ...toReasoning(message, path),
     ...(typeof message.content === "string"
       ? [{ type: "text" as const, text: message.content, path: `${path}.content` }]
-      : (message.content ?? []).map((part, index) => toPart(part, `${path}.content[${index}]`))),
+      : (message.content ?? []).map((part, index) => ({
+        ...toPart(part, `${path}.content[${index}]`),
+        ...(part.type === "refusal" ? {} : markOf(part))
+      }))),
     ...(message.refusal ? [{ type: "text" as const, text: message.refusal, path: `${path}.refusal` }] : [])
-  ],
+  ], message.role === "tool" ? {} : markOf(message)),
   toolCalls: (message.tool_calls ?? []).flatMap((call, index) => {
     if (call.type === "function") return [{ id: call.id, ...call.function }]
     losses.refuse(`${path}.tool_calls[${index}]`)

@@ -7,7 +7,7 @@ import type {
   ToolDefinition,
   Turn
 } from "../conversation/Conversation.ts"
-import { isMedia } from "../conversation/Conversation.ts"
+import { isMedia, withoutMarks } from "../conversation/Conversation.ts"
 import type { Target } from "../conversation/Dialect.ts"
 import { foreignReasoning, type Losses } from "../conversation/Losses.ts"
 import { toDataUrl } from "../conversation/Media.ts"
@@ -15,10 +15,11 @@ import { audioFormats, isClosed, type Options, toEffort, urlOf } from "../openai
 import { encryptedReasoning } from "./ResponsesRequest.ts"
 
 export const toRequest = (
-  conversation: Conversation,
+  marked: Conversation,
   { losses, model, session, streams }: Target,
   { encryptedReasoning: returnsReasoning = true, promptCacheKey = false }: typeof Options.Type
 ): object => {
+  const conversation = withoutMarks(promptCacheKey ? { ...marked, cache: undefined } : marked, losses)
   const { format, maxTokens, modalities, reasoning, sampling = {}, seed, stop, tools, user } = conversation
   for (const setting of ["topK", "presencePenalty", "frequencyPenalty"] as const) {
     if (sampling[setting] !== undefined) losses.warnOf(setting)

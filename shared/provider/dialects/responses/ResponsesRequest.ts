@@ -2,6 +2,7 @@
 import type * as Contract from "../../../contract/operations/Responses.ts"
 import {
   type AnswerFormat,
+  cacheOf,
   type ContentPart,
   type Conversation,
   reasoningOf,
@@ -25,7 +26,8 @@ export const settings: SettingNames = {
   format: "text.format",
   toolChoice: "tool_choice",
   parallelToolCalls: "parallel_tool_calls",
-  user: "user"
+  user: "user",
+  cache: "prompt_cache_key"
 }
 
 const content: Fate = [{
@@ -39,7 +41,7 @@ const tools: Fate = [{ ...tool, tools: [tool] }]
 /** The answer repeats the metadata. */
 export const fates: Fate = {
   ...carried("model", "stream", "instructions", "tool_choice", "parallel_tool_calls", "max_output_tokens"),
-  ...carried("temperature", "top_p", "top_logprobs", "user", "include", "truncation", "metadata"),
+  ...carried("temperature", "top_p", "top_logprobs", "user", "include", "truncation", "metadata", "prompt_cache_key"),
   input: [{
     ...carried("type", "role", "id", "status", "call_id", "name", "namespace", "arguments", "input"),
     ...carried("encrypted_content", "result", "output_format"),
@@ -84,7 +86,8 @@ export const toConversation = (request: Contract.ResponsesRequest, losses: Losse
     reasoning: request.reasoning?.effort
       ? reasoningOf(request.reasoning.effort, "reasoning.effort", losses)
       : undefined,
-    user: request.user ?? undefined
+    user: request.user ?? undefined,
+    cache: cacheOf(request)
   }
 }
 

@@ -1,14 +1,17 @@
 /** The prompt and options of an AI SDK language model, from the canonical conversation. */
 import type {
+  JSONObject,
   JSONSchema7,
   LanguageModelV4CallOptions,
   LanguageModelV4FilePart,
   LanguageModelV4FunctionTool,
   LanguageModelV4Message,
   LanguageModelV4TextPart,
-  LanguageModelV4ToolChoice
+  LanguageModelV4ToolChoice,
+  SharedV4ProviderOptions
 } from "@ai-sdk/provider"
 import type {
+  CacheControl,
   ContentPart,
   Conversation,
   MediaPart,
@@ -33,6 +36,7 @@ export const toOptions = (
   const { maxTokens, modalities, parallelToolCalls, seed, stop, tools, user } = conversation
   const { frequencyPenalty, presencePenalty, temperature, topK, topP } = conversation.sampling ?? {}
   if (user !== undefined) losses.warnOf("user")
+  if (conversation.cache !== undefined) losses.warnOf("cache")
   if (parallelToolCalls === false && tools.length > 0) losses.warnOf("parallelToolCalls")
   if (modalities?.some((modality) => modality !== "text") === true) losses.refuseOf("modalities")
   return {
@@ -58,6 +62,20 @@ const defined = <A extends object>(fields: A): { [K in keyof A]?: Exclude<A[K], 
     [K in keyof A]?: Exclude<A[K], undefined>
   }
 
+/** A mark for a cache, as the packages that know one expect it. Each reads only its own options. */
+const marked = (cache: CacheControl | undefined): { readonly providerOptions?: SharedV4ProviderOptions } => {
+  if (cache === undefined) return {}
+  // was parsed from JSON
+  const cacheControl = cache as JSONObject
+  return {
+    providerOptions: {
+      anthropic: { cacheControl },
+      openrouter: { cacheControl },
+      bedrock: { cachePoint: { type: "default" } }
+    }
+  }
+}
+
 const toPrompt = (
   turns: ReadonlyArray<Turn>,
   version: Version,
@@ -68,13 +86,14 @@ const toPrompt = (
     const parts = turn.content.flatMap((part) => toParts(part, version, losses))
     switch (turn.role) {
       case "system":
-        return { role: "system", content: toText(turn, losses) }
+        return { role: "system", content: toText(turn, losses), ...marked(turn.content.at(-1)?.cache) }
       case "user":
         return { role: "user", content: parts }
       case "assistant": {
-        const calls = turn.toolCalls.map(({ arguments: json, id, name }) => {
+        const calls = turn.toolCalls.map(({ arguments: json, cache, id, name }) => {
           toolNames.set(id, name)
-          return { type: "tool-call" as const, toolCallId: id, toolName: name, input: ToolCalls.toObject(json) }
+          const input = ToolCalls.toObject(json)
+          return { type: "tool-call" as const, toolCallId: id, toolName: name, input, ...marked(cache) }
         })
         return { role: "assistant", content: [...parts, ...calls] }
       }
@@ -82,7 +101,8 @@ const toPrompt = (
         const { failed, toolCallId = "" } = turn
         const output = { type: failed === true ? "error-text" as const : "text" as const, value: toText(turn, losses) }
         const toolName = toolNames.get(toolCallId) ?? ""
-        return { role: "tool", content: [{ type: "tool-result", toolCallId, toolName, output }] }
+        const mark = marked(turn.cache ?? turn.content.at(-1)?.cache)
+        return { role: "tool", content: [{ type: "tool-result", toolCallId, toolName, output, ...mark }] }
       }
     }
   })
@@ -103,7 +123,7 @@ const toParts = (
 ): ReadonlyArray<LanguageModelV4TextPart | LanguageModelV4FilePart> => {
   switch (part.type) {
     case "text":
-      return part.text === "" ? [] : [{ type: "text", text: part.text }]
+      return part.text === "" ? [] : [{ type: "text", text: part.text, ...marked(part.cache) }]
     case "reasoning":
       // only the package could prove that the provider itself wrote it
       losses.warn(part.path ?? "", foreignReasoning)
@@ -122,7 +142,7 @@ const toFile = (
   losses: Losses
 ): ReadonlyArray<LanguageModelV4TextPart | LanguageModelV4FilePart> => {
   const text = textOf(part)
-  if (text !== undefined) return [{ type: "text", text }]
+  if (text !== undefined) return [{ type: "text", text, ...marked(part.cache) }]
   if (part.media.type !== "base64") {
     losses.refuse(part.path ?? "")
     return []
@@ -133,16 +153,18 @@ const toFile = (
     mediaType: part.mediaType === "" ? part.type === "image" ? "image/*" : "application/octet-stream" : part.mediaType,
     // version 3 takes the data itself
     data: (version === "v4" ? { type: "data", data } : data) as LanguageModelV4FilePart["data"],
-    ...(part.type === "file" && part.name !== undefined ? { filename: part.name } : {})
+    ...(part.type === "file" && part.name !== undefined ? { filename: part.name } : {}),
+    ...marked(part.cache)
   }]
 }
 
-const toTool = ({ description, name, parameters, strict }: ToolDefinition): LanguageModelV4FunctionTool => ({
+const toTool = ({ cache, description, name, parameters, strict }: ToolDefinition): LanguageModelV4FunctionTool => ({
   type: "function",
   name,
   inputSchema: parameters as JSONSchema7,
   ...(description === undefined ? {} : { description }),
-  ...(strict === undefined ? {} : { strict })
+  ...(strict === undefined ? {} : { strict }),
+  ...marked(cache)
 })
 
 const toToolChoice = (choice: ToolChoice): LanguageModelV4ToolChoice =>

@@ -470,6 +470,57 @@ describe("a chat completions request", () => {
   })
 })
 
+describe("a chat completion's marks for a cache", () => {
+  const mark = { cache_control: { type: "ephemeral" } }
+  const turns = [{ role: "system", content: "Be brief." }, { role: "user", content: "Hello" }]
+  const tool = { type: "function", function: { name: "look", parameters } }
+
+  it("go to Anthropic from parts, messages and tools", () => {
+    const { sent } = ask(chatCompletions, messagesProvider, {
+      model: "alias",
+      prompt_cache_key: "session",
+      messages: [
+        { role: "system", content: "Be brief.", ...mark },
+        { role: "user", content: [{ type: "text", text: "Hello", ...mark }, { type: "text", text: "Where?" }] }
+      ],
+      tools: [{ ...tool, ...mark }]
+    }, {})
+    const { messages, system, tools } = sent as Record<string, unknown>
+    assert.deepStrictEqual(system, [{ type: "text", text: "Be brief.", ...mark }])
+    assert.deepStrictEqual(messages, [{
+      role: "user",
+      content: [{ type: "text", text: "Hello", ...mark }, { type: "text", text: "Where?" }]
+    }])
+    assert.deepStrictEqual(tools, [{ name: "look", input_schema: parameters, ...mark }])
+  })
+
+  it("are put after the instructions and the last message if it only has a key", () => {
+    const { sent, warnings } = ask(
+      chatCompletions,
+      messagesProvider,
+      { model: "alias", prompt_cache_key: "session", messages: turns },
+      {}
+    )
+    const { messages, system } = sent as Record<string, unknown>
+    assert.deepStrictEqual(system, [{ type: "text", text: "Be brief.", ...mark }])
+    assert.deepStrictEqual(messages, [{ role: "user", content: [{ type: "text", text: "Hello", ...mark }] }])
+    assert.deepStrictEqual(warnings, [])
+  })
+
+  it("are named at a provider that knows none", () => {
+    const { warnings } = ask(chatCompletions, generateContentProvider, {
+      model: "alias",
+      prompt_cache_key: "session",
+      messages: turns.map((turn) => ({ ...turn, ...mark }))
+    }, {})
+    assert.deepStrictEqual(warnings, [
+      "messages[0].content.cache_control is not carried over",
+      "messages[1].content.cache_control is not carried over",
+      "prompt_cache_key is not carried over"
+    ])
+  })
+})
+
 describe("a messages request", () => {
   const body = {
     model: "alias",
@@ -569,6 +620,37 @@ describe("a messages request", () => {
       "system[0].cache_control is not carried over",
       "top_k is not carried over"
     ])
+  })
+
+  it("keeps its marks for a cache at a server that knows them", () => {
+    const mark = { cache_control: { type: "ephemeral", ttl: "1h" } }
+    const { sent, warnings } = ask(messages, chatCompletionsProvider, {
+      ...body,
+      ...mark,
+      top_k: null,
+      system: [{ type: "text", text: "Be brief." }, { type: "text", text: "Be kind.", ...mark }],
+      messages: [
+        { role: "user", content: [{ type: "text", text: "Hello", ...mark }] },
+        { role: "assistant", content: [{ type: "tool_use", id: "t", name: "look", input: {} }] },
+        { role: "user", content: [{ type: "tool_result", tool_use_id: "t", content: "here", ...mark }] }
+      ],
+      tools: [{ name: "look", input_schema: parameters, ...mark }]
+    }, { cacheControl: true })
+    assert.deepInclude(sent, {
+      ...mark,
+      messages: [
+        { role: "system", content: [{ type: "text", text: "Be brief." }, { type: "text", text: "Be kind.", ...mark }] },
+        { role: "user", content: [{ type: "text", text: "Hello", ...mark }] },
+        {
+          role: "assistant",
+          content: null,
+          tool_calls: [{ id: "t", type: "function", function: { name: "look", arguments: "{}" } }]
+        },
+        { role: "tool", tool_call_id: "t", content: "here", ...mark }
+      ],
+      tools: [{ type: "function", function: { name: "look", parameters }, ...mark }]
+    })
+    assert.deepStrictEqual(warnings, [])
   })
 
   it("uses the older name of the limit for a server that knows only that", () => {

@@ -114,6 +114,13 @@ const chatRows = (() => {
     }, {
       messages: [{ role: "user", content: [{ type: "image_url", image_url: { url: "https://example.com/a.png" } }] }]
     }),
+    row(base)("messages[].content[].cache_control", {
+      messages: [{ role: "user", content: [{ type: "text", text: "Hello", cache_control: { type: "ephemeral" } }] }]
+    }, { messages: [{ role: "user", content: [{ type: "text", text: "Hello" }] }] }),
+    row(base)("messages[].cache_control", {
+      messages: [{ role: "user", content: "Hello", cache_control: { type: "ephemeral" } }]
+    }, { messages: [{ role: "user", content: "Hello" }] }),
+    row(base)("tools[].cache_control", { tools: [{ ...tools.tools[0], cache_control: { type: "ephemeral" } }] }, tools),
     part("messages[].content[].input_audio", { type: "input_audio", input_audio: { data: wav, format: "wav" } }),
     part("messages[].content[].file, PDF", {
       type: "file",

@@ -1,5 +1,6 @@
 /** Usage has the kinds of tokens that a provider reports, in the names of every dialect. */
 import { assert, describe, it } from "@effect/vitest"
+import * as AnthropicUsage from "../../../../shared/provider/dialects/anthropic/AnthropicUsage.ts"
 import * as GeminiUsage from "../../../../shared/provider/dialects/gemini/GeminiUsage.ts"
 import * as OpenAiUsage from "../../../../shared/provider/dialects/openai/OpenAiUsage.ts"
 import * as TextUsage from "../../../../shared/provider/dialects/conversation/TextUsage.ts"
@@ -117,4 +118,23 @@ it("a sum has every count that one of its parts has", () => {
   const twice = UsageSum.sum(usage, { ...usage, estimatedTokens: 3 })
   assert.deepInclude(twice, { inputTokens: 20, outputImageTokens: 12, estimatedTokens: 3 })
   assert.notProperty(twice, "characters")
+})
+
+describe("the messages dialect", () => {
+  it("reads what was written to the cache, and what of that for an hour, in both reports of a stream", () => {
+    const first = AnthropicUsage.usageOf({
+      input_tokens: 10,
+      output_tokens: 1,
+      cache_read_input_tokens: 100,
+      cache_creation_input_tokens: 50,
+      cache_creation: { ephemeral_5m_input_tokens: 20, ephemeral_1h_input_tokens: 30 }
+    })
+    assert.deepStrictEqual(AnthropicUsage.usageOf({ output_tokens: 7 }, first), {
+      inputTokens: 160,
+      outputTokens: 7,
+      cachedTokens: 100,
+      cacheWriteTokens: 50,
+      cacheWriteHourTokens: 30
+    })
+  })
 })
