@@ -189,8 +189,7 @@ const TypedItem = Schema.Union([
   CompactionItem,
   ImageGenerationItem,
   AdditionalToolsItem,
-  CompactionTrigger,
-  OtherItem
+  CompactionTrigger
 ])
 
 const Message = Schema.Struct({
@@ -205,7 +204,7 @@ const Message = Schema.Struct({
 })
 export type Message = typeof Message.Type
 
-const InputItem = Schema.Union([TypedItem, Message])
+const InputItem = Schema.Union([TypedItem, Message, OtherItem])
 export type InputItem = typeof InputItem.Type
 
 const NamedTool = Schema.Struct({

@@ -7,6 +7,7 @@ import { chatCompletions } from "../../../shared/contract/operations/ChatComplet
 import { compaction } from "../../../shared/contract/operations/Compaction.ts"
 import { completions } from "../../../shared/contract/operations/Completions.ts"
 import { embeddings, engineEmbeddings } from "../../../shared/contract/operations/Embeddings.ts"
+import { responses } from "../../../shared/contract/operations/Responses.ts"
 import { generateContent } from "../../../shared/contract/operations/GenerateContent.ts"
 import { messages } from "../../../shared/contract/operations/Messages.ts"
 import type { Operation } from "../../../shared/contract/Operation.ts"
@@ -307,6 +308,49 @@ const tables: ReadonlyArray<Table> = [
       ],
       speed: [{ speed: "slow" }],
       service_tier: [{ service_tier: "gold" }]
+    }
+  },
+  {
+    operation: responses,
+    least: { model: "m", input: "a" },
+    right: [
+      { input: [{ role: "user", content: "a" }, { type: "web_search_call", id: "ws_1" }] },
+      { input: [{ type: "custom_tool_call", call_id: "c", name: "f", input: "a" }], store: true },
+      { tools: [{ type: "web_search" }, { type: "namespace", name: "n", tools: [] }], unheard_of: 1 }
+    ],
+    wrong: {
+      model: [{ model: undefined }, { model: 5 }],
+      input: [{ input: 5 }, { input: "" }],
+      "input[0].role": [{ input: [{ role: "bot", content: "a" }] }, { input: [{}] }],
+      "input[0].content": [{ input: [{ role: "user" }] }],
+      "input[0].content[0].type": [{ input: [{ role: "user", content: [{ type: "text", text: "a" }] }] }],
+      "input[0].call_id": [{ input: [{ type: "function_call", name: "f", arguments: "{}" }] }],
+      "tools[0].type": [{ tools: [{ name: "f" }] }],
+      "tools[0].name": [{ tools: [{ type: "function" }] }],
+      tool_choice: [{ tool_choice: "maybe" }],
+      "tool_choice.name": [{ tool_choice: { type: "custom" } }],
+      "text.format.schema": [{ text: { format: { type: "json_schema", name: "a" } } }],
+      max_output_tokens: [{ max_output_tokens: 0 }],
+      background: [{ background: true }],
+      conversation: [{ conversation: "conv_1" }],
+      instructions: [{ instructions: 5 }],
+      stream: [{ stream: "yes" }],
+      stream_options: [{ stream_options: 5 }],
+      temperature: [{ temperature: 3 }],
+      top_p: [{ top_p: 2 }],
+      top_logprobs: [{ top_logprobs: -1 }],
+      parallel_tool_calls: [{ parallel_tool_calls: "no" }],
+      max_tool_calls: [{ max_tool_calls: 0 }],
+      "reasoning.effort": [{ reasoning: { effort: 5 } }],
+      include: [{ include: "all" }],
+      truncation: [{ truncation: 5 }],
+      metadata: [{ metadata: "a" }],
+      user: [{ user: 5 }],
+      safety_identifier: [{ safety_identifier: 5 }],
+      prompt_cache_key: [{ prompt_cache_key: 5 }],
+      service_tier: [{ service_tier: 5 }],
+      store: [{ store: "no" }],
+      previous_response_id: [{ previous_response_id: 5 }]
     }
   },
   {

@@ -73,6 +73,7 @@ export const toConversation = (request: Contract.ResponsesRequest, losses: Losse
     ...(instructions ? [textTurn("system", instructions, "instructions")] : []),
     ...(typeof input === "string" ? [textTurn("user", input, "input")] : toTurns(input ?? [], losses))
   ]
+  if (turns.length === 0) losses.refuse("input", "must have at least one item")
   return {
     turns,
     tools: tools.map((tool) => Tools.toDefinition(tool, losses)),

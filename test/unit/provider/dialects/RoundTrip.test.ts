@@ -491,7 +491,7 @@ const responseRows = (() => {
       encrypted_content: signed(of, "responses")
     })
   return [
-    ...plain({ model: "m" })({ input: "Hello" }),
+    ...plain({ model: "m", input: "Hi" })({ input: "Hello" }),
     ...plain(base)({ instructions: "Be brief" }),
     item("input[].role: system", { role: "system", content: "Be brief" }),
     item("input[].role: developer", { role: "developer", content: "Be brief" }),
