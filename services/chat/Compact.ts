@@ -14,7 +14,7 @@ import * as Json from "../../shared/provider/json/Json.ts"
 import { decoder } from "../../shared/provider/call/RequestBody.ts"
 import type { Call, Perform } from "../../shared/provider/call/Protocol.ts"
 import * as TranslationWarnings from "../../shared/provider/call/TranslationWarnings.ts"
-import type { Compactions } from "./Compactions.ts"
+import type { Compactions } from "./state/Compactions.ts"
 import type { Source, Summarise } from "./Summary.ts"
 
 export interface Compacted {

@@ -18,7 +18,7 @@ import * as JsonText from "../../shared/provider/json/JsonText.ts"
 import { isServedByResponses } from "../../shared/provider/protocols/openai/OpenAiResponses.ts"
 import type { Sink } from "../../shared/provider/transport/Sink.ts"
 import * as Compact from "./Compact.ts"
-import type { Compactions } from "./Compactions.ts"
+import type { Compactions } from "./state/Compactions.ts"
 import { extract, type Source, type Summarise } from "./Summary.ts"
 
 const task =

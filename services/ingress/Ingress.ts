@@ -31,6 +31,7 @@ import * as Operations from "./routes/Operations.ts"
 import { RequestRecords } from "./record/RequestRecords.ts"
 import * as RouteRecords from "./routes/RouteRecords.ts"
 import * as Sockets from "./routes/Sockets.ts"
+import * as StoredResponses from "./routes/StoredResponses.ts"
 import * as TaskCounts from "./routes/TaskCounts.ts"
 import * as Tasks from "./routes/Tasks.ts"
 import * as UnreadableRequest from "./answer/UnreadableRequest.ts"
@@ -117,6 +118,7 @@ const server = Layer.unwrap(Effect.gen(function*() {
 export const routes = Layer.mergeAll(
   Operations.layer,
   Sockets.layer,
+  StoredResponses.layer,
   ModelRoutes.layer,
   Tasks.layer,
   Files.layer,
@@ -137,9 +139,9 @@ export const layer = Layer.merge(readiness, onRelease).pipe(
     Admission.layer,
     JobClient.layer,
     ResultFiles.layer,
-    Tasks.services,
     Drain.layer
   ]),
+  Layer.provide([Tasks.services, StoredResponses.services]),
   Layer.provide([Limits.layerKeys, Spending.layer]),
   Layer.provide(Presence.layer),
   Layer.provide([layerBothPatient, Models.layer]),

@@ -3,7 +3,8 @@ import { JetStreamApiError } from "@nats-io/jetstream"
 import type { KV, KvEntry } from "@nats-io/kv"
 import { Kvm } from "@nats-io/kv"
 import type { NatsConnection } from "@nats-io/nats-core"
-import { Cause, type Config, Deferred, Effect, Option, Queue, type Scope, Stream } from "effect"
+import { Cause, Config, Deferred, Effect, Option, Queue, type Scope, Stream } from "effect"
+import { atLeast } from "../contract/Fields.ts"
 import { entriesOf, type Entry, keysOf } from "./BucketEntries.ts"
 import { attempt, backOff, JetStreamFailed, mayCreate, replicas } from "./JetStream.ts"
 import { type Nats, type NatsOf, natsOf } from "./Nats.ts"
@@ -18,10 +19,11 @@ export interface Revision {
 
 export interface Bucket {
   readonly get: (key: string) => Effect.Effect<Option.Option<string>, JetStreamFailed>
+  readonly getBytes: (key: string) => Effect.Effect<Option.Option<Uint8Array>, JetStreamFailed>
   readonly getRevision: (key: string) => Effect.Effect<Option.Option<Revision>, JetStreamFailed>
   /** `false` if the key exists already. */
   readonly create: (key: string, value: string) => Effect.Effect<boolean, JetStreamFailed>
-  readonly put: (key: string, value: string) => Effect.Effect<void, JetStreamFailed>
+  readonly put: (key: string, value: string | Uint8Array) => Effect.Effect<void, JetStreamFailed>
   /**
    * Replaces this revision and returns the new one; `None` if another write came first. May be repeated after a failure. The
    * value should name its writer: finding this value in the bucket proves that the earlier write succeeded.
@@ -32,6 +34,8 @@ export interface Bucket {
     revision: number
   ) => Effect.Effect<Option.Option<number>, JetStreamFailed>
   readonly delete: (key: string) => Effect.Effect<void, JetStreamFailed>
+  /** How long a record is kept after its last write, in milliseconds; 0: for ever. */
+  readonly keptForMs: Effect.Effect<number, JetStreamFailed>
   readonly entries: Effect.Effect<ReadonlyArray<Entry>, JetStreamFailed>
   /** The entries whose key matches a filter: `*` matches one token between dots, `>` any rest. */
   readonly matching: (filter: string) => Stream.Stream<Entry, JetStreamFailed>
@@ -58,8 +62,19 @@ const isConflict = (cause: unknown): boolean =>
 /** The error codes for a write that came too late: with the expected sequence, or without. */
 const wrongLastSequence = [10_071, 10_164]
 
+const dayMs = 24 * 60 * 60_000
+
+/** How long a new record of the bucket is to be kept, in milliseconds; 0: for ever. Reads the bucket's variable, if it has one. */
+export const ttlOf = ({ daysVariable, ttlMs = 0 }: BucketSpec) =>
+  daysVariable === undefined
+    ? Effect.succeed(ttlMs)
+    : Config.schema(atLeast(1), daysVariable).pipe(
+      Config.map((days) => days * dayMs),
+      Config.withDefault(ttlMs)
+    )
+
 /** Reads are answered by the leader: another server may not have the newest record, and a task could be lost or run twice. */
-export const createBucket = (connection: NatsConnection, { name, ttlMs = 0 }: BucketSpec, replicas: number) =>
+export const createBucket = (connection: NatsConnection, { name }: BucketSpec, ttlMs: number, replicas: number) =>
   new Kvm(connection).create(name, { replicas, history: 1, ttl: ttlMs, allow_direct: false })
 
 /** Opens a bucket, or creates it if `mayCreate`. */
@@ -71,8 +86,9 @@ export const openBucket = Effect.fn("KeyValue.openBucket")(function*<K extends B
   const nats = yield* natsOf(kept)
   const creates = yield* mayCreate
   const copies = yield* replicas
+  const ttlMs = yield* ttlOf(kept)
   const bucket: KV = yield* attempt(() =>
-    creates ? createBucket(nats.connection, kept, copies) : new Kvm(nats.connection).open(kept.name)
+    creates ? createBucket(nats.connection, kept, ttlMs, copies) : new Kvm(nats.connection).open(kept.name)
   )
   const matching = (filter: string) => entriesOf(nats, kept, filter)
   const getRevision = (key: string) =>
@@ -84,6 +100,11 @@ export const openBucket = Effect.fn("KeyValue.openBucket")(function*<K extends B
   return {
     getRevision,
     get: (key) => Effect.map(getRevision(key), Option.map(({ value }) => value)),
+    getBytes: (key) =>
+      Effect.map(attempt(() => bucket.get(key)), (entry) =>
+        entry?.operation === "PUT"
+          ? Option.some(entry.value)
+          : Option.none()),
     create: (key, value) =>
       attempt(async () => {
         try {
@@ -107,6 +128,7 @@ export const openBucket = Effect.fn("KeyValue.openBucket")(function*<K extends B
         }
       }),
     delete: (key) => attempt(() => bucket.delete(key)),
+    keptForMs: Effect.map(attempt(() => bucket.status()), ({ ttl }) => ttl),
     entries: Stream.runCollect(matching(">")),
     matching,
     keys: (filter) => keysOf(nats, kept, filter),

@@ -22,6 +22,8 @@ export interface BucketSpec extends InAccount {
   readonly name: string
   /** A record expires this many milliseconds after its last write; absent: never. */
   readonly ttlMs?: number
+  /** The environment variable by which the operator changes that, in days. Provisioning reads it. */
+  readonly daysVariable?: string
 }
 
 /** A store of large objects. */
@@ -49,6 +51,7 @@ export const buckets = {
   /** The salts of owners; see `shared/records`. */
   owners: { name: "OWNERS", account: "control" },
   providerLimits: { name: "LIMITS", account: "data", ttlMs: hourMs },
+  responses: { name: "RESPONSES", account: "data", ttlMs: 30 * 24 * hourMs, daysVariable: "GATEWAY_RESPONSES_DAYS" },
   usageCounters: { name: "USAGE_COUNTERS", account: "control", ttlMs: 400 * 24 * hourMs },
   usageSpend: { name: "USAGE_SPEND", account: "control", ttlMs: 400 * 24 * hourMs },
   videoTasks: { name: "VIDEO_TASKS", account: "data", ttlMs: 24 * hourMs }

@@ -1,7 +1,6 @@
 /** A worker process, except for the built-in engines of its workload. */
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Effect, Layer } from "effect"
-import * as Fiberless from "../bounds/Fiberless.ts"
 import { JobServer } from "../bus/worker/JobServer.ts"
 import { Nats } from "../nats/Nats.ts"
 import { Presence } from "../bus/provision/Presence.ts"
@@ -38,16 +37,16 @@ export const layerProviderTools = Layer.mergeAll(
   sharedLimits
 )
 
-/** Prepares a request, then sends it to the providers. */
+/** Sends requests to the providers, with the workload's own steps around each. */
 const performer = Layer.effect(
   Performer,
   Effect.gen(function*() {
     const { isIdempotent, perform } = yield* Providers
-    const { prepare } = yield* Preparation
+    const { around } = yield* Preparation
     const catalogue = yield* Catalogue
     return Performer.of({
       isIdempotent,
-      perform: (work, reply) => Fiberless.flatMap(prepare(work), (prepared) => perform(prepared, reply)),
+      perform: (work, reply) => around(work, reply, perform),
       cost: (...about) => costAt(catalogue.current().models, ...about)
     })
   })
@@ -70,7 +69,7 @@ export const layer = <E>(options: {
   readonly slots: number
   /** The built-in engines of this workload. */
   readonly engines: Layer.Layer<LocalEngines, E, Nats | GuardedFetch | ResultStore>
-  /** Changes requests before they are sent to a provider. Default: nothing. */
+  /** Steps around the call to a provider. Default: none. */
   readonly preparation?: Layer.Layer<Preparation, E, Nats>
   /** Stores results for clients that ask for a URL. Default: none. */
   readonly results?: Layer.Layer<ResultStore, E, Nats>

@@ -7,14 +7,23 @@ import * as PathTemplate from "./PathTemplate.ts"
 /** The lists of models. */
 export const modelPaths = ["/v1/models", "/v1beta/models"] as const
 
-const exact = new Map([...modelPaths, "/v1/responses", "/openapi.json", "/docs"].map((path) => [`GET ${path}`, path]))
+/** Stored responses. */
+export const responsesPath = "/v1/responses"
+
+const exact = new Map([...modelPaths, responsesPath, "/openapi.json", "/docs"].map((path) => [`GET ${path}`, path]))
 
 const matchOperation = PathTemplate.matcher(operations)
 
 /** Routes by the start of their path, with the template for the rest of the path. */
 const byPrefix: Array<readonly [start: string, template: (rest: string) => string]> = [
   ...modelPaths.map((path) => [`GET ${path}/`, () => `${path}/{model}`] as const),
-  [`GET ${filesPath}`, () => `${filesPath}{id}`]
+  [`GET ${filesPath}`, () => `${filesPath}{id}`],
+  ...["GET", "DELETE"].map((method) =>
+    [
+      `${method} ${responsesPath}/`,
+      (rest: string) => `${responsesPath}/{response_id}${rest.endsWith("/input_items") ? "/input_items" : ""}`
+    ] as const
+  )
 ]
 
 for (const { kind, paths: [path] } of operations) {

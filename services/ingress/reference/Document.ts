@@ -3,10 +3,14 @@ import * as Errors from "./Errors.ts"
 import * as Headers from "./Headers.ts"
 import * as OperationRoutes from "./OperationRoutes.ts"
 import * as OtherRoutes from "./OtherRoutes.ts"
+import * as ResponseRoutes from "./ResponseRoutes.ts"
 import { securitySchemes, tags, toOperation } from "./Route.ts"
 import * as Schemas from "./Schemas.ts"
 
-const byPath = Map.groupBy([...OperationRoutes.routes, ...OtherRoutes.routes], ({ path }) => path)
+const byPath = Map.groupBy(
+  [...OperationRoutes.routes, ...ResponseRoutes.routes, ...OtherRoutes.routes],
+  ({ path }) => path
+)
 
 const paths = Object.fromEntries(
   [...byPath].map(([path, routes]) => [
@@ -38,7 +42,12 @@ export const document = {
   security: [{ bearer: [] }],
   paths,
   components: {
-    schemas: Schemas.components({ ...OperationRoutes.schemas, ...OtherRoutes.schemas, ...Errors.schemas }),
+    schemas: Schemas.components({
+      ...OperationRoutes.schemas,
+      ...ResponseRoutes.schemas,
+      ...OtherRoutes.schemas,
+      ...Errors.schemas
+    }),
     headers: Headers.components,
     securitySchemes
   }

@@ -122,6 +122,9 @@ export const of = {
     new IngressError.IdempotencyKeyReused()
   ],
   tasks: [new IngressError.TaskNotFound()],
+  storedResponses: [new JobError.ReferenceNotFound({ param: "response_id" })],
+  storedStreams: [invalid("stream", "a stored response is not available as a stream", "not_supported")],
+  itemPages: [invalid("limit", "must be a whole number from 1 to 100")],
   contents: [
     new IngressError.TaskNotCompleted({ status: "in_progress" }),
     ...refusedLinks,

@@ -170,11 +170,12 @@ export const rights = {
     writes(buckets.keyLimits),
     watches(buckets.owners),
     writes(buckets.owners),
+    writes(buckets.responses),
     writes(buckets.videoTasks),
     fetches(stores.results),
     keeps(stores.videoContent)
   ],
-  chat: [...works("chat"), keeps(stores.compactions)],
+  chat: [...works("chat"), keeps(stores.compactions), writes(buckets.responses)],
   images: [...works("images"), keeps(stores.results)],
   video: [...works("video"), writes(buckets.videoTasks), keeps(stores.videoContent)],
   embeddings: works("embeddings"),

@@ -14,7 +14,7 @@ import { type Workload, workloads } from "../../contract/Operation.ts"
 import { eventConfig } from "../../nats/EventStream.ts"
 import { attempt, isOtherKind, orMissing, otherKind, replicas } from "../../nats/JetStream.ts"
 import { consumerConfig, streamConfig } from "./JobStreams.ts"
-import { createBucket } from "../../nats/KeyValue.ts"
+import { createBucket, ttlOf } from "../../nats/KeyValue.ts"
 import { moveAll } from "./Move.ts"
 import { Nats, natsOf } from "../../nats/Nats.ts"
 import { createStore } from "../../nats/ObjectStore.ts"
@@ -109,8 +109,9 @@ export const provisionAll = Effect.fn("Provision.all")(function*(pools: Readonly
   }
   for (const kept of Object.values(buckets)) {
     const { connection, manager } = yield* placeOf(kept)
-    const config = { num_replicas, max_age: nanos("ttlMs" in kept ? kept.ttlMs : 0) }
-    const create = () => createBucket(connection, kept, num_replicas)
+    const ttlMs = yield* ttlOf(kept)
+    const config = { num_replicas, max_age: nanos(ttlMs) }
+    const create = () => createBucket(connection, kept, ttlMs, num_replicas)
     yield* note(() => stream(manager, bucketStream(kept), create, config))
   }
   for (const kept of Object.values(stores)) {

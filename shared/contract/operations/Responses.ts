@@ -284,8 +284,8 @@ export const ResponsesRequest = Schema.Struct({
   safety_identifier: optional(Schema.String, "Identifies the end user to the provider, as `user` does."),
   prompt_cache_key: optional(Schema.String, "Names the conversation, so that requests of the same find its cache."),
   service_tier: optional(Schema.String, "The provider's quality of service."),
-  store: optional(Schema.Boolean, "Whether to keep the response. The gateway keeps none yet.", false),
-  previous_response_id: optional(Schema.String, "Not available: responses are not kept. Send all items in `input`."),
+  store: optional(Schema.Boolean, "Whether the gateway stores the response, for later requests to continue.", true),
+  previous_response_id: optional(Schema.String, "A stored response, whose conversation precedes `input`."),
   conversation: field(
     Schema.optionalKey(Schema.Null),
     "Not available: conversations are not kept. Send all items in `input`."

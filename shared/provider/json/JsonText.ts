@@ -148,7 +148,13 @@ export const parsed = (bytes: Uint8Array): Json.Fields | undefined => {
   return outline.fields
 }
 
-/** Replaces the values of members, all duplicates included. Adds a missing member at the front of the object. */
+/** The bytes of a value are its JSON text. */
+const toText = (value: unknown): Uint8Array => value instanceof Uint8Array ? value : Buffer.from(JSON.stringify(value))
+
+/**
+ * Replaces the values of members, all duplicates included. Adds a missing member at the front of the object. A value is given as
+ * such, or as the bytes of its JSON text.
+ */
 export const setMembers = (
   bytes: Uint8Array,
   all: ReadonlyArray<Member>,
@@ -160,11 +166,11 @@ export const setMembers = (
   for (const [name, value] of changes) {
     if (all.some((member) => member.name === name)) continue
     const comma = all.length > 0 ? "," : ""
-    pieces.push(Buffer.from(`${JSON.stringify(name)}:${JSON.stringify(value)}${comma}`))
+    pieces.push(Buffer.from(`${JSON.stringify(name)}:`), toText(value), Buffer.from(comma))
   }
   for (const member of all) {
     if (!changes.has(member.name)) continue
-    pieces.push(bytes.subarray(copied, member.valueStart), Buffer.from(JSON.stringify(changes.get(member.name))))
+    pieces.push(bytes.subarray(copied, member.valueStart), toText(changes.get(member.name)))
     copied = member.valueEnd
   }
   pieces.push(bytes.subarray(copied))

@@ -309,16 +309,8 @@ describe("a provider of another API", () => {
   })
 })
 
-describe("what is not kept", () => {
-  it("cannot be referred to", async () => {
-    const previous = create({ model: "on-responses", input: "Hi", previous_response_id: "resp_1" })
-    assert.deepStrictEqual(await errorOf(previous), {
-      status: 400,
-      param: "previous_response_id",
-      code: "previous_response_not_found"
-    })
-    const reference = create({ model: "local-chat", input: [{ type: "item_reference", id: "msg_1" }] })
-    assert.deepInclude(await errorOf(reference), { status: 400, param: "input[0]" })
+describe("what is not available", () => {
+  it("is refused", async () => {
     const background = create({ model: "local-chat", input: "Hi", background: true })
     assert.deepInclude(await errorOf(background), { status: 400, param: "background" })
   })

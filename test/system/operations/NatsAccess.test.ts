@@ -80,6 +80,19 @@ describe("a service with only its own rights", { timeout: 90_000 }, () => {
     await (await post("/v1/responses/compact", more)).text()
   })
 
+  it("stores a response, continues it, shows it and deletes it", async () => {
+    const first = await (await post("/v1/responses", { model: "local-chat", input: "one" })).json()
+    const { id } = first as { readonly id: string }
+    await (await post("/v1/responses", { model: "local-chat", input: "two", previous_response_id: id })).text()
+    for (const method of ["GET", "DELETE"]) {
+      const answer = await fetch(`${gateway.url}/v1/responses/${id}`, {
+        method,
+        headers: { authorization: `Bearer ${gateway.key}` }
+      })
+      assert.strictEqual(answer.status, 200)
+    }
+  })
+
   it("embeds, ranks and speaks", async () => {
     await (await post("/v1/embeddings", { model: "local-embedding", input: "one" })).text()
     await (await post("/v1/rerank", { model: "local-rerank", query: "bees", documents: ["a", "b"] })).text()

@@ -22,6 +22,7 @@ import { Models } from "../../../shared/catalogue/Models.ts"
 import { operations } from "../../../shared/contract/operations/operations.ts"
 import { ResultFiles } from "../../../shared/files/ResultFiles.ts"
 import { SignedUrl } from "../../../shared/files/SignedUrl.ts"
+import { Responses } from "../../../shared/records/Responses.ts"
 import { Owners } from "../../../shared/records/Owners.ts"
 import { KeyRing } from "../../../shared/keys/KeyRing.ts"
 import { VideoTasks } from "../../../shared/tasks/VideoTasks.ts"
@@ -72,6 +73,7 @@ const everything = routes.pipe(
     untouched(KeyRing),
     untouched(Nats),
     untouched(Owners),
+    untouched(Responses),
     untouched(ResultFiles),
     untouched(SignedUrl),
     untouched(TaskQueue),
@@ -115,7 +117,8 @@ const fields = Object.entries(document.components.schemas).flatMap(([name, schem
 const message = (text: string) => ({ role: "user", content: [{ text }] })
 
 /** The path as the router writes it: a wildcard for a model's name, a segment for any other parameter. */
-const asRoute = (path: string): string => path.replace(/\{model\}.*$/, "*").replaceAll(/\{task_id\}|\{id\}/g, ":id")
+const asRoute = (path: string): string =>
+  path.replace(/\{model\}.*$/, "*").replaceAll(/\{task_id\}|\{response_id\}|\{id\}/g, ":id")
 
 /** The linters know no WebSockets: they miss a successful response that is not 101. */
 const ofSockets = /#\/paths\/~1v1~1responses\/get\/responses|paths\.\/v1\/responses\.get\.responses/

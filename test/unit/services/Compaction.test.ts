@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Option } from "effect"
 import { randomBytes } from "node:crypto"
 import { isSealedText } from "../../../shared/records/Seal.ts"
-import * as FormerSeal from "../../../services/chat/FormerSeal.ts"
+import * as FormerSeal from "../../../services/chat/state/FormerSeal.ts"
 import { type Source, summarise } from "../../../services/chat/Summary.ts"
 import { longestTurn } from "../../fixture/calls/LocalCall.ts"
 

@@ -23,7 +23,7 @@ const settingsOf = (request: Contract.ResponsesRequest): object => ({
   reasoning: { effort: null, summary: null, ...request.reasoning },
   safety_identifier: request.safety_identifier ?? null,
   service_tier: request.service_tier ?? "default",
-  store: false,
+  store: request.store ?? true,
   temperature: request.temperature ?? 1,
   text: { ...request.text, format: toFormat(request.text?.format) },
   tool_choice: request.tool_choice ?? "auto",

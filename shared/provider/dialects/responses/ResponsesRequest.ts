@@ -41,7 +41,17 @@ const tools: Fate = [{ ...tool, tools: [tool] }]
 /** The answer repeats the metadata. */
 export const fates: Fate = {
   ...carried("model", "stream", "instructions", "tool_choice", "parallel_tool_calls", "max_output_tokens"),
-  ...carried("temperature", "top_p", "top_logprobs", "user", "include", "truncation", "metadata", "prompt_cache_key"),
+  ...carried(
+    "temperature",
+    "top_p",
+    "top_logprobs",
+    "user",
+    "include",
+    "truncation",
+    "metadata",
+    "prompt_cache_key",
+    "store"
+  ),
   input: [{
     ...carried("type", "role", "id", "status", "call_id", "name", "namespace", "arguments", "input"),
     ...carried("encrypted_content", "result", "output_format"),

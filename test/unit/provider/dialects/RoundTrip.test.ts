@@ -563,7 +563,6 @@ const responseRows = (() => {
       prompt_cache_key: "key",
       prompt: { id: "pmpt_1" },
       service_tier: "flex",
-      store: true,
       previous_response_id: "resp_1",
       "any other field": 1
     })
@@ -656,6 +655,8 @@ describe.each(clients.map((client) => [client.title, client] as const))(
     it("the table has every field of the API", () => {
       const known = new Set([...Object.keys(client.schema.fields), ...Object.keys(client.dialect.fates as object)])
       for (const field of ["model", "stream", "stream_options", "conversation", "background"]) known.delete(field)
+      // the gateway stores responses itself
+      if (client.title === "Responses") known.delete("store")
       const named = new Set(client.rows.map(({ field }) => /^\w+/.exec(field)?.[0]))
       assert.deepStrictEqual([...known].filter((field) => !named.has(field)), [])
     })

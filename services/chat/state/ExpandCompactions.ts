@@ -1,18 +1,17 @@
 /**
- * Replaces a compaction made by this gateway with a system message of its summary, and the id of an earlier compaction with
- * its output, before an engine or a provider sees the request. Leaves compactions of other services to their providers.
+ * Replaces a compaction made by this gateway with a system message of its summary, before an engine or a provider sees the
+ * request. Leaves compactions of other services to their providers.
  */
-import { Effect, Layer, Option, Predicate, Schema } from "effect"
-import { chatCompletions, KeptMessage } from "../../shared/contract/operations/ChatCompletions.ts"
-import { compaction } from "../../shared/contract/operations/Compaction.ts"
-import { responses } from "../../shared/contract/operations/Responses.ts"
-import { InvalidRequest, type JobError } from "../../shared/contract/JobError.ts"
-import { toMessage } from "../../shared/provider/dialects/openai/ChatCompletionsRequest.ts"
-import * as JsonText from "../../shared/provider/json/JsonText.ts"
-import type { Work } from "../../shared/worker/JobLife.ts"
-import { Preparation } from "../../shared/worker/Preparation.ts"
-import { Compactions } from "./Compactions.ts"
-import { isSealedText } from "../../shared/records/Seal.ts"
+import { Effect, Option, Predicate, Schema } from "effect"
+import { chatCompletions, KeptMessage } from "../../../shared/contract/operations/ChatCompletions.ts"
+import { compaction } from "../../../shared/contract/operations/Compaction.ts"
+import { responses } from "../../../shared/contract/operations/Responses.ts"
+import { InvalidRequest, type JobError } from "../../../shared/contract/JobError.ts"
+import { toMessage } from "../../../shared/provider/dialects/openai/ChatCompletionsRequest.ts"
+import * as JsonText from "../../../shared/provider/json/JsonText.ts"
+import type { Work } from "../../../shared/worker/JobLife.ts"
+import type { Compactions } from "./Compactions.ts"
+import { isSealedText } from "../../../shared/records/Seal.ts"
 
 /** The form of a conversation in the requests of an operation. */
 interface Format {
@@ -28,12 +27,9 @@ interface Format {
 const sealedMark = Buffer.from("\"compaction\"")
 const decodeKept = Schema.decodeUnknownOption(KeptMessage)
 
-/** Responses are not stored. */
-const notKept = "names a response that the gateway has not kept: send all its items as input"
-
 const items: Format = {
   field: "input",
-  marks: [sealedMark, Buffer.from("\"previous_response_id\""), Buffer.from("\"item_reference\"")],
+  marks: [sealedMark],
   system: (text: string) => ({ type: "message", role: "system", content: [{ type: "input_text", text }] }),
   plain: (item: unknown) => item
 }
@@ -58,9 +54,6 @@ const expand = (
 ): Effect.Effect<unknown, InvalidRequest> => {
   const isCompaction = Predicate.isReadonlyObject(item) && item["type"] === "compaction"
   const sealed = isCompaction ? item["encrypted_content"] : undefined
-  if (Predicate.isReadonlyObject(item) && item["type"] === "item_reference") {
-    return Effect.fail(InvalidRequest.at(path, "refers to an item that the gateway has not kept: send the item itself"))
-  }
   if (typeof sealed !== "string" || !isSealedText(sealed)) return Effect.succeed(format.plain(item))
   const param = `${path}.encrypted_content`
   return Effect.mapBoth(Effect.fromOption(unseal(sealed)), {
@@ -74,33 +67,22 @@ const expandIn = Effect.fnUntraced(function*(
   work: Work,
   format: Format
 ): Effect.fn.Return<Work, JobError> {
-  const { body, operation } = work
+  const { body } = work
   const unseal = (sealed: string) => compactions.open(work, sealed)
   const expandAll = (items: ReadonlyArray<unknown>) =>
     Effect.forEach(items, (item, index) => expand(format, unseal, item, `${format.field}[${index}]`))
   const members = JsonText.members(body) ?? []
   const given = JsonText.valueOf(body, members, format.field)
   const changes = new Map<string, unknown>()
-  let items: ReadonlyArray<unknown> = typeof given === "string" ? [{ role: "user", content: given }] : []
   if (Array.isArray(given)) {
-    items = yield* expandAll(given)
+    const items = yield* expandAll(given)
     if (items.some((item, index) => item !== given[index])) changes.set(format.field, items)
-  }
-  if (format.field === "input") {
-    const id = JsonText.valueOf(body, members, "previous_response_id")
-    const earlier = typeof id === "string" ? yield* compactions.find(work, id) : Option.none()
-    if (Option.isSome(earlier)) {
-      changes.set(format.field, [...yield* expandAll(earlier.value), ...items])
-      changes.set("previous_response_id", null)
-    } else if (typeof id === "string" && operation.name === responses.name) {
-      return yield* InvalidRequest.at("previous_response_id", notKept, "previous_response_not_found")
-    }
   }
   return changes.size === 0 ? work : { ...work, body: JsonText.setMembers(body, members, changes) }
 })
 
 /** Most requests need no change. */
-const prepare = (compactions: Compactions["Service"], work: Work): Effect.Effect<Work, JobError> => {
+export const prepare = (compactions: Compactions["Service"], work: Work): Effect.Effect<Work, JobError> => {
   const { body: { buffer, byteLength, byteOffset }, operation } = work
   const body = Buffer.from(buffer, byteOffset, byteLength)
   const format = formats.get(operation.name)
@@ -108,8 +90,3 @@ const prepare = (compactions: Compactions["Service"], work: Work): Effect.Effect
     ? Effect.succeed(work)
     : expandIn(compactions, work, format)
 }
-
-export const layer = Layer.effect(
-  Preparation,
-  Effect.map(Compactions, (compactions) => Preparation.of({ prepare: (work) => prepare(compactions, work) }))
-).pipe(Layer.provide(Compactions.layer))

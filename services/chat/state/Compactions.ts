@@ -1,12 +1,12 @@
 /** Compactions made by this gateway: sealed for their clients, and kept for a while under the id of the answer. */
 import { Array, Context, Effect, Layer, Option, Redacted, Schema } from "effect"
-import { whileJetStreamFails } from "../../shared/nats/JetStream.ts"
-import { openStore } from "../../shared/nats/ObjectStore.ts"
-import { stores } from "../../shared/nats/Storage.ts"
-import { type JobError, Unavailable } from "../../shared/contract/JobError.ts"
-import type { Owner } from "../../shared/contract/Owner.ts"
-import * as Seal from "../../shared/records/Seal.ts"
-import { deriveKeys } from "../../shared/secrets/GatewaySecret.ts"
+import { whileJetStreamFails } from "../../../shared/nats/JetStream.ts"
+import { openStore } from "../../../shared/nats/ObjectStore.ts"
+import { stores } from "../../../shared/nats/Storage.ts"
+import { type JobError, Unavailable } from "../../../shared/contract/JobError.ts"
+import type { Owner } from "../../../shared/contract/Owner.ts"
+import * as Seal from "../../../shared/records/Seal.ts"
+import { deriveKeys } from "../../../shared/secrets/GatewaySecret.ts"
 import * as FormerSeal from "./FormerSeal.ts"
 
 const idPattern = /^resp_[0-9a-f]{32}$/

@@ -4,7 +4,7 @@
  */
 import { type Array, Option } from "effect"
 import { hash } from "node:crypto"
-import { decrypt, encrypt } from "../../shared/records/Cipher.ts"
+import { decrypt, encrypt } from "../../../shared/records/Cipher.ts"
 
 const version = "gwc1"
 

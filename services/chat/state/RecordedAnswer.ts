@@ -1,0 +1,128 @@
+/**
+ * Passes an answer in the responses format on, but holds back its end, which has the whole response, until the response is
+ * stored. So a client that knows the response can refer to it.
+ */
+import * as JsonText from "../../../shared/provider/json/JsonText.ts"
+import { joinItems } from "../../../shared/records/Responses.ts"
+import type { Answer } from "../../../shared/worker/Preparation.ts"
+
+/** A complete response. */
+export interface AnsweredResponse {
+  readonly id: string
+  /** Its items, as JSON texts with commas between them. */
+  readonly output: Uint8Array
+  /** The response without its output. */
+  readonly response: Uint8Array
+}
+
+/** The types of the events that end a response worth keeping. */
+const ends = ["\"response.completed\"", "\"response.incomplete\""].map((mark) => Buffer.from(mark))
+const isEnded = (status: unknown): boolean => status === "completed" || status === "incomplete"
+
+/** As many bytes as an event may have before its type, and more. */
+const tailBytes = 256
+
+const blankLine = Buffer.from("\n\n")
+const dataField = Buffer.from("data:")
+const empty = Buffer.alloc(0)
+
+type Head = Parameters<Answer["start"]>[0]
+
+export class RecordedAnswer implements Answer {
+  readonly #answer: Answer
+  /** Fields of the response as the gateway answers them, whatever the provider did. */
+  readonly #fields: ReadonlyMap<string, unknown>
+  #head: Head | undefined
+  /** Whether the answer is one JSON text, which is held back from its start. */
+  #isWhole = false
+  #held: Array<Uint8Array> | undefined
+  /** The latest bytes of a stream, which are passed on already. */
+  #tail: Buffer = empty
+  /** How many bytes of the held event are passed on already. */
+  #passed = 0
+
+  constructor(answer: Answer, fields: Readonly<Record<string, unknown>>) {
+    this.#answer = answer
+    this.#fields = new Map(Object.entries(fields))
+  }
+
+  get hasStarted(): boolean {
+    return this.#head !== undefined
+  }
+
+  start(head: Head): void {
+    this.#head = head
+    this.#isWhole = head.status === 200 && head.contentType.startsWith("application/json")
+    if (this.#isWhole) this.#held = []
+    else this.#answer.start(head)
+  }
+
+  write(bytes: Uint8Array): boolean {
+    if (this.#held !== undefined) {
+      this.#held.push(bytes)
+      return true
+    }
+    const seen = Buffer.concat([this.#tail, bytes])
+    const mark = Math.max(...ends.map((end) => seen.indexOf(end)))
+    if (mark === -1) {
+      this.#tail = seen.subarray(-tailBytes)
+      return this.#answer.write(bytes)
+    }
+    const before = seen.lastIndexOf(blankLine, mark)
+    const from = before === -1 ? 0 : before + blankLine.length
+    const isNew = from >= this.#tail.length
+    this.#passed = isNew ? 0 : this.#tail.length - from
+    this.#held = [seen.subarray(from)]
+    return isNew ? this.#answer.write(seen.subarray(this.#tail.length, from)) : true
+  }
+
+  onDrain(resume: () => void): void {
+    if (this.#held === undefined) this.#answer.onDrain(resume)
+    else resume()
+  }
+
+  /** The response that is to be stored; `undefined` if the answer has none. */
+  readonly response = (): AnsweredResponse | undefined => {
+    const held = Buffer.concat(this.#held ?? [])
+    const [from, until] = this.#jsonIn(held)
+    const json = held.subarray(from, until)
+    const response = this.#isWhole ? json : valueOf(json, "response")
+    const all = JsonText.members(response) ?? []
+    const id = JsonText.valueOf(response, all, "id")
+    const output = all.findLast(({ name }) => name === "output")
+    if (typeof id !== "string" || output === undefined) return undefined
+    if (!isEnded(JsonText.valueOf(response, all, "status"))) return undefined
+    const changed = JsonText.setMembers(response, all, this.#fields)
+    const event = this.#isWhole
+      ? changed
+      : JsonText.setMembers(json, JsonText.members(json) ?? [], new Map([["response", changed]]))
+    this.#held = [held.subarray(0, from), event, held.subarray(until)]
+    return {
+      id,
+      output: joinItems([...JsonText.items(response, output)]),
+      response: JsonText.setMembers(changed, JsonText.members(changed) ?? [], new Map([["output", []]]))
+    }
+  }
+
+  /** Passes on what was held back. */
+  readonly release = (): void => {
+    if (this.#held === undefined || this.#head === undefined) return
+    if (this.#isWhole) this.#answer.start(this.#head)
+    this.#answer.write(Buffer.concat(this.#held).subarray(this.#passed))
+    this.#held = undefined
+  }
+
+  /** Where the JSON text of the answer, or of the held event, begins and ends. */
+  #jsonIn(held: Buffer): readonly [from: number, until: number] {
+    if (this.#isWhole) return [0, held.length]
+    const data = held.indexOf(dataField)
+    if (data === -1) return [0, 0]
+    const end = held.indexOf("\n", data)
+    return [JsonText.skipSpace(held, data + dataField.length), end === -1 ? held.length : end]
+  }
+}
+
+const valueOf = (json: Uint8Array, name: string): Uint8Array => {
+  const member = JsonText.members(json)?.findLast((member) => member.name === name)
+  return member === undefined ? empty : JsonText.bytesOf(json, member)
+}

@@ -1,0 +1,205 @@
+/**
+ * Stores responses, sealed for their owners. Workers write and read them, ingress reads and deletes them.
+ *
+ * A record consists of pages, which are records of a bucket: the first names their number and is written last, so a record that can
+ * be found is whole. A bucket suits them better than an object store: most records are one page, written or read in one exchange.
+ *
+ * A response holds only the items of its own request. The others of its conversation are in the records of its ancestors, until
+ * there are many of these or the first is about to expire: then it holds all items itself.
+ */
+import { Context, Effect, Layer, Option } from "effect"
+import { hash } from "node:crypto"
+import type { Owner } from "../contract/Owner.ts"
+import { backOff, JetStreamFailed, whileJetStreamFails } from "../nats/JetStream.ts"
+import { openBucket } from "../nats/KeyValue.ts"
+import { buckets } from "../nats/Storage.ts"
+import * as ResponseRecord from "./ResponseRecord.ts"
+import * as Seal from "./Seal.ts"
+
+/** What a request continues. */
+export interface Conversation {
+  /** The responses that hold the items; none if no response does. */
+  readonly ancestors: ReadonlyArray<ResponseRecord.Ancestor>
+  /** The items of all of them, as JSON texts with commas between them. */
+  readonly items: Uint8Array
+}
+
+export class Responses extends Context.Service<Responses, {
+  /** `conversation`: what the request continued. */
+  readonly write: (
+    owner: Owner,
+    record: Omit<ResponseRecord.ResponseRecord, "ancestors">,
+    conversation: Conversation | undefined
+  ) => Effect.Effect<void, JetStreamFailed>
+  /** `None` if the response is unknown, expired or another owner's. */
+  readonly find: (
+    owner: Owner,
+    id: string
+  ) => Effect.Effect<Option.Option<ResponseRecord.ResponseRecord>, JetStreamFailed>
+  /** The items of a response's ancestors, as JSON texts with commas between them; `None` if one does not exist any more. */
+  readonly findEarlier: (
+    owner: Owner,
+    record: ResponseRecord.ResponseRecord
+  ) => Effect.Effect<Option.Option<Uint8Array>, JetStreamFailed>
+  /** Those of the items that exist, by their ids. Reads at most `maxItemBytes` of records, and no item in those beyond. */
+  readonly findItems: (
+    owner: Owner,
+    ids: ReadonlyArray<string>
+  ) => Effect.Effect<ReadonlyMap<string, unknown>, JetStreamFailed>
+  /** `false` if there was none. */
+  readonly delete: (owner: Owner, id: string) => Effect.Effect<boolean, JetStreamFailed>
+}>()("shared/records/Responses") {
+  /** Reads `GATEWAY_SECRET`. Retries everything that fails with `JetStreamFailed` for `patienceMs`. */
+  static readonly layer = ({ patienceMs }: { readonly patienceMs: number }) => Layer.effect(Responses, open(patienceMs))
+}
+
+const idPattern = /^resp_[0-9a-f]{32}$/
+
+/** Below NATS's limit of 1 MB for a message. */
+const pageBytes = 512 * 1024
+
+/** Pages that are sent or requested at the same time. */
+const concurrency = 4
+
+const maxAncestors = 32
+
+/** A request may refer to items of any number of responses. */
+const maxItemBytes = 64 * 1024 * 1024
+const itemConcurrency = 8
+
+/** The number of pages, before the first page's content. */
+const countBytes = 4
+
+/** The id of an item that names its response. */
+const ownItem = /^[a-z]+_([0-9a-f]{32})\d*$/
+
+/** Base64url of 132 bits. */
+const digest = (...parts: ReadonlyArray<string>): string => hash("sha256", parts.join("\0"), "base64url").slice(0, 22)
+
+const open = Effect.fn("Responses.open")(function*(patienceMs: number) {
+  const seal = yield* Seal.fromSecret
+  const bucket = yield* openBucket(buckets.responses).pipe(Effect.retry(whileJetStreamFails))
+  const keptForMs = yield* bucket.keptForMs.pipe(Effect.retry(whileJetStreamFails))
+  const late = Effect.fail(new JetStreamFailed({ detail: "the store of responses did not answer in time" }))
+  const again = <A>(effect: Effect.Effect<A, JetStreamFailed>) =>
+    Effect.retry(effect, backOff).pipe(Effect.timeoutOrElse({ duration: patienceMs, orElse: () => late }))
+
+  // keys do not tell who owns a record
+  const under = ({ id, salt }: Owner): string => digest(id, salt)
+  const pageKey = (owner: Owner, id: string, page: number) => `${under(owner)}.${id}.${page}`
+  const itemKey = (owner: Owner, item: string) => `${under(owner)}.item.${digest(item)}`
+  const placeOf = (owner: Owner, id: string, page: number): Seal.Place => ({ owner, kind: "response", id, page })
+
+  const putPage = (owner: Owner, id: string, page: number, bytes: Uint8Array) =>
+    again(bucket.put(pageKey(owner, id, page), seal.seal(placeOf(owner, id, page), bytes)))
+  const getPage = (owner: Owner, id: string, page: number) =>
+    Effect.map(
+      again(bucket.getBytes(pageKey(owner, id, page))),
+      Option.flatMap((sealed) => seal.open(placeOf(owner, id, page), sealed))
+    )
+
+  const pagesFrom = (first: Option.Option<Uint8Array>): number =>
+    Option.match(first, { onNone: () => 0, onSome: (bytes) => Buffer.from(bytes).readUInt32BE(0) })
+  const rest = (count: number) => Array.from({ length: Math.max(0, count - 1) }, (_, before) => before + 1)
+
+  const find = Effect.fnUntraced(function*(owner: Owner, id: string) {
+    if (!idPattern.test(id)) return Option.none()
+    const first = yield* getPage(owner, id, 0)
+    if (Option.isNone(first)) return Option.none()
+    const others = yield* Effect.forEach(rest(pagesFrom(first)), (page) => getPage(owner, id, page), { concurrency })
+    return Option.flatMap(
+      Option.all(others),
+      (others) => ResponseRecord.decode(id, Buffer.concat([first.value.subarray(countBytes), ...others]))
+    )
+  })
+
+  const isNearExpiry = (now: number, [first]: ReadonlyArray<ResponseRecord.Ancestor>): boolean =>
+    first !== undefined && keptForMs > 0 && now - first.at > keptForMs / 2
+
+  return Responses.of({
+    write: Effect.fn("Responses.write")(function*(owner, record, conversation) {
+      const { ancestors, items } = conversation ?? { ancestors: [], items: new Uint8Array(0) }
+      const isCopied = ancestors.length === 0 || ancestors.length >= maxAncestors || isNearExpiry(record.at, ancestors)
+      const whole = ResponseRecord.encode(
+        isCopied ? { ...record, ancestors: [], input: joinItems([items, record.input]) } : { ...record, ancestors }
+      )
+      const count = Math.max(1, Math.ceil(whole.length / pageBytes))
+      const head = Buffer.alloc(countBytes)
+      head.writeUInt32BE(count)
+      const { id } = record
+      const bytesOf = (page: number) => whole.subarray(page * pageBytes, (page + 1) * pageBytes)
+      const strangers = itemIds(record.output).filter((item) => ownItem.exec(item)?.[1] !== id.slice("resp_".length))
+      yield* Effect.all([
+        Effect.forEach(rest(count), (page) => putPage(owner, id, page, bytesOf(page)), { concurrency }),
+        Effect.forEach(strangers, (item) => again(bucket.put(itemKey(owner, item), id)), { concurrency })
+      ], { concurrency: "unbounded", discard: true })
+      yield* putPage(owner, id, 0, Buffer.concat([head, bytesOf(0)]))
+    }),
+    find,
+    findEarlier: (owner, { ancestors }) =>
+      Effect.map(
+        Effect.forEach(ancestors, ({ id }) => find(owner, id), { concurrency: 16 }),
+        (records) =>
+          Option.map(
+            Option.all(records),
+            (records) => joinItems(records.flatMap(({ input, output }) => [input, output]))
+          )
+      ),
+    findItems: Effect.fnUntraced(function*(owner, ids) {
+      const found = new Map<string, unknown>()
+      const missing = () => [...new Set(ids)].filter((id) => !found.has(id))
+      let bytes = 0
+      const collect = Effect.fnUntraced(function*(id: string) {
+        if (bytes > maxItemBytes) return
+        const record = Option.getOrUndefined(yield* find(owner, id))
+        if (record === undefined) return
+        bytes += record.input.length + record.output.length
+        for (const item of [...itemsIn(record.input), ...itemsIn(record.output)]) {
+          const own = idOf(item)
+          if (own !== undefined) found.set(own, item)
+        }
+      })
+      const collectAll = (responses: ReadonlyArray<string>) =>
+        Effect.forEach(new Set(responses), collect, { concurrency: itemConcurrency, discard: true })
+      yield* collectAll(missing().flatMap((id) => ownItem.exec(id)?.slice(1).map((hex) => `resp_${hex}`) ?? []))
+      const indexed = yield* Effect.forEach(missing(), (id) => again(bucket.get(itemKey(owner, id))), {
+        concurrency: itemConcurrency
+      })
+      yield* collectAll(indexed.flatMap((id) => Option.toArray(id)))
+      return found
+    }),
+    delete: Effect.fn("Responses.delete")(function*(owner, id) {
+      if (!idPattern.test(id)) return false
+      const first = yield* getPage(owner, id, 0)
+      if (Option.isNone(first)) return false
+      yield* Effect.forEach([0, ...rest(pagesFrom(first))], (page) => again(bucket.delete(pageKey(owner, id, page))), {
+        concurrency,
+        discard: true
+      })
+      return true
+    })
+  })
+})
+
+/** The conversation that ends with a response, whose ancestors have these items. */
+export const conversationOf = (
+  { ancestors, at, id, input, output }: ResponseRecord.ResponseRecord,
+  earlier: Uint8Array
+): Conversation => ({ ancestors: [...ancestors, { id, at }], items: joinItems([earlier, input, output]) })
+
+const comma = Buffer.from(",")
+
+/** Joins lists of items, each without brackets. */
+export const joinItems = (lists: ReadonlyArray<Uint8Array>): Uint8Array =>
+  Buffer.concat(lists.filter(({ length }) => length > 0).flatMap((list, at) => at === 0 ? [list] : [comma, list]))
+
+/** The items of a list without brackets. */
+export const itemsIn = (list: Uint8Array): ReadonlyArray<unknown> =>
+  JSON.parse(`[${Buffer.from(list).toString()}]`) as ReadonlyArray<unknown>
+
+export const idOf = (item: unknown): string | undefined => {
+  const id = typeof item === "object" && item !== null && "id" in item ? item.id : undefined
+  return typeof id === "string" ? id : undefined
+}
+
+const itemIds = (list: Uint8Array): ReadonlyArray<string> => itemsIn(list).flatMap((item) => idOf(item) ?? [])

@@ -1,0 +1,165 @@
+/** State of the responses API with OpenAI's client: continue, refer to, get, delete and list what is stored. */
+import { assert, describe, it } from "@effect/vitest"
+import OpenAI from "openai"
+import { chatProviders } from "../../fixture/gateway/ChatProviders.ts"
+import { receivedBy, sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
+
+const shared = sharedGateway(chatProviders())
+
+type Create = OpenAI.Responses.ResponseCreateParamsNonStreaming
+type Json = Readonly<Record<string, unknown>>
+
+const client = (key = shared().key) => new OpenAI({ baseURL: `${shared().url}/v1`, apiKey: key, maxRetries: 0 })
+const create = (request: Create, key = shared().key) => client(key).responses.create(request)
+
+const errorOf = async (promise: Promise<unknown>) => {
+  const error = await promise.then(() => assert.fail("no error"), (error: unknown) => error)
+  assert.instanceOf(error, OpenAI.APIError)
+  const { code, param, status } = error
+  return { status, param, code }
+}
+
+const notFound = { status: 404, param: "response_id", code: "not_found" }
+const noPrevious = { status: 400, param: "previous_response_id", code: "previous_response_not_found" }
+const unheard = `resp_${"0".repeat(32)}`
+
+/** What the provider gets of a conversation: the text of each turn. */
+const turnsOf = (json: unknown): ReadonlyArray<unknown> => {
+  const { input, messages = input } = json as { readonly input?: unknown; readonly messages?: unknown }
+  if (typeof messages === "string") return [messages]
+  return (messages as ReadonlyArray<Json>).map(({ content, type }) => {
+    const [part] = Array.isArray(content) ? content as ReadonlyArray<Json> : [{ text: content ?? type }]
+    return part?.["text"]
+  })
+}
+
+describe.each(["on-responses", "on-openai", "on-anthropic"])("%s", (model) => {
+  it("gets the whole conversation of a request that names the response before", async () => {
+    let previous: string | null = null
+    const said: Array<string> = []
+    for (const turn of ["one", "two", "three"]) {
+      shared().provider.say({ text: `Re: ${turn}` })
+      said.push(turn)
+      const { received, result } = await receivedBy(
+        shared(),
+        () => create({ model, input: turn, previous_response_id: previous, stream: false })
+      )
+      const response = await result
+      assert.deepStrictEqual(turnsOf(received.json), said)
+      assert.isNotOk((received.json as Json)["previous_response_id"])
+      assert.deepInclude(response as object, { store: true, previous_response_id: previous, status: "completed" })
+      assert.deepStrictEqual(
+        await client().responses.retrieve(response.id) as object,
+        JSON.parse(JSON.stringify(response))
+      )
+      said.push(response.output_text)
+      previous = response.id
+    }
+  })
+
+  it("gets what a request refers to by id", async () => {
+    shared().provider.say({ text: "The bees dance." })
+    const first = await create({ model, input: "What do bees do?" })
+    const references = first.output.map(({ id }) => ({ type: "item_reference" as const, id: id ?? "" }))
+    const { received, result } = await receivedBy(
+      shared(),
+      () =>
+        create({ model, input: [{ role: "user", content: "What?" }, ...references, { role: "user", content: "Why?" }] })
+    )
+    await result
+    assert.deepStrictEqual(turnsOf(received.json), ["What?", "The bees dance.", "Why?"])
+    // what the conversation has already is not repeated
+    const again = await receivedBy(
+      shared(),
+      () => create({ model, input: [...references, { role: "user", content: "Why?" }], previous_response_id: first.id })
+    )
+    await again.result
+    assert.deepStrictEqual(turnsOf(again.received.json), ["What do bees do?", "The bees dance.", "Why?"])
+  })
+
+  it("stores a stream before its last event", async () => {
+    shared().provider.say({ text: "In parts." })
+    const stream = await client().responses.create({ model, input: "Speak.", stream: true })
+    for await (const event of stream) {
+      if (event.type !== "response.completed") continue
+      assert.isTrue((event.response as object as Json)["store"])
+      const stored = await client().responses.retrieve(event.response.id)
+      assert.deepStrictEqual(
+        stored as object,
+        JSON.parse(JSON.stringify({ ...event.response, output_text: "In parts." }))
+      )
+      return
+    }
+    assert.fail("the stream has no end")
+  })
+})
+
+describe("a stored response", () => {
+  const model = "local-chat"
+
+  it("is unknown to other keys, if it was not to be stored, and once it is deleted", async () => {
+    const { id, output } = await create({ model, input: "Say: mine" })
+    const stranger = await shared().createKey("2099-01-01")
+    const reference = [{ type: "item_reference" as const, id: output[0]?.id ?? "" }]
+    assert.deepStrictEqual(await errorOf(client(stranger).responses.retrieve(id)), notFound)
+    assert.deepStrictEqual(await errorOf(client(stranger).responses.delete(id)), notFound)
+    assert.deepStrictEqual(await errorOf(client(stranger).responses.inputItems.list(id)), notFound)
+    assert.deepStrictEqual(await errorOf(create({ model, input: "?", previous_response_id: id }, stranger)), noPrevious)
+    assert.deepInclude(await errorOf(create({ model, input: reference }, stranger)), {
+      status: 404,
+      param: "input[0].id"
+    })
+
+    const unkept = await create({ model, input: "Say: gone", store: false })
+    assert.isFalse((unkept as object as Json)["store"])
+    for (const unknown of [unkept.id, unheard, "resp_1", "compact"]) {
+      assert.deepStrictEqual(await errorOf(client().responses.retrieve(unknown)), notFound)
+      assert.deepStrictEqual(await errorOf(create({ model, input: "?", previous_response_id: unknown })), noPrevious)
+    }
+    const lost = [{ type: "reasoning" as const, id: "rs_unknown", summary: [] }, {
+      role: "user" as const,
+      content: "?"
+    }]
+    assert.deepInclude(await errorOf(create({ model, input: lost })), { status: 404, param: "input[0].id" })
+
+    await client().responses.delete(id)
+    assert.deepStrictEqual(await errorOf(client().responses.retrieve(id)), notFound)
+    assert.deepStrictEqual(await errorOf(client().responses.delete(id)), notFound)
+    assert.deepStrictEqual(await errorOf(create({ model, input: "?", previous_response_id: id })), noPrevious)
+  })
+
+  it("lists its input, page by page in either order", async () => {
+    const first = await create({ model, input: "Say: one" })
+    const { id } = await create({
+      model,
+      input: [{ role: "user", content: "Say: two", type: "message" }, { role: "user", content: "Say: three" }],
+      previous_response_id: first.id
+    })
+    const list = (query: OpenAI.Responses.InputItemListParams) =>
+      Array.fromAsync(client().responses.inputItems.list(id, query), (item) => (item as object as Json)["content"])
+    const textsOf = async (query: OpenAI.Responses.InputItemListParams) =>
+      (await list(query)).map((content) => (content as ReadonlyArray<Json>)[0]?.["text"])
+    const all = ["Say: one", "one", "Say: two", "Say: three"]
+    assert.deepStrictEqual(await textsOf({ order: "asc" }), all)
+    assert.deepStrictEqual(await textsOf({}), all.toReversed())
+    for (const limit of [1, 2, 3]) assert.deepStrictEqual(await textsOf({ order: "asc", limit }), all)
+    const page = await client().responses.inputItems.list(id, { limit: 1 })
+    assert.isTrue(page.has_more)
+    assert.lengthOf(page.data, 1)
+    for (
+      const [query, param] of [[{ limit: 0 }, "limit"], [{ limit: 101 }, "limit"], [{ after: "no" }, "after"]] as const
+    ) {
+      assert.deepInclude(await errorOf(client().responses.inputItems.list(id, query)), { status: 400, param })
+    }
+    const streamed = client().responses.retrieve(id, { stream: true })
+    assert.deepInclude(await errorOf(streamed), { status: 400, param: "stream" })
+  })
+
+  it("is continued by a compaction", async () => {
+    const { id } = await create({ model, input: "The lighthouse was built in 1871." })
+    const { output } = await client().responses.compact({ model, previous_response_id: id })
+    assert.deepStrictEqual(output.map(({ type }) => type), ["message", "compaction"])
+    const next = await create({ model, input: "Say: and then?", previous_response_id: id })
+    assert.strictEqual(next.output_text, "and then?")
+  })
+})
