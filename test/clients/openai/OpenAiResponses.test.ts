@@ -1,7 +1,8 @@
 /** Responses with OpenAI's client: the built-in engine, a relay, and what other dialects do not have. */
 import { assert, describe, it } from "@effect/vitest"
 import OpenAI from "openai"
-import { chatProviders } from "../../fixture/gateway/ChatProviders.ts"
+import OpenAI6 from "openai-6"
+import { apis, chatProviders } from "../../fixture/gateway/ChatProviders.ts"
 import { receivedBy, sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
 
 const shared = sharedGateway(chatProviders())
@@ -102,17 +103,6 @@ describe("the built-in engine", () => {
     assert.strictEqual(item.status, "incomplete")
     const events = await stream({ model, input: "Say: one two three four five six.", max_output_tokens: 3 })
     assert.strictEqual(events.at(-1)?.type, "response.incomplete")
-  })
-
-  it("parses an answer that follows a schema", async () => {
-    const schema = { ...parameters, additionalProperties: false }
-    const { output_parsed } = await client().responses.parse({
-      model,
-      store: false,
-      input: "Oslo",
-      text: { format: { type: "json_schema", name: "place", schema, strict: true } }
-    })
-    assert.hasAllKeys(output_parsed, ["city"])
   })
 })
 
@@ -306,6 +296,20 @@ describe("a provider of another API", () => {
     const data = JSON.parse(last.replace(/^.*\ndata: /, "")) as Json & { readonly response: Json }
     assert.deepInclude(data.response, { object: "response", status: "failed" })
     assert.deepInclude(data.response["error"] as Json, { code: "server_error" })
+  })
+})
+
+describe.each([["7", OpenAI], ["6", OpenAI6 as unknown as typeof OpenAI]])("parse of openai %s", (_, Sdk) => {
+  it.each(["local-chat", ...apis.map((api) => `on-${api}`)])("gets what follows a schema from %s", async (model) => {
+    shared().provider.say({ text: "{\"city\":\"Oslo\"}" })
+    const schema = { ...parameters, additionalProperties: false }
+    const { output_parsed } = await new Sdk({ baseURL: `${shared().url}/v1`, apiKey: shared().key }).responses.parse({
+      model,
+      store: false,
+      input: "Oslo",
+      text: { format: { type: "json_schema", name: "place", schema, strict: true } }
+    })
+    assert.hasAllKeys(output_parsed, ["city"])
   })
 })
 
