@@ -47,6 +47,8 @@ export class PullRequests {
   readonly #nats: Nats["Service"]
   readonly #now: () => number
   #subscription: Subscription | undefined
+  /** That one and those of former requests, for which jobs may still arrive. */
+  readonly #subscriptions = new Set<Subscription>()
   #inbox = ""
   /** How many jobs are requested but not delivered, and until when at the latest, the oldest first. */
   #standing: Array<{ left: number; readonly until: number }> = []
@@ -89,19 +91,22 @@ export class PullRequests {
    */
   begin(): void {
     const former = this.#subscription
-    if (former !== undefined) setTimeout(() => void former.drain().catch(() => undefined), lateMs).unref()
+    if (former !== undefined) setTimeout(() => void this.#drain(former), lateMs).unref()
     this.#standing = []
     this.#outstanding = 0
     const inbox = this.#inbox = this.#nats.inbox()
     this.#subscription = this.#nats.subscribe(inbox, (message) => this.#receive(message, inbox === this.#inbox))
+    this.#subscriptions.add(this.#subscription)
     this.schedule()
   }
 
-  /** Ends the requests. Returns once all jobs that were on their way have arrived. */
-  readonly stop: Effect.Effect<void> = Effect.suspend(() => {
-    const subscription = this.#subscription
+  /**
+   * Ends all requests, also former ones: otherwise they would get the jobs that this worker gives back. Returns once all jobs that
+   * were on their way have arrived.
+   */
+  readonly stop: Effect.Effect<unknown> = Effect.promise(() => {
     this.#subscription = undefined
-    return subscription === undefined ? Effect.void : Effect.promise(() => subscription.drain())
+    return Promise.all([...this.#subscriptions].map((each) => this.#drain(each)))
   })
 
   /** Requests what is wanted, with the next write. */
@@ -121,6 +126,12 @@ export class PullRequests {
     if (first === undefined || first.until >= this.#now()) return this.schedule()
     this.#hasLeader = false
     this.begin()
+  }
+
+  /** The server drops requests whose inbox has no listener. Draining fails if the connection is closed, and its jobs are gone. */
+  #drain(subscription: Subscription): Promise<void> {
+    this.#subscriptions.delete(subscription)
+    return subscription.drain().catch(() => undefined)
   }
 
   /** So many of the requested jobs were delivered, or will not be. The server serves the oldest request first. */

@@ -263,8 +263,8 @@ export const past: ReadonlyArray<Patch> = [
   {
     name: "jobs for replaced pull requests are lost",
     file: pulls,
-    from: "void former.drain().catch(() => undefined), lateMs)",
-    to: "void former.drain().catch(() => undefined), 0)",
+    from: "void this.#drain(former), lateMs)",
+    to: "void this.#drain(former), 0)",
     needs: cluster(aloneWith(["slow routes"], { ms: 8_000 }))
   },
   {

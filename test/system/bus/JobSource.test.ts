@@ -298,4 +298,17 @@ describe("a server that lost the pull requests", () => {
       assert.strictEqual(yield* Queue.take(words), "-NAK {\"delay\":250000000} 4")
       assert.strictEqual(source.inFlight(), 3)
     }))
+
+  it.live("delivers nothing for old ones to a worker that stops", () =>
+    Effect.gen(function*() {
+      const { deliver, pulls, source, words } = yield* sourceOf(2)
+      source.start(3)
+      const old = yield* Queue.take(pulls)
+      source.start(3)
+      yield* Queue.take(pulls)
+      yield* source.stop
+      deliver(old.inbox)
+      // the server itself answers, with 503
+      assert.strictEqual(yield* Queue.take(words), " 1")
+    }))
 })
