@@ -76,8 +76,8 @@ export interface Operation {
   readonly versionHeaders?: ReadonlyArray<string>
   /** Further request headers that travel with the job, in lower case. */
   readonly headers?: ReadonlyArray<string>
-  /** Whether its worker seals or reads records of the key's owner. */
-  readonly keepsState?: true
+  /** What its worker does with records of the key's owner. */
+  readonly records?: "reads" | "writes"
   /** It costs nothing and uses no tokens, such as counting them. */
   readonly isFree?: boolean
   /** `answer` (the default): the job's answer is the response. `task`: the response is a durable task that can be polled. */

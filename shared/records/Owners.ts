@@ -14,8 +14,10 @@ import { buckets } from "../nats/Storage.ts"
 const saltBytes = 16
 
 export class Owners extends Context.Service<Owners, {
-  /** At once, except for a new owner, whose salt is made and stored first. */
-  readonly find: (id: string) => Effect.Effect<Owner, JetStreamFailed>
+  /** `undefined` for an owner without records. */
+  readonly known: (id: string) => Owner | undefined
+  /** Makes and stores the salt of an owner, unless another ingress has just done so. */
+  readonly add: (id: string) => Effect.Effect<Owner, JetStreamFailed>
 }>()("shared/records/Owners") {
   /** Waits until the copy is complete. */
   static readonly layer = Layer.effect(
@@ -32,10 +34,11 @@ export class Owners extends Context.Service<Owners, {
         return { id, salt: stored.value }
       })
       return Owners.of({
-        find: (id) => {
+        known: (id) => {
           const salt = salts().get(id)
-          return salt === undefined ? add(id) : Effect.succeed({ id, salt })
-        }
+          return salt === undefined ? undefined : { id, salt }
+        },
+        add
       })
     })
   )

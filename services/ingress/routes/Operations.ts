@@ -128,8 +128,12 @@ export const serveOperations = Effect.fnUntraced(function*(operations: ReadonlyA
     })
   }
 
-  const ownerFor = ({ keepsState }: Operation, { owner }: ApiKey): Effect.Effect<Owner | undefined, Unavailable> =>
-    keepsState === true ? Effect.catchEager(owners.find(owner), () => Effect.fail(unavailable)) : Effect.undefined
+  /** A request that only reads records needs no owner that has none, and so no storage. */
+  const ownerFor = ({ records }: Operation, { owner: id }: ApiKey): Effect.Effect<Owner | undefined, Unavailable> => {
+    const owner = records === undefined ? undefined : owners.known(id)
+    if (owner !== undefined || records !== "writes") return Effect.succeed(owner)
+    return Effect.catchEager(owners.add(id), () => Effect.fail(unavailable))
+  }
 
   /** Outside the closure of the decoded body, which would otherwise stay in memory until the answer has ended. */
   const admit = (
@@ -187,6 +191,7 @@ const relayJobs = Effect.gen(function*() {
       operation: operation.name,
       model: admitted.model,
       tenant: admitted.tenant,
+      owner: admitted.owner,
       weight: admitted.weight,
       priority: admitted.priority,
       body: admitted.body,

@@ -116,7 +116,8 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
             const key = yield* authenticate(keys, headers, dialect)
             record.setKey(key.id)
             const { id = "" } = yield* HttpRouter.params
-            const owner = yield* Effect.mapError(owners.find(key.owner), unavailable)
+            const owner = owners.known(key.owner)
+            if (owner === undefined) return yield* notFound
             const { searchParams: query } = new URL(url, "http://gateway")
             return HttpServerResponse.jsonUnsafe(yield* answer({ owner, id, query }))
           }))

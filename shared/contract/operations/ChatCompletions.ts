@@ -363,7 +363,7 @@ export const chatCompletions = {
   dialect: "openai",
   request: ChatCompletionRequest,
   response: ChatCompletion,
-  keepsState: true,
+  records: "reads",
   streams: (request) => request.stream === true,
   headers: [translationHeader, ...sessionHeaders],
   description: "The answer is JSON, or with `stream` server-sent events that end with `data: [DONE]`. " +

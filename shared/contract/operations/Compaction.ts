@@ -123,7 +123,7 @@ export const compaction = {
   dialect: "openai",
   request: CompactionRequest,
   response: CompactedResponse,
-  keepsState: true,
+  records: "writes",
   streams: () => false,
   description: "The output replaces the conversation in later requests, including chat completions. " +
     "Only this gateway can decrypt the item, and only for the API key that created it.",

@@ -478,7 +478,7 @@ export const responses = {
   dialect: "responses",
   request: ResponsesRequest,
   response: Response,
-  keepsState: true,
+  records: "writes",
   streams: (request) => request.stream === true,
   headers: [translationHeader, ...sessionHeaders],
   description: "The answer is JSON, or with `stream` named events, each with its `sequence_number`. " +

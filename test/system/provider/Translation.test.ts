@@ -199,7 +199,7 @@ describe("an incomplete or odd stream", () => {
 
   it.each(
     [
-      ["openai", { _tag: "ProviderFailed", reason: "error", status: null }],
+      ["openai", { _tag: "ProviderFailed", reason: "error", status: 500 }],
       ["anthropic", { _tag: "ProviderFailed", reason: "error", status: 529 }],
       ["gemini", { _tag: "ProviderFailed", reason: "error", status: 503 }]
     ] as const
