@@ -66,7 +66,9 @@ describe("the gallery", () => {
     const listed = [...gallery.matchAll(/\]\(((?:openai\/)?\w+\.test\.ts)\)/g)].map(([, file = ""]) => file)
     assert.sameMembers(
       listed,
-      readdirSync(import.meta.dirname, { encoding: "utf8", recursive: true }).filter((file) => file.endsWith(".ts"))
+      readdirSync(import.meta.dirname, { encoding: "utf8", recursive: true }).filter((file) =>
+        file.endsWith(".test.ts")
+      )
     )
   })
 })

@@ -77,11 +77,11 @@ describe("counters", () => {
         [["key_a", "2026-11-21"], ["key_b", "2026-11-20"]]
       )
       assert.deepStrictEqual((yield* counters.csv({ ...november, by: "model" })).split("\r\n"), [
-        "model,requests,errors,cancelled,repeatedCalls,inputTokens,outputTokens,cachedTokens,cacheWriteTokens,reasoningTokens," +
-        "inputTextTokens,inputAudioTokens,inputImageTokens,outputTextTokens,outputAudioTokens,outputImageTokens," +
+        "model,requests,errors,cancelled,repeatedCalls,inputTokens,outputTokens,cachedTokens,cacheWriteTokens," +
+        "cacheWriteHourTokens,reasoningTokens,inputTextTokens,inputAudioTokens,inputImageTokens,outputTextTokens,outputAudioTokens,outputImageTokens," +
         "estimatedTokens,characters,searchUnits,images,seconds,costUsd,meanDurationMs,meanFirstByteMs",
-        "gpt-5,5,1,1,2,17,8,2,0,1,0,0,0,0,0,0,0,400,0,0,2.5,0.75,120,40",
-        "\"org/other, large\",1,0,0,0,10,5,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,90000,40",
+        "gpt-5,5,1,1,2,17,8,2,0,0,1,0,0,0,0,0,0,0,400,0,0,2.5,0.75,120,40",
+        "\"org/other, large\",1,0,0,0,10,5,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,90000,40",
         ""
       ])
     }))

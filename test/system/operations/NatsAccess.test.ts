@@ -140,7 +140,7 @@ describe("a service with only its own rights", { timeout: 90_000 }, () => {
     const filter = () =>
       consumers.info("JOBS3_RERANK", "default").then(({ config }) => config.filter_subject, () => "none")
     await consumers.delete("JOBS3_RERANK", "default")
-    await eventually(filter, (subject) => subject === "jobs3.rerank.default", 20_000)
+    await eventually(filter, (subject) => subject === "jobs3.rerank.default", 30_000)
     await admin.close()
   })
 

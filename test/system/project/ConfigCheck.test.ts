@@ -165,7 +165,6 @@ models:
       "the workload embeddings",
       "FILE:8 models.picture.targets: warning: no target serves images.edits or images.generations: that needs the " +
       "protocol ai-sdk, dashscope, local or openai",
-      "FILE:9 models.chat.targets: warning: no target serves responses.compact: that needs the protocol local or openai",
       "FILE: 6 models, 3 providers"
     ])
   })

@@ -204,7 +204,7 @@ describe("an answer that is relayed as it arrives", () => {
 describe("an error that the provider reports", () => {
   it.each(
     [
-      ["openai", { _tag: "ProviderFailed", reason: "error", status: null }],
+      ["openai", { _tag: "ProviderFailed", reason: "error", status: 500 }],
       ["anthropic", { _tag: "ProviderFailed", reason: "error", status: 529 }],
       ["gemini", { _tag: "ProviderFailed", reason: "error", status: 503 }]
     ] as const
