@@ -13,6 +13,21 @@ export const fromUrl = (url: string): { readonly mediaType: string; readonly med
     : { mediaType: mediaType.toLowerCase(), media: { type: "base64", data: url.slice(head.length) } }
 }
 
+/** A file that the request contains, in base64 or as a data URL. `byName` is its type if the data do not say it. */
+export const sentFile = (
+  data: string,
+  { byName, name, path }: { readonly name: string | undefined; readonly byName: string; readonly path: string }
+): MediaPart => {
+  const { media, mediaType } = fromUrl(data)
+  return {
+    type: "file",
+    name,
+    mediaType: mediaType === "" ? byName : mediaType,
+    media: media.type === "url" ? { type: "base64", data } : media,
+    path
+  }
+}
+
 export const toDataUrl = (mediaType: string, data: string): string =>
   `data:${mediaType === "" ? "application/octet-stream" : mediaType};base64,${data}`
 

@@ -16,7 +16,7 @@ import type {
 } from "../conversation/Conversation.ts"
 import { cacheOf, reasoningOf, toSchemaFormat } from "../conversation/Conversation.ts"
 import { carried, type Fate, type Losses, meaning } from "../conversation/Losses.ts"
-import { fromUrl, typeOfName } from "../conversation/Media.ts"
+import { fromUrl, sentFile, typeOfName } from "../conversation/Media.ts"
 import * as Signature from "../conversation/Signature.ts"
 
 export const settings: SettingNames = {
@@ -226,14 +226,7 @@ const toFile = (
     const media = typeof id === "string" ? { type: "id" as const, id } : { type: "none" as const }
     return { type: "file", name, mediaType: byName, media, path }
   }
-  const { media, mediaType } = fromUrl(data)
-  return {
-    type: "file",
-    name,
-    mediaType: mediaType === "" ? byName : mediaType,
-    media: media.type === "url" ? { type: "base64", data } : media,
-    path
-  }
+  return sentFile(data, { name, byName, path })
 }
 
 const toToolChoice = (

@@ -14,7 +14,7 @@ import {
   type Turn
 } from "../conversation/Conversation.ts"
 import { carried, type Fate, type Losses, meaning, noSuchTool } from "../conversation/Losses.ts"
-import { fromUrl, typeOfName } from "../conversation/Media.ts"
+import { fromUrl, sentFile, typeOfName } from "../conversation/Media.ts"
 import * as Signature from "../conversation/Signature.ts"
 import * as Tools from "./ResponsesTools.ts"
 
@@ -197,14 +197,7 @@ const toPart = (part: Contract.ContentPart, path: string): ContentPart => {
         const media = url ? { type: "url" as const, url } : uploaded(id)
         return { type: "file", name, mediaType: byName, media, path }
       }
-      const { media, mediaType } = fromUrl(data)
-      return {
-        type: "file",
-        name,
-        mediaType: mediaType === "" ? byName : mediaType,
-        media: media.type === "url" ? { type: "base64", data } : media,
-        path
-      }
+      return sentFile(data, { name, byName, path })
     }
     case "input_audio": {
       const { data, format } = part.input_audio
