@@ -44,6 +44,8 @@ export class PassingAnswer implements AnswerReader {
   #whole: Json.Fields | undefined
   /** A whole answer without usage. */
   #text: Uint8Array | undefined
+  /** See `#changes`: the same for every piece, and needed only by answers in pieces. */
+  #knownChanges: ReadonlyMap<string | undefined, string> | undefined
 
   constructor(options: PassingAnswerOptions) {
     const { call: { endpoint }, grammar, id, showUsage = false, usage } = options
@@ -138,10 +140,11 @@ export class PassingAnswer implements AnswerReader {
 
   /** The members of an answer that is passed on in pieces that change: the model's name and the id. */
   get #changes(): ReadonlyMap<string | undefined, string> {
+    if (this.#knownChanges !== undefined) return this.#knownChanges
     const { grammar: { idPaths = [], modelPaths }, id } = this.#options
     const namesOf = (paths: typeof modelPaths, value: string | undefined) =>
       value === undefined ? [] : paths.filter(({ length }) => length === 1).map(([name]) => [name, value] as const)
-    return new Map([...namesOf(modelPaths, this.#alias), ...namesOf(idPaths, id)])
+    return this.#knownChanges = new Map([...namesOf(modelPaths, this.#alias), ...namesOf(idPaths, id)])
   }
 
   /** The bytes that can pass now, with the changes. */
