@@ -10,6 +10,7 @@
 import { Context, Effect, Layer, Option } from "effect"
 import { hash } from "node:crypto"
 import type { Owner } from "../contract/Owner.ts"
+import { isResponseId, ofSuffix, suffixOf } from "../contract/ResponseId.ts"
 import { backOff, JetStreamFailed, whileJetStreamFails } from "../nats/JetStream.ts"
 import { openBucket } from "../nats/KeyValue.ts"
 import { buckets } from "../nats/Storage.ts"
@@ -52,8 +53,6 @@ export class Responses extends Context.Service<Responses, {
   /** Reads `GATEWAY_SECRET`. Retries everything that fails with `JetStreamFailed` for `patienceMs`. */
   static readonly layer = ({ patienceMs }: { readonly patienceMs: number }) => Layer.effect(Responses, open(patienceMs))
 }
-
-const idPattern = /^resp_[0-9a-f]{32}$/
 
 /** Below NATS's limit of 1 MB for a message. */
 const pageBytes = 512 * 1024
@@ -103,7 +102,7 @@ const open = Effect.fn("Responses.open")(function*(patienceMs: number) {
   const rest = (count: number) => Array.from({ length: Math.max(0, count - 1) }, (_, before) => before + 1)
 
   const find = Effect.fnUntraced(function*(owner: Owner, id: string) {
-    if (!idPattern.test(id)) return Option.none()
+    if (!isResponseId(id)) return Option.none()
     const first = yield* getPage(owner, id, 0)
     if (Option.isNone(first)) return Option.none()
     const others = yield* Effect.forEach(rest(pagesFrom(first)), (page) => getPage(owner, id, page), { concurrency })
@@ -128,7 +127,7 @@ const open = Effect.fn("Responses.open")(function*(patienceMs: number) {
       head.writeUInt32BE(count)
       const { id } = record
       const bytesOf = (page: number) => whole.subarray(page * pageBytes, (page + 1) * pageBytes)
-      const strangers = itemIds(record.output).filter((item) => ownItem.exec(item)?.[1] !== id.slice("resp_".length))
+      const strangers = itemIds(record.output).filter((item) => ownItem.exec(item)?.[1] !== suffixOf(id))
       yield* Effect.all([
         Effect.forEach(rest(count), (page) => putPage(owner, id, page, bytesOf(page)), { concurrency }),
         Effect.forEach(strangers, (item) => again(bucket.put(itemKey(owner, item), id)), { concurrency })
@@ -161,7 +160,7 @@ const open = Effect.fn("Responses.open")(function*(patienceMs: number) {
       })
       const collectAll = (responses: ReadonlyArray<string>) =>
         Effect.forEach(new Set(responses), collect, { concurrency: itemConcurrency, discard: true })
-      yield* collectAll(missing().flatMap((id) => ownItem.exec(id)?.slice(1).map((hex) => `resp_${hex}`) ?? []))
+      yield* collectAll(missing().flatMap((id) => ownItem.exec(id)?.slice(1).map(ofSuffix) ?? []))
       const indexed = yield* Effect.forEach(missing(), (id) => again(bucket.get(itemKey(owner, id))), {
         concurrency: itemConcurrency
       })
@@ -169,7 +168,7 @@ const open = Effect.fn("Responses.open")(function*(patienceMs: number) {
       return found
     }),
     delete: Effect.fn("Responses.delete")(function*(owner, id) {
-      if (!idPattern.test(id)) return false
+      if (!isResponseId(id)) return false
       const first = yield* getPage(owner, id, 0)
       if (Option.isNone(first)) return false
       yield* Effect.forEach([0, ...rest(pagesFrom(first))], (page) => again(bucket.delete(pageKey(owner, id, page))), {

@@ -5,11 +5,10 @@ import { openStore } from "../../../shared/nats/ObjectStore.ts"
 import { stores } from "../../../shared/nats/Storage.ts"
 import { type JobError, Unavailable } from "../../../shared/contract/JobError.ts"
 import type { Owner } from "../../../shared/contract/Owner.ts"
+import { isResponseId } from "../../../shared/contract/ResponseId.ts"
 import * as Seal from "../../../shared/records/Seal.ts"
 import { deriveKeys } from "../../../shared/secrets/GatewaySecret.ts"
 import * as FormerSeal from "./FormerSeal.ts"
-
-const idPattern = /^resp_[0-9a-f]{32}$/
 
 /** The items of an answer's `output`. */
 const Output = Schema.fromJsonString(Schema.Array(Schema.Unknown))
@@ -59,7 +58,7 @@ export class Compactions extends Context.Service<Compactions, {
         keep: (requester, id, output) =>
           store.put(id, Buffer.from(seal(requester, encodeOutput(output), id))).pipe(Effect.mapError(unavailable)),
         find: Effect.fn("Compactions.find")(function*(requester, id) {
-          if (!idPattern.test(id)) return Option.none()
+          if (!isResponseId(id)) return Option.none()
           const kept = yield* store.get(id).pipe(Effect.mapError(unavailable))
           return kept.pipe(
             Option.flatMap((bytes) => open(requester, Buffer.from(bytes).toString(), id)),

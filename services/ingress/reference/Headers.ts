@@ -1,6 +1,5 @@
 /** The headers of requests and responses, each described once. */
-import { sessionHeaders } from "../../../shared/contract/Session.ts"
-import { strictTranslation, translationHeader } from "../../../shared/contract/Translation.ts"
+import { sessionHeaders, strictTranslation, translationHeader } from "../../../shared/contract/ChatHeaders.ts"
 import type { Parameter } from "./Route.ts"
 
 const text = { type: "string" }

@@ -3,6 +3,7 @@ import { Effect, Option } from "effect"
 import { HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { InvalidRequest, ReferenceNotFound, Unavailable } from "../../../shared/contract/JobError.ts"
 import type { Owner } from "../../../shared/contract/Owner.ts"
+import { suffixOf } from "../../../shared/contract/ResponseId.ts"
 import { KeyRing } from "../../../shared/keys/KeyRing.ts"
 import { Owners } from "../../../shared/records/Owners.ts"
 import type { ResponseRecord } from "../../../shared/records/ResponseRecord.ts"
@@ -97,7 +98,7 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
     const record = yield* find(asked)
     const earlier = yield* Effect.mapError(responses.findEarlier(asked.owner, record), unavailable)
     const items = itemsIn(joinItems([Option.getOrElse(earlier, () => new Uint8Array(0)), record.input]))
-    const suffix = record.id.slice("resp_".length)
+    const suffix = suffixOf(record.id)
     return yield* page(items.map((item, index) => toListed(item, `item_${suffix}_${index}`)), asked.query)
   })
 

@@ -3,12 +3,12 @@
  * request: key, limits and budget are checked anew, and a client that leaves cancels its jobs.
  */
 import { Option, Result, Schema } from "effect"
-import { randomUUID } from "node:crypto"
 import type { IncomingMessage } from "node:http"
 import type { Duplex } from "node:stream"
 import type { RawData, WebSocket } from "ws"
 import type { BodyBudget } from "../../../shared/bounds/BodyBudget.ts"
 import { QueueFull, Unavailable } from "../../../shared/contract/JobError.ts"
+import { newResponseId } from "../../../shared/contract/ResponseId.ts"
 import * as ErrorEnvelope from "../errors/ErrorEnvelope.ts"
 import { type RequestError, SocketExpired, TooManyLanes } from "../errors/IngressError.ts"
 import type { Incoming, Outgoing } from "../exchange/Exchange.ts"
@@ -187,7 +187,7 @@ export class ResponsesSocket {
 
   /** Answers at once: the input is kept, and no model is called. */
   #preload(lane: Lane, { model = null }: Creation["body"], whole: WholeBody): void {
-    const id = `resp_${randomUUID().replaceAll("-", "")}`
+    const id = newResponseId()
     this.#recent.keep(lane.name ?? "", id, whole, [])
     const created_at = Math.floor(this.#options.now() / 1_000)
     const response = { id, object: "response", created_at, status: "in_progress", model, output: [], usage: null }

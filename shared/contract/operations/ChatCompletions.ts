@@ -19,8 +19,7 @@ import {
 import { CompactionItem } from "../CompactionItem.ts"
 import { eventsOf, type Operation } from "../Operation.ts"
 import { TokenUsage } from "../TokenUsage.ts"
-import { sessionHeaders } from "../Session.ts"
-import { translationHeader } from "../Translation.ts"
+import { sessionHeaders, translationHeader } from "../ChatHeaders.ts"
 
 const url = field(Schema.NonEmptyString, "An http(s) URL, or a data URL.")
 const detail = optional(

@@ -14,8 +14,7 @@ import {
 import { generationFields } from "./ChatCompletions.ts"
 import { eventsOf, type Operation } from "../Operation.ts"
 import { TokenUsage } from "../TokenUsage.ts"
-import { sessionHeaders } from "../Session.ts"
-import { translationHeader } from "../Translation.ts"
+import { sessionHeaders, translationHeader } from "../ChatHeaders.ts"
 
 /** Texts for one prompt. */
 const maxTexts = 128

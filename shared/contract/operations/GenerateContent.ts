@@ -2,8 +2,7 @@
 import { Schema } from "effect"
 import { AnsweringModel, atLeast, between, constant, field, JsonObject, optional, tokens } from "../Fields.ts"
 import { eventsOf, type Operation } from "../Operation.ts"
-import { sessionHeaders } from "../Session.ts"
-import { translationHeader } from "../Translation.ts"
+import { sessionHeaders, translationHeader } from "../ChatHeaders.ts"
 
 const functionFields = {
   id: optional(Schema.String, "Connects a call and its response, if a function is called several times."),

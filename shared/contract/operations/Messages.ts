@@ -16,8 +16,7 @@ import {
 } from "../Fields.ts"
 import { namedEventsOf, type Operation } from "../Operation.ts"
 import { EstimatedTokens } from "../TokenUsage.ts"
-import { sessionHeaders } from "../Session.ts"
-import { translationHeader } from "../Translation.ts"
+import { sessionHeaders, translationHeader } from "../ChatHeaders.ts"
 
 const TextBlock = Schema.Struct({
   type: constant("text", "A text."),

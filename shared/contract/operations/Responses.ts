@@ -16,9 +16,8 @@ import {
 } from "../Fields.ts"
 import { CompactionItem } from "../CompactionItem.ts"
 import { type Example, namedEventsOf, type Operation } from "../Operation.ts"
-import { sessionHeaders } from "../Session.ts"
+import { sessionHeaders, translationHeader } from "../ChatHeaders.ts"
 import { EstimatedTokens, InputTokensDetails, OutputTokensDetails } from "../TokenUsage.ts"
-import { translationHeader } from "../Translation.ts"
 
 /** Any other `type`, which only some providers know. */
 const otherThan = (...known: ReadonlyArray<string>) =>

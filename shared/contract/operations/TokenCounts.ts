@@ -2,8 +2,7 @@
 import { Schema, Struct } from "effect"
 import { field, isPresent, optional, tokens } from "../Fields.ts"
 import type { Operation } from "../Operation.ts"
-import { sessionHeaders } from "../Session.ts"
-import { translationHeader } from "../Translation.ts"
+import { sessionHeaders, translationHeader } from "../ChatHeaders.ts"
 import { generateContent, GenerateContentRequest } from "./GenerateContent.ts"
 import { messages, MessagesRequest } from "./Messages.ts"
 

@@ -2,7 +2,7 @@
 import { Predicate } from "effect"
 import { hash } from "node:crypto"
 import type { Sticky } from "../../catalogue/Model.ts"
-import { sessionHeaders } from "../../contract/Session.ts"
+import { sessionHeaders } from "../../contract/ChatHeaders.ts"
 import * as Json from "../json/Json.ts"
 import * as JsonText from "../json/JsonText.ts"
 import type { Call } from "./Protocol.ts"

@@ -1,7 +1,7 @@
 /** Decodes a client's request to canonical conversations and records the losses. */
 import { Effect } from "effect"
 import type { InvalidRequest } from "../../../contract/JobError.ts"
-import { strictTranslation, translationHeader } from "../../../contract/Translation.ts"
+import { strictTranslation, translationHeader } from "../../../contract/ChatHeaders.ts"
 import { reader, turnFor } from "../../call/RequestBody.ts"
 import type { Call } from "../../call/Protocol.ts"
 import type { Conversation } from "./Conversation.ts"
