@@ -23,8 +23,26 @@ export interface Stores {
   readonly compactions: Compactions["Service"]
 }
 
-export interface Resolved {
+/** A request in the responses format. */
+export interface Request {
   readonly work: Work
+  /** Those of its body. */
+  readonly members: ReadonlyArray<JsonText.Member>
+}
+
+export const read = (work: Work): Request => ({ work, members: JsonText.members(work.body) ?? [] })
+
+export const valueOf = ({ members, work }: Request, name: string): unknown => JsonText.valueOf(work.body, members, name)
+
+/** The request with other values of these members. */
+export const change = ({ members, work }: Request, changes: ReadonlyMap<string, unknown>): Work =>
+  changes.size === 0 ? work : { ...work, body: JsonText.setMembers(work.body, members, changes) }
+
+export interface Resolved {
+  /** The members of the request that differ if it has the whole conversation and refers to nothing. */
+  readonly changes: ReadonlyMap<string, unknown>
+  /** The id of the earlier response that the request names. */
+  readonly previous: string | null
   /** The request's own items, as JSON texts with commas between them. */
   readonly own: Uint8Array
   /** `undefined` if the request names no earlier response, or none that exists. */
@@ -100,22 +118,48 @@ const complete = Effect.fnUntraced(function*(
 
 const noItems = new Uint8Array(0)
 
-export const resolve = Effect.fnUntraced(function*(stores: Stores, work: Work): Effect.fn.Return<Resolved, JobError> {
-  const { body, owner } = work
-  const members = JsonText.members(body) ?? []
+/** The bytes of each item of the input. */
+const itemsOf = ({ members, work: { body } }: Request): ReadonlyArray<Uint8Array> => {
   const input = members.findLast(({ name }) => name === "input")
-  const text = input === undefined ? undefined : JsonText.valueOf(body, members, "input")
-  const given = typeof text === "string" ? [asItem(text)] : input === undefined ? [] : [...JsonText.items(body, input)]
-  const previous = JsonText.valueOf(body, members, "previous_response_id")
-  const conversation = typeof previous === "string" && previous !== "" ? yield* find(stores, work, previous) : undefined
+  if (input === undefined) return []
+  const isText = JsonText.bytesOf(body, input)[0] === quote
+  return isText ? [asItem(String(JsonText.valueOf(body, [input], "input")))] : [...JsonText.items(body, input)]
+}
+
+const quote = 0x22
+
+export const resolve = Effect.fnUntraced(function*(
+  stores: Stores,
+  request: Request
+): Effect.fn.Return<Resolved, JobError> {
+  const { work } = request
+  const { owner } = work
+  const given = itemsOf(request)
+  const previous = Json.string(valueOf(request, "previous_response_id")) || null
+  const conversation = previous === null ? undefined : yield* find(stores, work, previous)
   const items = owner === undefined ? given : yield* complete(stores, owner, given, conversation)
   const own = joinItems(items)
-  if (conversation === undefined && items === given) return { work, own, conversation }
+  if (conversation === undefined && items === given) return { changes: noChanges, previous, own, conversation }
   const whole = joinItems([conversation?.items ?? noItems, own])
   if (whole.length > maxBytes) {
     const problem = `the conversation is larger than ${maxBytes / 1024 / 1024} MiB`
     return yield* InvalidRequest.at("previous_response_id", problem, "context_length_exceeded")
   }
-  const list = Buffer.concat([Buffer.from("["), whole, Buffer.from("]")])
-  return { work: { ...work, body: JsonText.setMembers(body, members, new Map([["input", list]])) }, own, conversation }
+  const changes = new Map<string, unknown>([["input", Buffer.concat([Buffer.from("["), whole, Buffer.from("]")])]])
+  // otherwise a provider may know the earlier response
+  if (conversation !== undefined) changes.set("previous_response_id", null)
+  return { changes, previous, own, conversation }
+})
+
+const noChanges: ReadonlyMap<string, unknown> = new Map()
+
+/** Resolves the references of a request; fails if it continues a response that does not exist. */
+export const resolveAll = Effect.fnUntraced(function*(
+  stores: Stores,
+  request: Request
+): Effect.fn.Return<Resolved, JobError> {
+  const resolved = yield* resolve(stores, request)
+  if (resolved.previous === null || resolved.conversation !== undefined) return resolved
+  const problem = "not found, expired, or owned by another API key"
+  return yield* InvalidRequest.at("previous_response_id", problem, "previous_response_not_found")
 })

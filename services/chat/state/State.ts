@@ -7,10 +7,10 @@ import * as Fiberless from "../../../shared/bounds/Fiberless.ts"
 import { chatCompletions } from "../../../shared/contract/operations/ChatCompletions.ts"
 import { compaction } from "../../../shared/contract/operations/Compaction.ts"
 import { responses as responsesOperation } from "../../../shared/contract/operations/Responses.ts"
-import { InvalidRequest, type JobError } from "../../../shared/contract/JobError.ts"
+import type { JobError } from "../../../shared/contract/JobError.ts"
 import type { Usage } from "../../../shared/contract/Usage.ts"
+import { encryptedReasoning } from "../../../shared/provider/dialects/responses/ResponsesRequest.ts"
 import * as Json from "../../../shared/provider/json/Json.ts"
-import * as JsonText from "../../../shared/provider/json/JsonText.ts"
 import { Responses } from "../../../shared/records/Responses.ts"
 import type { Work } from "../../../shared/worker/JobLife.ts"
 import { type Answer, type Perform, Preparation } from "../../../shared/worker/Preparation.ts"
@@ -22,33 +22,22 @@ import * as References from "./References.ts"
 /** How long a store may be unavailable before a request fails, in milliseconds. */
 const patienceMs = 10_000
 
-const encryptedReasoning = "reasoning.encrypted_content"
-
-/** Whether the response is to be stored, which is the default. */
-const isStored = (body: Uint8Array): boolean => JsonText.valueOf(body, JsonText.members(body) ?? [], "store") !== false
-
-/** With reasoning that later requests can continue from. */
-const withReasoning = (work: Work): Work => {
-  const members = JsonText.members(work.body) ?? []
-  const include = Json.list(JsonText.valueOf(work.body, members, "include"))
-  if (include.includes(encryptedReasoning)) return work
-  const changes = new Map([["include", [...include, encryptedReasoning]]])
-  return { ...work, body: JsonText.setMembers(work.body, members, changes) }
+/** What a stored response asks for: reasoning that later requests can continue from. */
+const withReasoning = (request: References.Request): ReadonlyArray<readonly [string, unknown]> => {
+  const include = Json.list(References.valueOf(request, "include"))
+  return include.includes(encryptedReasoning) ? [] : [["include", [...include, encryptedReasoning]]]
 }
 
-const previousIn = ({ body }: Work): string | null =>
-  Json.string(JsonText.valueOf(body, JsonText.members(body) ?? [], "previous_response_id")) || null
-
-/** A provider may know an earlier response that the gateway does not. */
-const withoutPrevious = ({ conversation, work }: References.Resolved): Work =>
-  conversation === undefined ? work : {
-    ...work,
-    body: JsonText.setMembers(
-      work.body,
-      JsonText.members(work.body) ?? [],
-      new Map([["previous_response_id", null]])
-    )
-  }
+/** The request with everything that it refers to. */
+const expand = Effect.fnUntraced(function*(
+  stores: References.Stores,
+  work: Work,
+  resolve: typeof References.resolve
+): Effect.fn.Return<Work, JobError> {
+  const request = References.read(work)
+  const { changes } = yield* resolve(stores, request)
+  return yield* ExpandCompactions.prepare(stores.compactions, References.change(request, changes))
+})
 
 const respond = Effect.fnUntraced(function*(
   stores: References.Stores,
@@ -56,23 +45,22 @@ const respond = Effect.fnUntraced(function*(
   answer: Answer,
   perform: Perform
 ): Effect.fn.Return<Usage | undefined, JobError> {
-  const resolved = yield* References.resolve(stores, work)
-  const previous = previousIn(work)
-  if (previous !== null && resolved.conversation === undefined) {
-    const problem = "not found, expired, or owned by another API key"
-    return yield* InvalidRequest.at("previous_response_id", problem, "previous_response_not_found")
-  }
-  const expanded = yield* ExpandCompactions.prepare(stores.compactions, withoutPrevious(resolved))
-  if (!isStored(work.body)) return yield* perform(expanded, answer)
+  const request = References.read(work)
+  const { changes, conversation, own, previous } = yield* References.resolveAll(stores, request)
+  const isStored = References.valueOf(request, "store") !== false
   const { owner } = work
   // of an older ingress
-  if (owner === undefined) return yield* References.unavailable()
-  const recorded = new RecordedAnswer(answer, { store: true, previous_response_id: previous })
-  const usage = yield* perform(withReasoning(expanded), recorded)
+  if (isStored && owner === undefined) return yield* References.unavailable()
+  const changed = References.change(request, isStored ? new Map([...changes, ...withReasoning(request)]) : changes)
+  const expanded = yield* ExpandCompactions.prepare(stores.compactions, changed)
+  // what the provider says of both is right
+  if (!isStored && previous === null) return yield* perform(expanded, answer)
+  const recorded = new RecordedAnswer(answer, { store: isStored, previous_response_id: previous })
+  const usage = yield* perform(expanded, recorded)
   const response = recorded.response()
-  if (response !== undefined) {
-    const record = { ...response, input: resolved.own, at: yield* Clock.currentTimeMillis }
-    yield* stores.responses.write(owner, record, resolved.conversation).pipe(
+  if (response !== undefined && isStored && owner !== undefined) {
+    const record = { ...response, input: own, at: yield* Clock.currentTimeMillis }
+    yield* stores.responses.write(owner, record, conversation).pipe(
       Effect.mapError(References.unavailable),
       // the call was paid
       Effect.tapError(() => Effect.sync(() => usage === undefined ? undefined : work.onCut(usage)))
@@ -95,9 +83,9 @@ export const layer = Layer.effect(
               (expanded) => perform(expanded, answer)
             )
           case compaction.name:
-            return References.resolve(stores, work).pipe(
-              Effect.flatMap((resolved) => ExpandCompactions.prepare(stores.compactions, withoutPrevious(resolved))),
-              Effect.flatMap((expanded) => perform(expanded, answer))
+            return Effect.flatMap(
+              expand(stores, work, References.resolve),
+              (expanded) => perform(expanded, answer)
             )
           case responsesOperation.name:
             return respond(stores, work, answer, perform)
