@@ -1,8 +1,9 @@
 /**
- * Passes an answer in the responses format on, but holds back its end, which has the whole response, until the response is
- * stored. So a client that knows the response can refer to it.
+ * Passes an answer in the responses format on with the fields of the response that are the gateway's, but holds back its end, which
+ * has the whole response, until the response is stored. So a client that knows the response can refer to it.
  */
 import * as JsonText from "../../../shared/provider/json/JsonText.ts"
+import { dataOf, replaceData, SseFrames } from "../../../shared/provider/transport/SseFrames.ts"
 import { joinItems } from "../../../shared/records/Responses.ts"
 import type { Answer } from "../../../shared/worker/Preparation.ts"
 
@@ -15,8 +16,11 @@ export interface AnsweredResponse {
   readonly response: Uint8Array
 }
 
-/** The types of the events that end a response worth keeping. */
-const ends = ["\"response.completed\"", "\"response.incomplete\""].map((mark) => Buffer.from(mark))
+const marksOf = (...types: ReadonlyArray<string>) => types.map((type) => Buffer.from(`"response.${type}"`))
+
+/** The types of the events that begin an answer, each with the response so far. */
+const beginnings = marksOf("created", "queued", "in_progress")
+const ends = marksOf("completed", "incomplete")
 const isEnded = (status: unknown): boolean => status === "completed" || status === "incomplete"
 
 /** As many bytes as an event may have before its type, and more. */
@@ -36,6 +40,8 @@ export class RecordedAnswer implements Answer {
   /** Whether the answer is one JSON text, which is held back from its start. */
   #isWhole = false
   #held: Array<Uint8Array> | undefined
+  /** A stream until its first event that is not one of those that begin an answer. */
+  #beginning: SseFrames | undefined
   /** The latest bytes of a stream, which are passed on already. */
   #tail: Buffer = empty
   /** How many bytes of the held event are passed on already. */
@@ -53,8 +59,12 @@ export class RecordedAnswer implements Answer {
   start(head: Head): void {
     this.#head = head
     this.#isWhole = head.status === 200 && head.contentType.startsWith("application/json")
-    if (this.#isWhole) this.#held = []
-    else this.#answer.start(head)
+    if (this.#isWhole) {
+      this.#held = []
+      return
+    }
+    this.#beginning = new SseFrames()
+    this.#answer.start(head)
   }
 
   write(bytes: Uint8Array): boolean {
@@ -62,6 +72,25 @@ export class RecordedAnswer implements Answer {
       this.#held.push(bytes)
       return true
     }
+    return this.#pass(this.#beginning === undefined ? bytes : this.#begin(this.#beginning, bytes))
+  }
+
+  /** The bytes of the beginning that are to be passed on now. */
+  #begin(beginning: SseFrames, bytes: Uint8Array): Uint8Array {
+    const pieces: Array<Uint8Array> = []
+    for (const frame of beginning.push(bytes)) {
+      const data = dataOf(frame)
+      const head = Buffer.from(frame.subarray(0, tailBytes))
+      const isFirst = this.#beginning !== undefined && beginnings.some((mark) => head.includes(mark))
+      const changed = data === undefined || !isFirst ? undefined : this.#withFields(data)
+      pieces.push(data === undefined || changed === undefined ? frame : replaceData(frame, data, changed))
+      if (data !== undefined && !isFirst) this.#beginning = undefined
+    }
+    return Buffer.concat(this.#beginning === undefined ? [...pieces, beginning.rest] : pieces)
+  }
+
+  #pass(bytes: Uint8Array): boolean {
+    if (bytes.length === 0) return true
     const seen = Buffer.concat([this.#tail, bytes])
     const mark = Math.max(...ends.map((end) => seen.indexOf(end)))
     if (mark === -1) {
@@ -83,25 +112,35 @@ export class RecordedAnswer implements Answer {
 
   /** The response that is to be stored; `undefined` if the answer has none. */
   readonly response = (): AnsweredResponse | undefined => {
+    // an answer may end without a blank line
+    if (this.#beginning !== undefined) this.#pass(this.#beginning.rest)
     const held = Buffer.concat(this.#held ?? [])
     const [from, until] = this.#jsonIn(held)
-    const json = held.subarray(from, until)
+    const json = this.#withFields(held.subarray(from, until))
+    if (json === undefined) return undefined
+    this.#held = [held.subarray(0, from), json, held.subarray(until)]
     const response = this.#isWhole ? json : valueOf(json, "response")
     const all = JsonText.members(response) ?? []
     const id = JsonText.valueOf(response, all, "id")
     const output = all.findLast(({ name }) => name === "output")
     if (typeof id !== "string" || output === undefined) return undefined
     if (!isEnded(JsonText.valueOf(response, all, "status"))) return undefined
-    const changed = JsonText.setMembers(response, all, this.#fields)
-    const event = this.#isWhole
-      ? changed
-      : JsonText.setMembers(json, JsonText.members(json) ?? [], new Map([["response", changed]]))
-    this.#held = [held.subarray(0, from), event, held.subarray(until)]
     return {
       id,
       output: joinItems([...JsonText.items(response, output)]),
-      response: JsonText.setMembers(changed, JsonText.members(changed) ?? [], new Map([["output", []]]))
+      response: JsonText.setMembers(response, all, new Map([["output", []]]))
     }
+  }
+
+  /** A response, or an event with one, with the gateway's fields; `undefined` if it is neither. */
+  #withFields(json: Uint8Array): Uint8Array | undefined {
+    const response = this.#isWhole ? json : valueOf(json, "response")
+    const all = JsonText.members(response)
+    if (all?.some(({ name }) => name === "output") !== true) return undefined
+    const changed = JsonText.setMembers(response, all, this.#fields)
+    return this.#isWhole
+      ? changed
+      : JsonText.setMembers(json, JsonText.members(json) ?? [], new Map([["response", changed]]))
   }
 
   /** Passes on what was held back. */

@@ -141,7 +141,7 @@ class RelayedAnswer implements AnswerListener {
   }
 
   onError(error: JobError): void {
-    const { exchange, settle } = this.#options
+    const { exchange, request: { model }, settle } = this.#options
     if (!this.#isStreaming) {
       settle?.("nothing")
       this.#end(undefined)
@@ -151,7 +151,7 @@ class RelayedAnswer implements AnswerListener {
     exchange.record.markBroken(error._tag)
     if (this.#isEventStream) {
       const end = this.#isMidEvent ? "\n\n" : ""
-      const frame = ErrorEnvelope.toFrame(exchange.operation.dialect, error, exchange.record.id)
+      const frame = ErrorEnvelope.toFrame(exchange.operation.dialect, error, { requestId: exchange.record.id, model })
       const bytes = Buffer.from(`${end}${frame}`)
       this.#chunks.push(bytes)
       this.#bytes += bytes.length

@@ -6,6 +6,7 @@
  */
 import { HttpServerResponse } from "effect/http"
 import type { Dialect } from "../../../shared/contract/Operation.ts"
+import { newResponseId } from "../../../shared/contract/ResponseId.ts"
 import type { RequestError } from "./IngressError.ts"
 
 interface Description {
@@ -173,8 +174,12 @@ export const toFields = (error: RequestError) => {
 }
 
 /** An error in the middle of a stream of server-sent events. JSON contains no line breaks, so it cannot split an event. */
-export const toFrame = (dialect: Dialect, error: RequestError, requestId: string): string => {
-  if (dialect === "responses") return toFailedResponse(error)
+export const toFrame = (
+  dialect: Dialect,
+  error: RequestError,
+  { model, requestId }: { readonly requestId: string; readonly model: string }
+): string => {
+  if (dialect === "responses") return toFailedResponse(error, model)
   const data = JSON.stringify(envelope(dialect, error, requestId))
   return dialect === "anthropic" ? `event: error\ndata: ${data}\n\n` : `data: ${data}\n\n`
 }
@@ -198,11 +203,15 @@ const codeInStream = (error: RequestError): string => {
 /** Higher than those of all events before it, which ingress does not read. */
 const lastSequenceNumber = 2 ** 31 - 1
 
-/** The official client throws the `error` of any event; other clients read the failed response. */
-const toFailedResponse = (error: RequestError): string => {
+/**
+ * The official client throws the `error` of any event; other clients read the failed response. Its id is new, because ingress does not
+ * read the events before.
+ */
+const toFailedResponse = (error: RequestError, model: string): string => {
   const fields = toFields(error)
   const code = codeInStream(error)
-  const response = { object: "response", status: "failed", error: { code, message: fields.message }, output: [] }
+  const cause = { code, message: fields.message }
+  const response = { id: newResponseId(), object: "response", status: "failed", model, error: cause, output: [] }
   const data = { type: "response.failed", sequence_number: lastSequenceNumber, error: { ...fields, code }, response }
   return `event: response.failed\ndata: ${JSON.stringify(data)}\n\n`
 }

@@ -19,6 +19,8 @@ export interface WholeBody {
   readonly json: string
   readonly previous: unknown
   readonly items: string
+  /** The response that the client continues from. */
+  readonly named: unknown
   /** The lane whose response it continues. */
   readonly continues: string | undefined
 }
@@ -52,10 +54,12 @@ export class RecentResponses {
     const own = itemsOf(input)
     const body = { ...settings, previous_response_id: found === undefined ? previous : found.previous }
     // the operation's schema names the mistake
-    if (own === undefined) return { json: JSON.stringify({ ...body, input }), previous, items: "", continues: lane }
+    if (own === undefined) {
+      return { json: JSON.stringify({ ...body, input }), previous, items: "", named: previous, continues: lane }
+    }
     const items = join(found?.items ?? "", own)
     const json = `${JSON.stringify(body).slice(0, -1)},"input":[${items}]}`
-    return { json, previous: body.previous_response_id, items, continues: lane }
+    return { json, previous: body.previous_response_id, items, named: previous, continues: lane }
   }
 
   /** Keeps a lane's response instead of its former one. */

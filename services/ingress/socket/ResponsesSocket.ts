@@ -36,9 +36,16 @@ const unavailable = new Unavailable({ retryAfterMs: 1_000 })
 /** The last events of responses that can be continued. */
 const lastEvents = new Set(["response.completed", "response.incomplete"])
 
-const decodeLast = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({
-  response: Schema.Struct({ id: Schema.String, output: Schema.Array(Schema.Unknown) })
-})))
+/** All events that have the response so far. */
+const withResponse = new Set([
+  ...lastEvents,
+  ...["response.created", "response.queued", "response.in_progress", "response.failed"]
+])
+
+const Fields = Schema.Record(Schema.String, Schema.Unknown)
+const decodeEvent = Schema.decodeUnknownOption(
+  Schema.fromJsonString(Schema.StructWithRest(Schema.Struct({ response: Fields }), [Fields]))
+)
 
 interface Lane {
   readonly name: string | undefined
@@ -187,10 +194,14 @@ export class ResponsesSocket {
 
   /** Answers at once: the input is kept, and no model is called. */
   #preload(lane: Lane, { model = null }: Creation["body"], whole: WholeBody): void {
+    const previous_response_id = whole.named ?? null
     const id = newResponseId()
     this.#recent.keep(lane.name ?? "", id, whole, [])
     const created_at = Math.floor(this.#options.now() / 1_000)
-    const response = { id, object: "response", created_at, status: "in_progress", model, output: [], usage: null }
+    const response = {
+      ...{ id, object: "response", created_at, status: "in_progress", model },
+      ...{ previous_response_id, output: [], usage: null }
+    }
     const usage = { input_tokens: 0, output_tokens: 0, total_tokens: 0 }
     this.#send(lane.name, { type: "response.created", sequence_number: 0, response })
     this.#send(lane.name, {
@@ -203,12 +214,19 @@ export class ResponsesSocket {
 
   #relay(lane: Lane, whole: WholeBody, name: string, data: string, sent: () => void): void {
     if (name === "response.failed") this.#forget(whole)
-    const response = lastEvents.has(name) ? Option.getOrUndefined(decodeLast(data))?.response : undefined
-    if (response !== undefined) this.#recent.keep(lane.name ?? "", response.id, whole, response.output)
+    const isLast = lastEvents.has(name)
+    const isRead = isLast || (whole.continues !== undefined && withResponse.has(name))
+    const event = isRead ? Option.getOrUndefined(decodeEvent(data)) : undefined
+    const { id, output } = event?.response ?? {}
+    if (isLast && typeof id === "string" && Array.isArray(output)) this.#recent.keep(lane.name ?? "", id, whole, output)
+    // the operation does not know the response that this one continues
+    const text = event === undefined || whole.continues === undefined
+      ? data
+      : JSON.stringify({ ...event, response: { ...event.response, previous_response_id: whole.named } })
     // the event is an object with members
     const named = lane.name === undefined
-      ? data
-      : `{"stream_id":${JSON.stringify(lane.name)},${data.trimStart().slice(1)}`
+      ? text
+      : `{"stream_id":${JSON.stringify(lane.name)},${text.trimStart().slice(1)}`
     this.#options.socket.send(named, sent)
   }
 

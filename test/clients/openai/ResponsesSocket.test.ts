@@ -17,7 +17,11 @@ interface Event {
   readonly text?: string
   readonly status?: number
   readonly error?: { readonly param: string | null; readonly code: string }
-  readonly response?: { readonly id: string; readonly output: ReadonlyArray<unknown> }
+  readonly response?: {
+    readonly id: string
+    readonly output: ReadonlyArray<unknown>
+    readonly previous_response_id: string | null
+  }
 }
 
 const messagesIn = ({ json }: Received): ReadonlyArray<unknown> =>
@@ -68,7 +72,7 @@ describe("OpenAI's client", () => {
 
 describe("a WebSocket", () => {
   it("continues from a response that is not stored", async () => {
-    const { create, socket, until } = await open()
+    const { create, received: events, socket, until } = await open()
     create({ input: "Say: one", store: false })
     const [first] = await until()
     const { received } = await receivedBy(shared(), () => {
@@ -78,6 +82,9 @@ describe("a WebSocket", () => {
     socket.close()
     assert.strictEqual(second?.type, "response.completed")
     assert.deepStrictEqual(messagesIn(received), ["Say: one", "one", "two"])
+    const shown = events.flatMap(({ response }) => response === undefined ? [] : [response.previous_response_id])
+    const id = first?.response?.id
+    assert.deepStrictEqual(shown, [null, null, null, id, id, id])
   })
 
   it("keeps input without a call of the model", async () => {

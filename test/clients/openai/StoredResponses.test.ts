@@ -57,6 +57,13 @@ describe.each(["on-responses", "on-openai", "on-anthropic"])("%s", (model) => {
     }
   })
 
+  it("continues a stored response with one that is not to be stored", async () => {
+    const { id: previous } = await create({ model, input: "Hello" })
+    const unkept = await create({ model, input: "Speak.", store: false, previous_response_id: previous })
+    assert.deepInclude(unkept as object, { store: false, previous_response_id: previous })
+    assert.deepStrictEqual(await errorOf(client().responses.retrieve(unkept.id)), notFound)
+  })
+
   it("gets what a request refers to by id", async () => {
     shared().provider.say({ text: "The bees dance." })
     const first = await create({ model, input: "What do bees do?" })
@@ -79,10 +86,14 @@ describe.each(["on-responses", "on-openai", "on-anthropic"])("%s", (model) => {
 
   it("stores a stream before its last event", async () => {
     shared().provider.say({ text: "In parts." })
-    const stream = await client().responses.create({ model, input: "Speak.", stream: true })
-    for await (const event of stream) {
+    const { id: previous } = await create({ model, input: "Hello" })
+    const request = { model, input: "Speak.", stream: true, previous_response_id: previous } as const
+    const shown: Array<unknown> = []
+    for await (const event of await client().responses.create(request)) {
+      if ("response" in event) shown.push(event.response)
       if (event.type !== "response.completed") continue
-      assert.isTrue((event.response as object as Json)["store"])
+      assert.lengthOf(shown, 3)
+      for (const each of shown) assert.deepInclude(each, { store: true, previous_response_id: previous })
       const stored = await client().responses.retrieve(event.response.id)
       assert.deepStrictEqual(
         stored as object,

@@ -37,7 +37,13 @@ class Connection extends Writable {
 }
 
 /** Starts a request. `said` lists what the relay tells the bus and the record. */
-const start = ({ streams, takesAll = true }: { readonly streams: boolean; readonly takesAll?: boolean }) => {
+const start = (
+  { dialect = "openai", streams, takesAll = true }: {
+    readonly dialect?: string
+    readonly streams: boolean
+    readonly takesAll?: boolean
+  }
+) => {
   const said: Array<string> = []
   const heads: Array<ResponseHead> = []
   const connection = new Connection(takesAll)
@@ -55,7 +61,7 @@ const start = ({ streams, takesAll = true }: { readonly streams: boolean; readon
     }
   } as unknown as JobClient["Service"]
   const exchange = {
-    operation: { dialect: "openai" },
+    operation: { dialect },
     record: {
       id: "req_1",
       markSubmitted: () => undefined,
@@ -76,7 +82,7 @@ const start = ({ streams, takesAll = true }: { readonly streams: boolean; readon
     guard: (step: () => void) => step(),
     whenClosed: (closer: () => void) => (close = closer)
   } as unknown as RelayOptions["exchange"]
-  const request = { workload: "chat", pool: "default" } as JobRequest
+  const request = { workload: "chat", pool: "default", model: "m" } as JobRequest
   const settled: Array<unknown> = []
   relay({ jobs, exchange, request, streams, settle: (consumed) => settled.push(consumed) })
   return { listener: listener!, said, heads, connection, settled, close: () => close() }
@@ -140,6 +146,19 @@ describe("a client that asks for a stream", () => {
       assert.match(connection.text, /^: keep-alive\n\ndata: \{"error":\{[^\n]*"upstream_error"[^\n]*\}\}\n\n$/)
       assert.include(said, "broken ProviderFailed")
     }
+  })
+
+  it("gets an error of the responses format as a failed response", async () => {
+    const { connection, listener } = start({ streams: true, dialect: "responses" })
+    listener.onStart(head("text/event-stream"))
+    listener.onChunk(bytes("data: 1\n\n"), false)
+    await turn()
+    listener.onError(failed)
+    await turn()
+    const [, event = ""] = connection.text.split("event: response.failed\ndata: ")
+    const { response } = JSON.parse(event) as { readonly response: Readonly<Record<string, unknown>> }
+    assert.match(String(response["id"]), /^resp_[0-9a-f]{32}$/)
+    assert.deepInclude(response, { model: "m", status: "failed", output: [] })
   })
 
   it("gets an error before that with its status, and so does one that asks for JSON at any time", () => {
