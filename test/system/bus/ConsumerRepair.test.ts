@@ -1,16 +1,23 @@
 /** A queue whose consumer cannot deliver is repaired, on a real server. */
 import { jetstream, jetstreamManager } from "@nats-io/jetstream"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Layer, Schema } from "effect"
+import * as QueueKeeper from "../../../services/console/QueueKeeper.ts"
 import { jobStream, jobSubject } from "../../../shared/bus/protocol/Subjects.ts"
 import { repairConsumer } from "../../../shared/bus/provision/ConsumerRepair.ts"
 import { consumerConfig, streamConfig } from "../../../shared/bus/provision/JobStreams.ts"
+import { Catalogue } from "../../../shared/catalogue/Catalogue.ts"
+import { Model } from "../../../shared/catalogue/Model.ts"
 import { Nats } from "../../../shared/nats/Nats.ts"
 import { ingress, untilConnected, untilDisconnected } from "../../fixture/bus/Sides.ts"
+import { eventually } from "../../fixture/general/Eventually.ts"
 import { NatsServer } from "../../fixture/nats/NatsServer.ts"
 
 const stream = jobStream("chat", 3)
 const subject = jobSubject("chat", "default", 3)
+
+const model = Schema.decodeSync(Model)({ workload: "chat", targets: [{ provider: "any" }] })
+const catalogue = { current: () => ({ providers: new Map(), models: new Map([["model", model]]) }) }
 
 /** A queue on disk. */
 const queueOf = Effect.fnUntraced(function*(server: NatsServer) {
@@ -76,5 +83,23 @@ describe("the consumer of a queue", () => {
       assert.strictEqual(yield* repair, isAhead)
       assert.strictEqual(yield* take(2), 2)
       assert.isFalse(yield* repair)
+    }))
+
+  it.live("that is missing after a reconnect is created at once by the console", () =>
+    Effect.gen(function*() {
+      const { manager, side } = yield* queueOf(yield* NatsServer.make())
+      const lost = Effect.promise(() => manager.consumers.delete(stream, "default"))
+      const isThere = () => manager.consumers.info(stream, "default").then(() => true, () => false)
+      const untilBack = Effect.promise(() => eventually(isThere, (isThere) => isThere, 10_000))
+      yield* lost
+      yield* Layer.build(QueueKeeper.layer).pipe(
+        Effect.provideService(Catalogue, catalogue),
+        Effect.provideService(Nats, side.nats)
+      )
+      yield* untilBack
+      // the next check is due in twenty seconds
+      yield* lost
+      yield* Effect.promise(() => side.nats.connection.reconnect())
+      yield* untilBack
     }))
 })

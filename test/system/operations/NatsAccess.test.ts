@@ -21,6 +21,7 @@ import { workloads } from "../../../shared/contract/Operation.ts"
 import { eventually } from "../../fixture/general/Eventually.ts"
 import { FakeProvider } from "../../fixture/provider/FakeProvider.ts"
 import { Gateway, testAdminToken } from "../../fixture/gateway/Gateway.ts"
+import type { ServiceProcess } from "../../fixture/gateway/ServiceProcess.ts"
 import { SecureNats } from "../../fixture/nats/SecureNats.ts"
 import { smallVideo, VideoClient } from "../../fixture/client/VideoClient.ts"
 
@@ -45,6 +46,9 @@ afterAll(async () => {
   await provider?.stop()
   await nats?.remove()
 })
+
+let console: Promise<ServiceProcess> | undefined
+const startConsole = () => console ??= gateway.startConsole()
 
 /** The word for a missing right in the logs of server and services. */
 const violation = /violation/i
@@ -123,8 +127,19 @@ describe("a service with only its own rights", { timeout: 90_000 }, () => {
     await eventually(async () => (await models()).status, (status) => status === 401, 5_000)
   })
 
+  it("recreates the consumer of a queue, as the console that starts", async () => {
+    const admin = await connectAs({ service: "admin", account: "data", name: "admin" })
+    const { consumers } = await jetstreamManager(admin)
+    const filter = () =>
+      consumers.info("JOBS3_RERANK", "default").then(({ config }) => config.filter_subject, () => "none")
+    await consumers.delete("JOBS3_RERANK", "default")
+    await startConsole()
+    await eventually(filter, (subject) => subject === "jobs3.rerank.default", 30_000)
+    await admin.close()
+  })
+
   it("counts usage, and lists keys with their usage, as the console", async () => {
-    const { url } = await gateway.startConsole()
+    const { url } = await startConsole()
     const keys = async () => {
       const answer = await fetch(`${url}/api/keys`, { headers: { authorization: `Bearer ${testAdminToken}` } })
       return await answer.json() as ReadonlyArray<{ readonly name: string; readonly requestsThisMonth: number }>
@@ -132,16 +147,6 @@ describe("a service with only its own rights", { timeout: 90_000 }, () => {
     const isCounted = ({ name, requestsThisMonth }: Awaited<ReturnType<typeof keys>>[number]) =>
       name === "test" && requestsThisMonth > 0
     await eventually(keys, (keys) => keys.some(isCounted), 30_000)
-  })
-
-  it("recreates the consumer of a queue, as the console", async () => {
-    const admin = await connectAs({ service: "admin", account: "data", name: "admin" })
-    const { consumers } = await jetstreamManager(admin)
-    const filter = () =>
-      consumers.info("JOBS3_RERANK", "default").then(({ config }) => config.filter_subject, () => "none")
-    await consumers.delete("JOBS3_RERANK", "default")
-    await eventually(filter, (subject) => subject === "jobs3.rerank.default", 30_000)
-    await admin.close()
   })
 
   // the last of these tests: it covers all of them
