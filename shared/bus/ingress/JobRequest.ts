@@ -15,7 +15,7 @@ export interface JobRequest {
   /** The tenant's opaque id; queues are fair between tenants. */
   readonly tenant: string
   /** Of the records that the worker may read and write, for operations that keep state. */
-  readonly owner?: Owner | undefined
+  readonly owner: Owner | undefined
   /** The tenant's share of the turns within its class, at least 1. */
   readonly weight: number
   readonly priority: PriorityClass

@@ -23,7 +23,7 @@ interface Metadata {
   readonly model: string
   readonly tenant: string
   /** See `JobRequest`. Version 2 does not say it. */
-  readonly owner?: Owner | undefined
+  readonly owner: Owner | undefined
   readonly contentType: string
   /** The request's other headers that concern the worker. */
   readonly headers: Readonly<Record<string, string>> | undefined

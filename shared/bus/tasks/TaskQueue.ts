@@ -92,6 +92,7 @@ const unavailable = new Unavailable({ retryAfterMs: 2_000 })
 /** A task has no client that waits for frames, and its record holds the request. */
 const noReply = {
   version: 2,
+  owner: undefined,
   attempt: 0,
   reply: "",
   deadline: 0,

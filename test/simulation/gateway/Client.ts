@@ -161,6 +161,7 @@ export class Client {
       operation: "chat.completions",
       model: request.isPaid ? "paid" : freeModel,
       tenant,
+      owner: undefined,
       weight: 1,
       priority: "standard",
       contentType: "application/json",

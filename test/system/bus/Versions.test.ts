@@ -78,6 +78,7 @@ describe("a job of a former ingress", () => {
           operation: "chat.completions",
           model: "model",
           tenant: "tenant",
+          owner: undefined,
           contentType: "application/json",
           headers: undefined,
           traceparent: undefined,

@@ -33,6 +33,7 @@ const publish = (count: number) => {
         operation: "chat",
         model: "model",
         tenant: "key_1",
+        owner: undefined,
         weight: 1,
         priority: "interactive",
         contentType: "application/json",

@@ -14,6 +14,7 @@ const request: JobRequest = {
   operation: "chat.completions",
   model: "primary",
   tenant: "key_1",
+  owner: undefined,
   weight: 4,
   priority: "interactive",
   contentType: "application/json",

@@ -17,6 +17,7 @@ export const pulled: PulledJob = {
   operation: "chat.completions",
   model: "ours",
   tenant: "key_1",
+  owner: undefined,
   contentType: "application/json",
   headers: undefined,
   traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
