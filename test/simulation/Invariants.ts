@@ -155,23 +155,12 @@ const losses: ReadonlyArray<string> = [
 /** How long after its end a fault may still make a worker look lost, in milliseconds: jobs may be silent for that long. */
 const lossMs = 10_000
 
-/** What makes an ingress reconnect, which restarts all silences. */
-const reconnects: ReadonlyArray<string> = ["cut ingress", "cut nats"]
-
-/**
- * Whether a fault that makes workers look lost acted shortly before this time. A worker gives up the jobs of an ingress that was away
- * for more than five seconds. The ingress learns it only from the jobs' silence, which is measured anew after each reconnect.
- */
-const mayLoseWorkers = (scenario: Ended["scenario"], at: number): boolean => {
-  let until = Number.NEGATIVE_INFINITY
-  for (const fault of scenario.faults.toSorted((a, b) => a.at - b.at)) {
-    if (fault.at > at) break
-    const counts = losses.includes(fault.kind) || (reconnects.includes(fault.kind) && fault.at <= until)
+/** Whether a fault that makes workers look lost acted shortly before this time. */
+const mayLoseWorkers = (scenario: Ended["scenario"], at: number): boolean =>
+  scenario.faults.some((fault) => {
     const graceMs = fault.kind === "deploy worker" ? workerGraceMs : 0
-    if (counts) until = Math.max(until, endOf(scenario, fault) + graceMs + lossMs)
-  }
-  return until >= at
-}
+    return losses.includes(fault.kind) && fault.at <= at && endOf(scenario, fault) + graceMs + lossMs >= at
+  })
 
 /** Frames of version 2 may be lost. */
 const wasInVersion2 = ({ cluster: { jetStream } }: Ended, { job = "" }: Client): boolean =>

@@ -56,6 +56,11 @@ export class BundleReceiver {
     return { isNext: true, receipt: link.bytes >= unacknowledgedBytes ? acknowledge(link) : undefined }
   }
 
+  /** Whether bundles up to this number have arrived from the worker. */
+  hasReceived(worker: string, number: number): boolean {
+    return (this.#links.get(worker)?.next ?? 0) > number
+  }
+
   /** The worker says to which server of NATS it is connected. */
   located(worker: string, server: string): void {
     const link = this.#links.get(worker)

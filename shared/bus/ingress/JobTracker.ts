@@ -400,6 +400,7 @@ export class JobTracker {
     if (frame.type === "noResponders") return this.#workers.missing(worker)
     this.#workers.heard(worker)
     if (frame.type === "claims") { for (const claim of frame.claims) this.#claimed(worker, workload, claim) }
+    if (frame.type === "pong") this.#abandoned(worker, frame.next)
   }
 
   #claimed(worker: string, workload: Workload, { attempt, behind, job: id, redispatch }: Claim): void {
@@ -408,6 +409,14 @@ export class JobTracker {
     if (job === undefined || attemptOf(job.state) !== attempt) return this.#refuse(sender, false, id, attempt)
     if (job.state.state === "Published") job.pool.claimed(worker, job, behind, this.#now())
     this.#apply(job, { event: "claimed", attempt, worker, redispatch, awaits: false }, sender)
+  }
+
+  /** The worker has given up its jobs, because this ingress was away for long. A pong that is late does not concern newer jobs. */
+  #abandoned(worker: string, next: number): void {
+    if (this.#bundles.hasReceived(worker, next)) return
+    for (const job of [...this.#workers.links.find(worker)?.jobs ?? []]) {
+      if (job.version > 2) this.#apply(job, { event: "workerLost", announced: true })
+    }
   }
 
   /** Tells a worker about its bundles, which both sides need even while other messages are held. */

@@ -65,7 +65,8 @@ export type Frame =
   /** The worker is alive. `sequence` is the number of the next frame. */
   | { readonly type: "heartbeat"; readonly sequence: number }
   | { readonly type: "error"; readonly sequence: number; readonly error: JobError }
-  | { readonly type: "pong" }
+  /** The worker is alive, and keeps no bundles for this ingress: the next one would have the number `next`. */
+  | { readonly type: "pong"; readonly next: number }
   /** NATS's own answer: the subject has no listener, so the other side is gone. */
   | { readonly type: "noResponders" }
 
@@ -105,6 +106,8 @@ const detailOf = (frame: Frame): string | undefined => {
       return wireWords[frame.redispatch]
     case "pull":
       return `${frame.offset} ${frame.length}`
+    case "pong":
+      return String(frame.next)
     default:
       return undefined
   }
@@ -162,7 +165,8 @@ export const decodeFrame = (message: Msg): Frame | undefined => {
     case "error":
       return { type, sequence, error: Option.getOrElse(decodeError(message.string()), () => new InternalError()) }
     case "pong":
-      return { type }
+      // former workers state none
+      return { type, next: Number(detail) }
     default:
       return undefined
   }

@@ -66,7 +66,6 @@ export class BundleSender implements FrameChannel {
   readonly #options: BundleSenderOptions
   readonly #links = new Map<string, Link>()
   #keptBytes = 0
-  /** A new link starts here, so that a link that was forgotten does not use its numbers twice. */
   #first = 0
   #onAcknowledged: (() => void) | undefined
 
@@ -98,6 +97,11 @@ export class BundleSender implements FrameChannel {
     for (const link of this.#links.values()) if (link.kept.length > 0) this.ask(link.ingress)
   }
 
+  /** The number with which a new link starts, so that a link that was forgotten does not use its numbers twice. */
+  get first(): number {
+    return this.#first
+  }
+
   /** Whether there is nothing that would have to be sent again. */
   get isAcknowledged(): boolean {
     return this.#keptBytes === 0
@@ -122,7 +126,7 @@ export class BundleSender implements FrameChannel {
     }
   }
 
-  /** Tells an ingress at once up to where it should have all, which it answers. `false` if it was sent nothing so far. */
+  /** Tells an ingress at once up to where it should have all, which it answers. `false` if there is no link. */
   ask(ingress: string): boolean {
     const link = this.#links.get(ingress)
     if (link === undefined) return false

@@ -387,7 +387,7 @@ class Server implements PoolServer.PoolServer {
     if (control === undefined) return
     if (control.type === "ping" && message.reply !== undefined && message.reply !== "") {
       const { ingress } = Subjects.parseReply(message.reply)
-      if (!this.#bundles.ask(ingress)) this.#pong(message.reply)
+      this.#ask(ingress)
       return this.#heard(ingress)
     }
     const reply = this.#running.get(Subjects.parseControl(message.subject).key)?.reply
@@ -418,15 +418,14 @@ class Server implements PoolServer.PoolServer {
     }
   }
 
+  /** Tells an ingress at once that this worker lives, even if messages are held. The ingress, or NATS for it, answers. */
   #ask(ingress: string): void {
-    const { id } = this.#nats
+    if (this.#bundles.ask(ingress)) return
+    const { id, outbox } = this.#nats
     const { workload } = this.#options
-    this.#pong(Subjects.aboutWorkerSubject(workload, ingress, id), Subjects.linkSubject(workload, id, ingress))
-  }
-
-  /** At once, even if messages are held: ingress must know that this worker lives. */
-  #pong(subject: string, reply?: string): void {
-    this.#nats.outbox.publishNow(subject, undefined, encodeFrame({ type: "pong" }), reply)
+    const pong = encodeFrame({ type: "pong", next: this.#bundles.first })
+    const subject = Subjects.aboutWorkerSubject(workload, ingress, id)
+    outbox.publishNow(subject, undefined, pong, Subjects.linkSubject(workload, id, ingress))
   }
 
   /** Stops all jobs of an ingress that is gone. */

@@ -66,7 +66,7 @@ describe("a message", () => {
     { type: "pull", offset: 0, length: 1 },
     { type: "pull", offset: 33_554_431, length: 1_048_576 },
     { type: "heartbeat", sequence: 0 },
-    { type: "pong" },
+    { type: "pong", next: 123 },
     data(0),
     { ...data(0), redispatch: "idempotent", head: { ...head, headers: { "x-é": "\r\n%0A", "": "" } } } as Frame,
     { type: "data", sequence: 7, redispatch: "mayHaveBeenSent", head: undefined, end: undefined },

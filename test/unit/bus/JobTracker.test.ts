@@ -1,0 +1,110 @@
+/** What ingress does about jobs whose worker has given them up. */
+import { assert, describe, it } from "@effect/vitest"
+import { headers, type Msg } from "@nats-io/nats-core"
+import type { Clock } from "effect"
+import { BodyBudget } from "../../../shared/bounds/BodyBudget.ts"
+import { encodeSlots } from "../../../shared/bus/fairness/Occupancy.ts"
+import { JobTracker } from "../../../shared/bus/ingress/JobTracker.ts"
+import { encodeBundle, encodeClaim } from "../../../shared/bus/protocol/Bundle.ts"
+import type { Redispatch } from "../../../shared/bus/protocol/Frame.ts"
+import { aboutWorkerSubject, newestVersion, slotsSubject, type Version } from "../../../shared/bus/protocol/Subjects.ts"
+import type { JobError } from "../../../shared/contract/JobError.ts"
+import type { Nats } from "../../../shared/nats/Nats.ts"
+
+/** A tracker with one worker, which reads jobs up to this version, and what both say. */
+const ingress = (version: Version = newestVersion) => {
+  const receivers: Array<(message: Msg) => void> = []
+  const published: Array<string> = []
+  const errors: Array<JobError> = []
+  const nats = {
+    id: "ingress",
+    outbox: {
+      publish: (subject: string) => published.push(subject),
+      publishNow: () => undefined,
+      request: () => new Promise(() => undefined)
+    },
+    subscribe: (_: string, receive: (message: Msg) => void) => void receivers.push(receive),
+    onReconnect: () => undefined,
+    isConnected: () => true,
+    isSettled: () => true,
+    isAlone: () => true
+  } as unknown as Nats["Service"]
+  const clock = { currentTimeMillisUnsafe: () => 0, monotonicTimeNanosUnsafe: () => 0n } as Clock.Clock
+  const limits = { items: 100, itemsPerTenant: 100, window: 64, ageingMs: 5_000 }
+  const tracker = new JobTracker(nats, clock, undefined, limits, new BodyBudget(1_000), () => undefined)
+  const [onFrame, , onSlots] = receivers
+  const subject = aboutWorkerSubject("chat", nats.id, "worker")
+  const message = (subject: string, data: Uint8Array): Msg => ({ subject, data, string: () => String(data) }) as Msg
+  const submit = () =>
+    tracker.submit({
+      workload: "chat",
+      pool: "default",
+      operation: "chat",
+      model: "model",
+      tenant: "key_1",
+      owner: undefined,
+      weight: 1,
+      priority: "interactive",
+      contentType: "application/json",
+      body: new Uint8Array(0),
+      isPlain: false,
+      deadline: 60_000,
+      traceparent: undefined
+    }, {
+      onClaim: () => undefined,
+      onStart: () => undefined,
+      onChunk: () => undefined,
+      onRestart: () => undefined,
+      onEnd: () => undefined,
+      onError: (error) => void errors.push(error)
+    })
+  tracker.depth("chat", "default")
+  onSlots?.(message(slotsSubject("chat", "default", "worker", version), encodeSlots(4)))
+  return {
+    submit,
+    /** The worker's bundle with this number claims the job. */
+    claim: (bundle: number, job: string, redispatch: Redispatch) =>
+      onFrame?.(message(
+        subject,
+        encodeBundle(bundle, bundle, [encodeClaim({ job, attempt: 1, redispatch, behind: 0 })])
+      )),
+    /** The worker answers a ping, and keeps no bundles. */
+    pong: (next: number) => {
+      const sent = headers()
+      sent.set("Gw-Frame", `pong ${next}`)
+      onFrame?.({ ...message(subject, new Uint8Array(0)), headers: sent } as Msg)
+    },
+    jobs: () => published.filter((subject) => subject.startsWith("jobs")),
+    errors
+  }
+}
+
+describe("a worker that has no link", () => {
+  it("has given up its jobs: those that may be repeated go to another worker, and the others fail", () => {
+    const { claim, errors, jobs, pong, submit } = ingress()
+    claim(0, submit().id, "unsent")
+    claim(1, submit().id, "mayHaveBeenSent")
+    assert.lengthOf(jobs(), 2)
+    // at the next number, or beyond it: what followed was lost
+    pong(3)
+    assert.lengthOf(jobs(), 3)
+    assert.deepStrictEqual(errors.map(({ _tag }) => _tag), ["WorkerLost"])
+  })
+
+  it("keeps the jobs of a link that it has opened since it said so", () => {
+    const { claim, errors, jobs, pong, submit } = ingress()
+    claim(7, submit().id, "unsent")
+    claim(8, submit().id, "mayHaveBeenSent")
+    pong(7)
+    assert.lengthOf(jobs(), 2)
+    assert.deepStrictEqual(errors, [])
+  })
+
+  it("keeps jobs in version 2, which have no link", () => {
+    const { claim, errors, jobs, pong, submit } = ingress(2)
+    claim(0, submit().id, "unsent")
+    pong(1)
+    assert.lengthOf(jobs(), 1)
+    assert.deepStrictEqual(errors, [])
+  })
+})
