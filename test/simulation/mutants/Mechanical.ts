@@ -243,7 +243,7 @@ const notes: ReadonlyArray<Note> = [
     line: "if (isConnected()) yield* Effect.promise(() => connection.flush())",
     excuse: "what a closing worker has sent was acknowledged before"
   },
-  { file: server, line: "if (!this.#bundles.ask(ingress))", needs: slowVersion2 },
+  { file: server, line: "if (this.#bundles.ask(ingress)) return", needs: slowVersion2 },
   { file: server, line: "if (since === undefined) {", needs: orphans },
   { file: server, line: "} else if (now - since >= Timings.ingressGoneAfterMs)", needs: fault("cut ingress") },
   { file: server, line: "if (now - since > Timings.ingressGoneAfterMs", needs: orphans },
