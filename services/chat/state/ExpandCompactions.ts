@@ -6,6 +6,7 @@ import { Effect, Option, Predicate, Schema } from "effect"
 import { chatCompletions, KeptMessage } from "../../../shared/contract/operations/ChatCompletions.ts"
 import { compaction } from "../../../shared/contract/operations/Compaction.ts"
 import { responses } from "../../../shared/contract/operations/Responses.ts"
+import { responsesCount } from "../../../shared/contract/operations/TokenCounts.ts"
 import { InvalidRequest, type JobError } from "../../../shared/contract/JobError.ts"
 import { toMessage } from "../../../shared/provider/dialects/openai/ChatCompletionsRequest.ts"
 import * as JsonText from "../../../shared/provider/json/JsonText.ts"
@@ -42,7 +43,8 @@ const formats: ReadonlyMap<string, Format> = new Map([
     plain: (item: unknown) => Option.match(decodeKept(item), { onNone: () => item, onSome: toMessage })
   }],
   [compaction.name, items],
-  [responses.name, items]
+  [responses.name, items],
+  [responsesCount.name, items]
 ])
 
 /** Converts the item at `path`: one sealed by this gateway to a system message of its summary. */

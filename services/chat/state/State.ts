@@ -7,6 +7,7 @@ import * as Fiberless from "../../../shared/bounds/Fiberless.ts"
 import { chatCompletions } from "../../../shared/contract/operations/ChatCompletions.ts"
 import { compaction } from "../../../shared/contract/operations/Compaction.ts"
 import { responses as responsesOperation } from "../../../shared/contract/operations/Responses.ts"
+import { responsesCount } from "../../../shared/contract/operations/TokenCounts.ts"
 import type { JobError } from "../../../shared/contract/JobError.ts"
 import type { Usage } from "../../../shared/contract/Usage.ts"
 import { encryptedReasoning } from "../../../shared/provider/dialects/responses/ResponsesRequest.ts"
@@ -85,6 +86,11 @@ export const layer = Layer.effect(
           case compaction.name:
             return Effect.flatMap(
               expand(stores, work, References.resolve),
+              (expanded) => perform(expanded, answer)
+            )
+          case responsesCount.name:
+            return Effect.flatMap(
+              expand(stores, work, References.resolveAll),
               (expanded) => perform(expanded, answer)
             )
           case responsesOperation.name:

@@ -1,14 +1,51 @@
-/** POST /v1/messages/count_tokens and POST /v1beta/models/{model}:countTokens: the tokens of a request that is not sent. */
+/**
+ * POST /v1/responses/input_tokens, POST /v1/messages/count_tokens and POST /v1beta/models/{model}:countTokens: the tokens of a
+ * request that is not sent.
+ */
 import { Schema, Struct } from "effect"
-import { field, isPresent, optional, tokens } from "../Fields.ts"
+import { constant, field, isPresent, optional, tokens } from "../Fields.ts"
 import type { Operation } from "../Operation.ts"
 import { sessionHeaders, translationHeader } from "../ChatHeaders.ts"
 import { generateContent, GenerateContentRequest } from "./GenerateContent.ts"
 import { messages, MessagesRequest } from "./Messages.ts"
+import { responses, ResponsesRequest } from "./Responses.ts"
 
 const counted =
   "Counted by the provider if it offers that, otherwise by the tokenizer of the model's family: then the response " +
   "has the header `x-gateway-token-count: estimated`. 404 if neither is known. Costs nothing."
+
+export const ResponsesCountRequest = Schema.Struct(
+  Struct.pick(ResponsesRequest.fields, [
+    ...["model", "input", "instructions", "previous_response_id", "conversation", "tools", "tool_choice"] as const,
+    ...["parallel_tool_calls", "reasoning", "text", "truncation"] as const
+  ])
+)
+export type ResponsesCountRequest = typeof ResponsesCountRequest.Type
+
+export const responsesCount = {
+  ...responses,
+  name: "responses.input_tokens",
+  summary: "Count the tokens of items",
+  paths: ["/v1/responses/input_tokens"],
+  dialect: "openai",
+  records: "reads",
+  isFree: true,
+  request: ResponsesCountRequest,
+  response: Schema.Struct({
+    object: constant("response.input_tokens", "A count of tokens."),
+    input_tokens: tokens("Tokens of the request, including the conversation of `previous_response_id`.")
+  }),
+  streams: () => false,
+  description: counted,
+  examples: {
+    counted: {
+      summary: "A text",
+      model: "local-chat",
+      body: { input: "The lighthouse was built in 1871." },
+      answer: { object: "response.input_tokens", input_tokens: 9 }
+    }
+  }
+} satisfies Operation
 
 export const MessagesCountRequest = Schema.Struct(
   Struct.pick(MessagesRequest.fields, [

@@ -11,7 +11,7 @@ import { messages } from "./Messages.ts"
 import type { Operation } from "../Operation.ts"
 import { rerank } from "./Rerank.ts"
 import { responses } from "./Responses.ts"
-import { countTokens, messagesCount } from "./TokenCounts.ts"
+import { countTokens, messagesCount, responsesCount } from "./TokenCounts.ts"
 import { videoGenerations } from "./VideoGenerations.ts"
 
 export const operations: ReadonlyArray<Operation> = [
@@ -29,6 +29,7 @@ export const operations: ReadonlyArray<Operation> = [
   messagesCount,
   rerank,
   responses,
+  responsesCount,
   streamGenerateContent,
   videoGenerations
 ]

@@ -2,11 +2,13 @@
 import { messagesCounts } from "./anthropic/Messages.ts"
 import type { CountDialect } from "./conversation/Dialect.ts"
 import { countedContent } from "./gemini/GenerateContent.ts"
+import { countedInput } from "./responses/Responses.ts"
 
 /** Makes something for each dialect. */
 export const map = <A>(make: <Request>(dialect: CountDialect<Request>) => A): ReadonlyArray<A> => [
   make(messagesCounts),
-  make(countedContent)
+  make(countedContent),
+  make(countedInput)
 ]
 
 /** The names of their operations. */

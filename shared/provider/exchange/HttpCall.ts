@@ -4,9 +4,10 @@
  */
 import { Effect, Schema } from "effect"
 import { atLeast } from "../../contract/Fields.ts"
-import { InvalidRequest } from "../../contract/JobError.ts"
+import { InvalidRequest, type JobError } from "../../contract/JobError.ts"
 import * as Options from "../call/Options.ts"
 import * as ClientDialects from "../dialects/ClientDialects.ts"
+import type { ChatRequest } from "../dialects/conversation/ChatOverEngine.ts"
 import * as InlineMedia from "../dialects/conversation/InlineMedia.ts"
 import * as CountDialects from "../dialects/CountDialects.ts"
 import * as Counts from "../dialects/counting/Counts.ts"
@@ -26,6 +27,10 @@ export const operationsOf = ({ relays }: Pick<HttpProtocol<never>, "relays">): R
   ...CountDialects.operations
 ]
 
+/** Servers that speak a provider's dialect may lack its count. */
+const isMissing = (error: JobError): boolean =>
+  error._tag === "ProviderRejected" && (error.status === 404 || error.status === 405)
+
 /** Has the provider count, if it does that, in its own dialect. */
 const counterOf = <Options>(
   { authorize, chat: { count, dialect, headers = {} } }: HttpProtocol<Options>,
@@ -34,7 +39,7 @@ const counterOf = <Options>(
   if (count === undefined) return TokenizerCount.count
   const exchange = JsonExchange.make(tools, Schema.Struct({ [count.tokens]: atLeast(0) }), authorize)
   const optionsOf = Options.reader(dialect.options)
-  return Effect.fnUntraced(function*({ call: { endpoint, session }, conversation, losses }) {
+  const countBy = Effect.fnUntraced(function*({ call: { endpoint, session }, conversation, losses }: ChatRequest) {
     const options = yield* optionsOf(endpoint)
     const inlined = yield* InlineMedia.inline(conversation, dialect.needsInline, tools.guard)
     const { model } = endpoint
@@ -44,6 +49,7 @@ const counterOf = <Options>(
     const answer = yield* exchange(endpoint, { path: count.path(model), headers, body })
     return { tokens: answer[count.tokens] ?? 0, isEstimate: false }
   })
+  return (request) => Effect.catchIf(countBy(request), isMissing, () => TokenizerCount.count(request))
 }
 
 export const make = <Options>(protocol: HttpProtocol<Options>, tools: GuardedTools): Perform => {
@@ -51,6 +57,7 @@ export const make = <Options>(protocol: HttpProtocol<Options>, tools: GuardedToo
     ...ClientDialects.map((dialect) => translate(dialect, protocol, tools)),
     ...Counts.performs(counterOf(protocol, tools), "ordinary")
   ])
+  const estimates = new Map(Counts.performs(TokenizerCount.count, "ordinary"))
   const { authorize } = protocol
   const { secrets, upstream } = tools
   return (call, sink) => {
@@ -61,6 +68,8 @@ export const make = <Options>(protocol: HttpProtocol<Options>, tools: GuardedToo
     const { grammar = protocol.grammar, id, rewrite, showUsage, usage } = request
     const reader = (hidden: ReadonlyArray<string>) =>
       new PassingAnswer({ call, grammar, showUsage, usage, id, rewrite, secrets: hidden })
-    return exchange({ upstream, secrets, authorize, call, sink, request, reader })
+    const relayed = exchange({ upstream, secrets, authorize, call, sink, request, reader })
+    const estimate = estimates.get(call.operation.name)
+    return estimate === undefined ? relayed : Effect.catchIf(relayed, isMissing, () => estimate(call, sink))
   }
 }

@@ -166,6 +166,26 @@ describe("a stored response", () => {
     assert.deepInclude(await errorOf(streamed), { status: 400, param: "stream" })
   })
 
+  it("is counted with what continues it", async () => {
+    const counted = async (request: OpenAI.Responses.InputTokenCountParams, key?: string) =>
+      (await client(key).responses.inputTokens.count({ model, ...request })).input_tokens
+    const { id, usage } = await create({ model, input: "Say: The lighthouse was built in 1871." })
+    assert.strictEqual(await counted({ input: "Say: The lighthouse was built in 1871." }), usage?.input_tokens)
+    const next = { input: "Say: and then?", previous_response_id: id }
+    const tokens = await counted(next)
+    assert.isAbove(tokens, usage?.total_tokens ?? Infinity)
+    assert.strictEqual((await create({ model, ...next })).usage?.input_tokens, tokens)
+    const stranger = await shared().createKey("2099-01-01")
+    assert.deepStrictEqual(await errorOf(counted(next, stranger)), noPrevious)
+    assert.deepStrictEqual(await errorOf(counted({ ...next, previous_response_id: unheard })), noPrevious)
+    const { received, result } = await receivedBy(shared(), () => counted({ ...next, model: "on-responses" }))
+    assert.isAbove(await result, 0)
+    assert.deepStrictEqual([received.path, turnsOf(received.json)], [
+      "/v1/responses/input_tokens",
+      ["Say: The lighthouse was built in 1871.", "The lighthouse was built in 1871.", "Say: and then?"]
+    ])
+  })
+
   it("is continued by a compaction", async () => {
     const { id } = await create({ model, input: "The lighthouse was built in 1871." })
     const { output } = await client().responses.compact({ model, previous_response_id: id })

@@ -152,6 +152,7 @@ const requests: Record<string, () => Promise<readonly [path: string, body: objec
   "chat.completions": async () => ["/v1/chat/completions", { model: "local-chat", messages, stream: true }],
   "responses": async () => ["/v1/responses", { model: "local-chat", input: prompt, stream: true }],
   "responses.compact": async () => ["/v1/responses/compact", { model: "local-chat", input: messages }],
+  "responses.input_tokens": async () => ["/v1/responses/input_tokens", { model: "local-chat", input: prompt }],
   "completions": async () => ["/v1/completions", { model: "local-chat", prompt }],
   "embeddings": async () => ["/v1/embeddings", { model: "local-embedding", input: prompt }],
   "engines.embeddings": async () => ["/v1/engines/local-embedding/embeddings", { input: prompt }],

@@ -149,6 +149,15 @@ export const operations: ReadonlyArray<Operation> = [
     answer: "text"
   },
   {
+    name: "responses.input_tokens",
+    title: "Count tokens of input",
+    workloads: ["chat"],
+    fields: [system, { ...prompt(about), label: "Input" }],
+    path: () => "/v1/responses/input_tokens",
+    body: (model, { prompt, system }) => given({ model, instructions: system, input: prompt }),
+    answer: "json"
+  },
+  {
     name: "messages.count_tokens",
     title: "Count tokens of messages",
     workloads: ["chat"],

@@ -1,6 +1,7 @@
 /** The responses dialect of a client. */
 import * as Contract from "../../../contract/operations/Responses.ts"
-import type { ClientDialect } from "../conversation/Dialect.ts"
+import { responsesCount, ResponsesCountRequest } from "../../../contract/operations/TokenCounts.ts"
+import type { ClientDialect, CountDialect } from "../conversation/Dialect.ts"
 import { Encoder } from "./ResponsesAnswer.ts"
 import { Decoder } from "./ResponsesProviderAnswer.ts"
 import { fates, settings, toConversation } from "./ResponsesRequest.ts"
@@ -18,4 +19,13 @@ export const responses: ClientDialect<Contract.ResponsesRequest> = {
     // no provider continues the beginning of an item
     prefill: () => undefined
   }
+}
+
+export const countedInput: CountDialect<ResponsesCountRequest> = {
+  operation: responsesCount.name,
+  request: ResponsesCountRequest,
+  settings,
+  fates,
+  toConversation,
+  toAnswer: (input_tokens) => ({ object: "response.input_tokens", input_tokens })
 }

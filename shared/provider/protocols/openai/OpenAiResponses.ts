@@ -1,13 +1,17 @@
 /**
  * The responses API of the `openai` protocol. A provider that has it gets requests in that format as the client sent them,
- * except that it stores nothing and that reasoning comes back encrypted; one that has only it gets those of all chat clients.
+ * except that it stores nothing and that reasoning comes back encrypted, and counts the tokens of all clients; one that has only
+ * it gets the requests of all chat clients.
  */
+import { Struct } from "effect"
 import { chatApisOf, sendsCacheKey } from "../../../catalogue/Provider.ts"
 import { compaction } from "../../../contract/operations/Compaction.ts"
 import { responses } from "../../../contract/operations/Responses.ts"
+import { responsesCount, ResponsesCountRequest } from "../../../contract/operations/TokenCounts.ts"
 import { newResponseId } from "../../../contract/ResponseId.ts"
 import type { Call, Perform } from "../../call/Protocol.ts"
 import * as ClientDialects from "../../dialects/ClientDialects.ts"
+import * as CountDialects from "../../dialects/CountDialects.ts"
 import { toCompactionUsage, usageOf } from "../../dialects/openai/OpenAiUsage.ts"
 import { responsesProvider } from "../../dialects/responses/ResponsesProvider.ts"
 import { encryptedReasoning } from "../../dialects/responses/ResponsesRequest.ts"
@@ -20,6 +24,10 @@ import * as Json from "../../json/Json.ts"
 import { openAi, plain } from "./OpenAi.ts"
 
 const path = "/responses"
+const countPath = `${path}/input_tokens`
+
+/** The fields of a request to count. It rejects all others. */
+const counted = Struct.keys(ResponsesCountRequest.fields)
 
 // Requests
 
@@ -44,6 +52,12 @@ const relayCompaction = (call: Call): Relayed => {
   const { contentType } = call
   const grammar = { ...plain, toUsage: toCompactionUsage }
   return { path: `${path}/compact`, body: body.toBytes("input"), contentType, streams: false, grammar }
+}
+
+const relayCount = (call: Call): Relayed => {
+  const body = new RelayedBody(call)
+  body.setModel()
+  return { path: countPath, body: body.toBytes("input"), contentType: call.contentType, streams: false, isFree: true }
 }
 
 // Answers
@@ -84,17 +98,22 @@ const grammar: AnswerGrammar = {
 
 const openAiResponses: HttpProtocol<typeof responsesProvider.options.Type> = {
   authorize: bearer,
-  relays: new Map([[responses.name, relay], [compaction.name, relayCompaction]]),
+  relays: new Map([[responses.name, relay], [compaction.name, relayCompaction], [responsesCount.name, relayCount]]),
   grammar,
-  chat: { dialect: responsesProvider, path: () => path }
+  chat: {
+    dialect: responsesProvider,
+    path: () => path,
+    count: { path: () => countPath, toBody: (request) => Struct.pick(request, counted), tokens: "input_tokens" }
+  }
 }
 
 /** Whether the provider gets requests of this operation by its responses API. */
 export const isServedByResponses = ({ endpoint: { provider }, operation: { name } }: Call): boolean => {
   if (provider.protocol !== "openai") return false
-  if (!openAiResponses.relays.has(name) && !ClientDialects.operations.includes(name)) return false
+  const isItsOwn = openAiResponses.relays.has(name) || CountDialects.operations.includes(name)
+  if (!isItsOwn && !ClientDialects.operations.includes(name)) return false
   const apis = chatApisOf(provider)
-  return apis.includes("responses") && (openAiResponses.relays.has(name) || !apis.includes("chatCompletions"))
+  return apis.includes("responses") && (isItsOwn || !apis.includes("chatCompletions"))
 }
 
 /** Makes calls by the API that the provider has. */

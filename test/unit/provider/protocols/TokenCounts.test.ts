@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { afterEach, beforeEach } from "vitest"
 import type { Provider } from "../../../../shared/catalogue/Provider.ts"
-import { countTokens, messagesCount } from "../../../../shared/contract/operations/TokenCounts.ts"
+import { countTokens, messagesCount, responsesCount } from "../../../../shared/contract/operations/TokenCounts.ts"
 import { callProvider } from "../../../fixture/calls/ProtocolCall.ts"
 import { FakeProvider } from "../../../fixture/provider/FakeProvider.ts"
 
@@ -20,6 +20,17 @@ const asMessages = { model: "m", messages: [{ role: "user", content: text }] }
 const asContents = { contents: [{ role: "user", parts: [{ text }] }] }
 const requests = [
   { name: "messages", operation: messagesCount, body: { ...asMessages, tools, system: "Be brief." }, input: words + 2 },
+  {
+    name: "items",
+    operation: responsesCount,
+    body: {
+      model: "m",
+      input: [{ role: "user", content: text }],
+      instructions: "Be brief.",
+      tools: [{ type: "function", name: "get_weather", parameters: { type: "object" } }]
+    },
+    input: words + 2
+  },
   { name: "contents", operation: countTokens, body: asContents, input: words },
   {
     name: "a whole generateContent request",
@@ -36,44 +47,71 @@ const requests = [
   }
 ] as const
 
-const baseUrls = { anthropic: "", gemini: "/v1beta", openai: "/v1" } as const
+const providers = {
+  anthropic: { protocol: "anthropic", baseUrl: "" },
+  gemini: { protocol: "gemini", baseUrl: "/v1beta" },
+  openai: { protocol: "openai", baseUrl: "/v1" },
+  responses: { protocol: "openai", baseUrl: "/v1", options: { apis: ["chatCompletions", "responses"] } }
+} as const satisfies Record<string, Provider>
+type Name = keyof typeof providers
 
-const count = (protocol: keyof typeof baseUrls, { body, operation }: typeof requests[number], upstreamModel = "m-1") =>
+const count = (name: Name, { body, operation }: typeof requests[number], upstreamModel = "m-1") =>
   Effect.map(
     callProvider({
       operation,
       model: "m",
       upstreamModel,
       name: "provider",
-      provider: { protocol, baseUrl: `${provider.root}${baseUrls[protocol]}` } satisfies Provider,
+      provider: { ...providers[name], baseUrl: `${provider.root}${providers[name].baseUrl}` },
       body
     }),
     ({ bytes, head, usage }) => ({
-      answer: JSON.parse(bytes.toString()) as Record<string, number>,
+      answer: JSON.parse(bytes.toString()) as Record<string, unknown>,
       estimated: head?.headers["x-gateway-token-count"],
       usage
     })
   )
 
-const fieldOf = ({ operation }: typeof requests[number]) => operation === messagesCount ? "input_tokens" : "totalTokens"
+/** A count in the client's format. */
+const counted = ({ operation }: typeof requests[number], tokens: number) => {
+  if (operation === countTokens) return { totalTokens: tokens }
+  return operation === messagesCount
+    ? { input_tokens: tokens }
+    : { object: "response.input_tokens", input_tokens: tokens }
+}
+
+const tokensIn = ({ input_tokens, totalTokens = input_tokens }: Record<string, unknown>) => Number(totalTokens)
 
 describe("a count of tokens", () => {
   for (const request of requests) {
-    for (const protocol of ["anthropic", "gemini"] as const) {
-      it.effect(`of ${request.name} is made by ${protocol}, and has no usage`, () =>
+    for (const name of ["anthropic", "gemini", "responses"] as const) {
+      it.effect(`of ${request.name} is made by ${name}, and has no usage`, () =>
         Effect.gen(function*() {
-          const { answer, estimated, usage } = yield* count(protocol, request)
-          assert.deepStrictEqual(answer, { [fieldOf(request)]: request.input })
+          const { answer, estimated, usage } = yield* count(name, request)
+          assert.deepStrictEqual(answer, counted(request, request.input))
           assert.deepStrictEqual([estimated, usage], [undefined, undefined])
           assert.lengthOf(provider.requests, 1)
-          assert.match(provider.requests[0]?.path ?? "", /\/count_tokens$|\/models\/m-1:countTokens$/)
+          assert.match(
+            provider.requests[0]?.path ?? "",
+            /\/count_tokens$|\/models\/m-1:countTokens$|\/responses\/input_tokens$/
+          )
         }))
     }
+
+    it.effect(`of ${request.name} is estimated if the provider's server lacks the route`, () =>
+      Effect.gen(function*() {
+        provider.behave({ kind: "status", status: 404 })
+        const { answer, estimated } = yield* count("responses", request, "gpt-5")
+        assert.isAbove(tokensIn(answer), 9)
+        assert.strictEqual(estimated, "estimated")
+        assert.lengthOf(provider.requests, 1)
+      }))
 
     it.effect(`of ${request.name} is estimated by the family's tokenizer where the provider has none`, () =>
       Effect.gen(function*() {
         const { answer, estimated, usage } = yield* count("openai", request, "openai/gpt-5-mini")
-        const tokens = answer[fieldOf(request)] ?? 0
+        const tokens = tokensIn(answer)
+        assert.deepStrictEqual(answer, counted(request, tokens))
         // nine of the text, and some of the template, the instructions and the tools
         assert.isAbove(tokens, 9)
         assert.isBelow(tokens, 60)
@@ -96,7 +134,7 @@ describe("a count of tokens", () => {
         body: { model: "m", messages: [{ role: "user", content: [{ type: "text", text }, ...parts] }] }
       } as never)
       const tokensOf = (parts: ReadonlyArray<object>) =>
-        Effect.map(count("openai", content(parts), "gpt-5"), ({ answer }) => answer["input_tokens"] ?? 0)
+        Effect.map(count("openai", content(parts), "gpt-5"), ({ answer }) => tokensIn(answer))
       const plain = yield* tokensOf([])
       const picture = { type: "image", source: { type: "url", url: "https://pictures.test/one.png" } }
       assert.isAbove(yield* tokensOf([picture]), plain + 1_000)
