@@ -23,7 +23,7 @@ export type Options = typeof Options.Type
 export const toRequest = (conversation: Conversation, { losses, model }: Target, options: Options): object => {
   const { choices, maxTokens, modalities, parallelToolCalls, sampling, seed, stop, tools, user } = conversation
   if (user !== undefined) losses.warnOf("user")
-  if (parallelToolCalls === false && tools.length > 0) losses.refuseOf("parallelToolCalls")
+  if (parallelToolCalls === false && tools.length > 0) losses.warnOf("parallelToolCalls")
   if (modalities?.includes("audio") === true) losses.refuseOf("modalities")
   for (const { path = "", strict } of tools) if (strict === true) losses.warn(path, "is not enforced strictly")
   withoutMarks(conversation, losses)
