@@ -2,16 +2,16 @@
 import { Effect, Layer } from "effect"
 import { Nats } from "../../shared/nats/Nats.ts"
 import type { PulledJob } from "../../shared/bus/worker/JobSource.ts"
-import { TaskQueue } from "../../shared/bus/tasks/TaskQueue.ts"
 import { Catalogue } from "../../shared/catalogue/Catalogue.ts"
 import { costAt } from "../../shared/catalogue/Model.ts"
 import { VideoProviders } from "../../shared/provider/routing/VideoProviders.ts"
-import { VideoTasks } from "../../shared/tasks/VideoTasks.ts"
+import * as TaskLife from "../../shared/tasks/TaskLife.ts"
+import { TaskQueue } from "../../shared/tasks/TaskQueue.ts"
+import { TaskStore } from "../../shared/tasks/TaskStore.ts"
 import { UsageLog } from "../../shared/usage/UsageLog.ts"
 import { start, Worker } from "../../shared/worker/Worker.ts"
 import { workerSettings } from "../../shared/worker/WorkerSettings.ts"
-import * as TaskLife from "./TaskLife.ts"
-import type { TaskMetering } from "./TaskUsage.ts"
+import * as VideoWork from "./VideoWork.ts"
 
 /** The wait for the store before the worker releases a task, in milliseconds. */
 const patienceMs = 60_000
@@ -24,16 +24,23 @@ export const layer = Layer.effect(
   Worker,
   Effect.gen(function*() {
     const queue = yield* TaskQueue
-    const tasks = yield* VideoTasks
+    const store = yield* TaskStore
     const providers = yield* VideoProviders
     const { id: worker } = yield* Nats
     const catalogue = yield* Catalogue
     const log = yield* UsageLog
-    const cost: TaskMetering["cost"] = (...about) => costAt(catalogue.current().models, ...about)
     const { graceMs, pool, slots } = yield* workerSettings({ slots: 2, graceMs: 5_000 })
-    const run = (job: PulledJob) => TaskLife.runTask({ tasks, providers, worker, log, cost }, job)
+    const means: TaskLife.Dependencies = {
+      workload: "video",
+      work: VideoWork.make({ store, providers }),
+      store,
+      worker,
+      log,
+      cost: (...about) => costAt(catalogue.current().models, ...about)
+    }
+    const run = (job: PulledJob) => TaskLife.runTask(means, job)
     return yield* start("video", pool, slots, yield* queue.serve({ workload: "video", pool, slots, graceMs, run }))
   })
 ).pipe(
-  Layer.provide([TaskQueue.layer, VideoTasks.layer({ patienceMs }), VideoProviders.layer, UsageLog.layer])
+  Layer.provide([TaskQueue.layer, TaskStore.layer({ patienceMs }), VideoProviders.layer, UsageLog.layer])
 )

@@ -16,6 +16,10 @@ export const PoolName = Schema.String.check(
 /** The API whose shape of errors clients of the operation expect. `responses` differs from `openai` in streams. */
 export type Dialect = "openai" | "responses" | "anthropic" | "gemini" | "cohere"
 
+/** `queued` → `in_progress` → `completed` | `failed`; `cancelled` from either of the first two. */
+export const TaskStatus = Schema.Literals(["queued", "in_progress", "completed", "failed", "cancelled"])
+export type TaskStatus = typeof TaskStatus.Type
+
 /** The fields of a decoded request that ingress reads. */
 export interface RequestBody {
   /** Absent if the path names the model. */

@@ -27,8 +27,8 @@ function* recordsEnd({ cluster: { jetStream }, videos: { clients } }: Ended): Ge
   for (const client of clients) {
     if (client.id === undefined || client.hasEnded) continue
     if (jetStream.hasLost(client.id) || jetStream.hasPassedOver(client.id)) continue
-    const { claims, leaseUntil, losses, owner, status } = client.record ?? {}
-    yield of("tasks end", client, `is ${JSON.stringify({ status, owner, claims, losses, leaseUntil })}`)
+    const { claims, holder, leaseUntil, losses, status } = client.record ?? {}
+    yield of("tasks end", client, `is ${JSON.stringify({ status, holder, claims, losses, leaseUntil })}`)
   }
 }
 

@@ -5,15 +5,17 @@
 import { Clock, Effect, Exit, Layer, Option } from "effect"
 import { HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { hash } from "node:crypto"
-import { TaskQueue } from "../../../shared/bus/tasks/TaskQueue.ts"
-import { InvalidRequest, Unavailable } from "../../../shared/contract/JobError.ts"
+import { InvalidRequest, type Unavailable } from "../../../shared/contract/JobError.ts"
 import type { Operation } from "../../../shared/contract/Operation.ts"
 import { operations } from "../../../shared/contract/operations/operations.ts"
 import { type VideoTaskView, videoTypes } from "../../../shared/contract/operations/VideoGenerations.ts"
 import { SignedUrl } from "../../../shared/files/SignedUrl.ts"
 import { KeyRing } from "../../../shared/keys/KeyRing.ts"
-import * as VideoTask from "../../../shared/tasks/VideoTask.ts"
-import { VideoTasks } from "../../../shared/tasks/VideoTasks.ts"
+import { siblingId } from "../../../shared/tasks/TaskRecord.ts"
+import { hasEnded, statusOf } from "../../../shared/tasks/TaskState.ts"
+import { keptForMs, TaskStore } from "../../../shared/tasks/TaskStore.ts"
+import { type Records, Tasks } from "../../../shared/tasks/Tasks.ts"
+import { videoResult } from "../../../shared/tasks/VideoResult.ts"
 import * as TraceParent from "../../../shared/telemetry/TraceParent.ts"
 import { authenticate } from "../request/Authentication.ts"
 import * as ByteRange from "./ByteRange.ts"
@@ -29,24 +31,13 @@ import * as TaskId from "./TaskId.ts"
 /** The polling interval for clients, in seconds. */
 const pollAgain = { "retry-after": "2" }
 
-/**
- * A task that is queued at this age, in milliseconds, is submitted again: its ingress may have died before it submitted the
- * task. The queue drops duplicates up to the upper bound.
- */
-const resubmitMs = { from: 10_000, until: 100_000 }
-
-const unavailable = new Unavailable({ retryAfterMs: 1_000 })
-
 const keyPattern = /^[\x20-\x7e]{1,255}$/
 
 const seconds = (milliseconds: number): number => Math.floor(milliseconds / 1_000)
 
-/** The records of one request, first to last. Clients see them as one task. */
-type Records = readonly [VideoTask.VideoTask, ...Array<VideoTask.VideoTask>]
-
-/** When the first of them expires with its result, in epoch milliseconds. */
+/** When the first record expires with its result, in epoch milliseconds. */
 const expiryOf = (records: Records): number =>
-  Math.min(...records.map(({ ended, updated }) => (ended ?? updated) + VideoTask.keptForMs))
+  Math.min(...records.map(({ ended, updated }) => (ended ?? updated) + keptForMs))
 
 /** The query parameter that selects one of a task's videos. */
 const videoParameter = "video"
@@ -60,13 +51,10 @@ interface TaskRequest {
 }
 
 const make = Effect.gen(function*() {
-  const tasks = yield* VideoTasks
-  const queue = yield* TaskQueue
+  const tasks = yield* Tasks
+  const { readContent } = yield* TaskStore
   const keys = yield* KeyRing
   const urls = yield* SignedUrl
-
-  const submit = ({ id, model, operation, pool, tenant, traceparent }: VideoTask.VideoTask) =>
-    queue.submit({ workload: "video", id, model, operation, pool, tenant, traceparent })
 
   const idFor = Effect.fnUntraced(function*(operation: Operation, tenant: string, key: string | undefined) {
     if (key === undefined) return TaskId.random()
@@ -75,30 +63,16 @@ const make = Effect.gen(function*() {
     return yield* InvalidRequest.at("idempotency-key", problem, "invalid_idempotency_key")
   })
 
-  /** If several requests use one idempotency key, the task's record decides: one request creates it, the others find it. */
   const create = Effect.fnUntraced(function*(accepted: Operations.AdmittedRequest) {
     const { body, count, headers, model, operation, pool, tenant, traceparent } = accepted
-    const id = yield* idFor(operation, tenant, headers["idempotency-key"])
+    const key = headers["idempotency-key"]
+    const id = yield* idFor(operation, tenant, key)
     const bodyHash = hash("sha256", body, "hex")
-    const now = yield* Clock.currentTimeMillis
-    const fresh = VideoTask.make(
-      { id, tenant, operation: operation.name, model, pool, bodyHash, traceparent, count },
-      now
+    const task = { id, tenant, operation: operation.name, model, pool, bodyHash, traceparent, count }
+    const records = yield* tasks.create(task, body, key !== undefined).pipe(
+      Effect.catchTag("OtherBody", () => Effect.fail(new IngressError.IdempotencyKeyReused()))
     )
-    const store = (task: VideoTask.VideoTask) => Effect.mapError(tasks.create(task, body), () => unavailable)
-    const first = yield* store(fresh)
-    if (first.bodyHash !== bodyHash) return yield* new IngressError.IdempotencyKeyReused()
-    // a missing record of an old task has expired: its video would be made and paid for again
-    const siblings = now - first.created < VideoTask.keptForMs / 2 ? VideoTask.siblingsOf(first, now) : []
-    const records: Records = [first, ...yield* Effect.forEach(siblings, store, { concurrency: "unbounded" })]
-    yield* Effect.forEach(records.filter(({ status }) => status === "queued"), submit, { discard: true }).pipe(
-      // a client that cannot repeat the request would pay for videos whose task it does not know
-      Effect.tapError(() =>
-        headers["idempotency-key"] === undefined ? Effect.forkDetach(Effect.ignore(cancelAll(records))) : Effect.void
-      )
-    )
-    const status = VideoTask.statusOf(records)
-    return { id, status }
+    return { id, status: statusOf(records) }
   })
 
   const serve = (accepted: Operations.AdmittedRequest, exchange: Exchange) => {
@@ -110,26 +84,24 @@ const make = Effect.gen(function*() {
       const headers = {
         "content-type": "application/json",
         location: `${operation.paths[0]}/${id}`,
-        ...(VideoTask.hasEnded(status) ? {} : pollAgain)
+        ...(hasEnded(status) ? {} : pollAgain)
       }
       exchange.send({ status: 200, headers }, JSON.stringify({ task_id: id, status }))
     })
   }
 
-  const cancelAll = (records: Records) =>
-    Effect.forEach(records, ({ id }) => tasks.cancel(id), { concurrency: "unbounded" }).pipe(
-      Effect.mapError((error) => error._tag === "TaskRefused" ? new IngressError.TaskNotFound() : unavailable),
-      Effect.map(([first, ...others]): Records => [first!, ...others])
-    )
+  /** `None` is a task that does not exist any more. */
+  const orNotFound = <A>(found: Effect.Effect<Option.Option<A>, Unavailable>) =>
+    Effect.flatMap(found, (found) => Effect.fromOption(found, () => new IngressError.TaskNotFound()))
 
   /** One video's record; the first by default. */
   const find = Effect.fnUntraced(function*(operation: Operation, id: string, index = 0) {
     if (!TaskId.pattern.test(id)) return yield* new IngressError.TaskNotFound()
-    const found = yield* tasks.find(VideoTask.siblingId(id, index)).pipe(Effect.mapError(() => unavailable))
-    if (Option.isNone(found) || found.value.operation !== operation.name) return yield* new IngressError.TaskNotFound()
+    const task = yield* orNotFound(tasks.find(id, index))
+    if (task.operation !== operation.name) return yield* new IngressError.TaskNotFound()
     // each request about a task has its own trace, linked to the task's trace
-    if (index === 0) yield* TraceParent.link(found.value.traceparent)
-    return found.value
+    if (index === 0) yield* TraceParent.link(task.traceparent)
+    return task
   })
 
   /** One video's record, if it belongs to the request's key. */
@@ -140,25 +112,19 @@ const make = Effect.gen(function*() {
     return task.tenant === key.id ? task : yield* new IngressError.TaskNotFound()
   })
 
-  const findAllOwn = Effect.fnUntraced(function*(asked: TaskRequest) {
-    const first = yield* findOwn(asked)
-    const indexes = Array.from({ length: first.count - 1 }, (_, before) => before + 1)
-    const others = yield* Effect.forEach(indexes, (index) => find(asked.operation, asked.id, index), {
-      concurrency: "unbounded"
-    })
-    const records: Records = [first, ...others]
-    return records
-  })
+  const findAllOwn = (asked: TaskRequest) =>
+    Effect.flatMap(findOwn(asked), (first) => orNotFound(tasks.withOthers(first)))
 
   const view = Effect.fnUntraced(function*(operation: Operation, records: Records) {
     const [{ created, id, model }] = records
     const expires = expiryOf(records)
     const now = yield* Clock.currentTimeMillis
-    const status = VideoTask.statusOf(records)
-    const isRunning = !VideoTask.hasEnded(status)
+    const status = statusOf(records)
+    const isRunning = !hasEnded(status)
     const videos = yield* Effect.forEach(records, ({ id: own, index, result }) => {
-      if (result === null) return Effect.succeed([])
-      const { format, metadata } = result
+      const made = Option.getOrUndefined(videoResult(result))
+      if (made === undefined) return Effect.succeed([])
+      const { format, metadata } = made
       return Effect.map(
         urls.sign(own, expires - now, `${operation.paths[0]}/${id}/content`),
         (url) => [{ index, url: index === 0 ? url : `${url}&${videoParameter}=${index}`, format, metadata }]
@@ -185,19 +151,12 @@ const make = Effect.gen(function*() {
 
   const show = Effect.fnUntraced(function*(asked: TaskRequest) {
     const records = yield* findAllOwn(asked)
-    const waitedMs = (yield* Clock.currentTimeMillis) - records[0].created
-    if (waitedMs > resubmitMs.from && waitedMs < resubmitMs.until) {
-      yield* Effect.forEach(
-        records.filter(({ status }) => status === "queued"),
-        (task) => submit(task).pipe(Effect.ignore, Effect.forkDetach),
-        { discard: true }
-      )
-    }
+    yield* tasks.resubmit(records)
     return yield* view(asked.operation, records)
   })
 
   const cancel = Effect.fnUntraced(function*(asked: TaskRequest) {
-    return yield* view(asked.operation, yield* cancelAll(yield* findAllOwn(asked)))
+    return yield* view(asked.operation, yield* orNotFound(tasks.cancel(yield* findAllOwn(asked))))
   })
 
   /** The record of a signed URL, or of the request's key. */
@@ -210,7 +169,7 @@ const make = Effect.gen(function*() {
     const index = Number(number)
     const signature = query.get("signature")
     if (signature === null) return yield* findOwn(asked, index)
-    const verdict = yield* urls.verify(VideoTask.siblingId(asked.id, index), query.get("expires") ?? "", signature)
+    const verdict = yield* urls.verify(siblingId(asked.id, index), query.get("expires") ?? "", signature)
     if (verdict !== "valid") return yield* new IngressError.LinkRefused({ reason: verdict })
     return yield* find(asked.operation, asked.id, index)
   })
@@ -218,8 +177,9 @@ const make = Effect.gen(function*() {
   const content = Effect.fnUntraced(function*(asked: TaskRequest) {
     const { request } = asked
     const { id, result, status } = yield* findForContent(asked)
-    if (result === null) return yield* new IngressError.TaskNotCompleted({ status })
-    const { format, size } = result
+    const video = Option.getOrUndefined(videoResult(result))
+    if (video === undefined) return yield* new IngressError.TaskNotCompleted({ status })
+    const { format, size } = video
     // a task's result never changes
     const tag = `"${id}"`
     const condition = request.headers["if-range"]
@@ -229,7 +189,7 @@ const make = Effect.gen(function*() {
     )
     if (range === "unsatisfiable") return yield* new IngressError.RangeNotSatisfiable({ size })
     const { from, until } = range === "whole" ? { from: 0, until: size } : range
-    return HttpServerResponse.stream(tasks.readContent(id, from, until), {
+    return HttpServerResponse.stream(readContent(id, from, until), {
       status: range === "whole" ? 200 : 206,
       contentType: videoTypes[format],
       contentLength: until - from,
@@ -271,10 +231,7 @@ const make = Effect.gen(function*() {
   )
 })
 
-/** How long to wait for the store before a client gets 503, in milliseconds. */
-const patienceMs = 5_000
-
 /** Dependencies of the routes. They are built before the server listens: a server without routes answers nothing. */
-export const services = Layer.mergeAll(VideoTasks.layer({ patienceMs }), TaskQueue.layer, SignedUrl.layer)
+export const services = Layer.merge(Tasks.layer("video"), SignedUrl.layer)
 
 export const layer = Layer.unwrap(make).pipe(Layer.provide(DecodeTurns.layer))

@@ -1,7 +1,7 @@
 /** POST /v1/video/generations: a video from a prompt, as a task to poll, since it takes longer than a client waits. */
 import { Schema } from "effect"
 import { EndUser, field, integer, ModelName, optional } from "../Fields.ts"
-import type { Operation } from "../Operation.ts"
+import { type Operation, TaskStatus } from "../Operation.ts"
 import { PictureInput } from "../PictureInput.ts"
 import { LocalVideoRequest, videoDefaults } from "./LocalVideo.ts"
 
@@ -56,10 +56,6 @@ export const VideoGenerationRequest = Schema.Struct({
   )
 })
 export type VideoGenerationRequest = typeof VideoGenerationRequest.Type
-
-/** `queued` → `in_progress` → `completed` | `failed`; `cancelled` from either of the first two. */
-export const TaskStatus = Schema.Literals(["queued", "in_progress", "completed", "failed", "cancelled"])
-export type TaskStatus = typeof TaskStatus.Type
 
 export const VideoMetadata = Schema.Struct({
   duration: field(Schema.Finite, "Seconds, in whole frames."),

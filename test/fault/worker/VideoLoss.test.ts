@@ -54,7 +54,7 @@ describe("a video task", () => {
         await client.until(id, ({ progress }) => progress > 2)
         assert.strictEqual(await ending.terminate(), 0)
         const left = await untilRecord(gateway.nats, id, () => true)
-        assert.deepInclude(left, { status: "in_progress", owner: null, claims: 1 })
+        assert.deepInclude(left, { status: "in_progress", holder: null, claims: 1 })
         await gateway.startWorker({}, "video")
         await whole(client, id)
         assert.strictEqual((await untilRecord(gateway.nats, id, () => true)).claims, 2)

@@ -2,7 +2,6 @@
 import { type Config, ConfigProvider, Effect, type Fiber, Layer, Logger, Option } from "effect"
 import { Admission } from "../../../services/ingress/request/Admission.ts"
 import * as Turns from "../../../shared/bounds/Turns.ts"
-import { TaskQueue } from "../../../shared/bus/tasks/TaskQueue.ts"
 import { Presence } from "../../../shared/bus/provision/Presence.ts"
 import { JobClient } from "../../../shared/bus/ingress/JobClient.ts"
 import { JobServer } from "../../../shared/bus/worker/JobServer.ts"
@@ -10,7 +9,7 @@ import { KeyRing } from "../../../shared/keys/KeyRing.ts"
 import { Limits } from "../../../shared/limits/Limits.ts"
 import { layerBothPatient, Nats } from "../../../shared/nats/Nats.ts"
 import { Spending } from "../../../shared/usage/Spending.ts"
-import { VideoTasks } from "../../../shared/tasks/VideoTasks.ts"
+import { Tasks } from "../../../shared/tasks/Tasks.ts"
 import { UsageLog } from "../../../shared/usage/UsageLog.ts"
 import type { Performer } from "../../../shared/worker/JobLife.ts"
 import { Worker } from "../../../shared/worker/Worker.ts"
@@ -126,14 +125,6 @@ export interface Admitting {
   readonly limits: Limits["Service"]
 }
 
-/** Durable tasks, as the routes of ingress use them. */
-const tasks = Layer.merge(VideoTasks.layer({ patienceMs: 5_000 }), TaskQueue.layer)
-
-export interface Tasks {
-  readonly store: VideoTasks["Service"]
-  readonly queue: TaskQueue["Service"]
-}
-
 /** What an ingress offers besides jobs. */
 export interface Offer {
   /** Requests need keys, and their limits per minute count for so long, in milliseconds. */
@@ -146,7 +137,7 @@ export class IngressProcess extends GatewayProcess {
   client: JobClient["Service"] | undefined
   /** Only if it is offered. */
   admitting: Admitting | undefined
-  tasks: Tasks | undefined
+  tasks: Tasks["Service"] | undefined
 
   constructor(world: World, cluster: Cluster, name: string, offer: Offer) {
     super(world, cluster, name)
@@ -159,7 +150,7 @@ export class IngressProcess extends GatewayProcess {
       GATEWAY_LIMIT_WINDOW_MS: `${limitWindowMs ?? 60_000}`,
       GATEWAY_QUEUE_BYTES: `${queueBytes}`
     })
-    const client = hasTasks ? Layer.merge(JobClient.layer, tasks) : JobClient.layer
+    const client = hasTasks ? Layer.merge(JobClient.layer, Tasks.layer("video")) : JobClient.layer
     const layer = limitWindowMs === undefined
       ? Layer.provide(client, Nats.layerPatient)
       : Layer.provide(Layer.merge(client, admission), layerBothPatient)
@@ -170,10 +161,7 @@ export class IngressProcess extends GatewayProcess {
         keys: yield* Effect.serviceOption(KeyRing),
         limits: yield* Effect.serviceOption(Limits)
       }))
-      this.tasks = Option.getOrUndefined(Option.all({
-        store: yield* Effect.serviceOption(VideoTasks),
-        queue: yield* Effect.serviceOption(TaskQueue)
-      }))
+      this.tasks = Option.getOrUndefined(yield* Effect.serviceOption(Tasks))
       this.isReady = true
       this.world.trace.tell(this.machine.name, "is ready")
       return yield* Effect.never

@@ -1,14 +1,13 @@
-/** A simulated client of a video: creates a task as the shipped route does, polls it to its end, or cancels it. */
+/** A simulated client of a video: creates a task by the shipped code of ingress, polls it to its end, or cancels it. */
 import { Effect, Option } from "effect"
 import { hash } from "node:crypto"
 import * as TaskId from "../../../services/ingress/routes/TaskId.ts"
+import type { TaskRecord } from "../../../shared/tasks/TaskRecord.ts"
+import { hasEnded } from "../../../shared/tasks/TaskState.ts"
+import type { OtherBody, Tasks } from "../../../shared/tasks/Tasks.ts"
 import type { JobError } from "../../../shared/contract/JobError.ts"
-import type { JetStreamFailed } from "../../../shared/nats/JetStream.ts"
-import * as VideoTask from "../../../shared/tasks/VideoTask.ts"
-import type { TaskRefused } from "../../../shared/tasks/VideoTasks.ts"
-import type { IngressProcess, Tasks } from "./Processes.ts"
+import type { IngressProcess } from "./Processes.ts"
 import type { VideoOrder } from "./VideoStudio.ts"
-import { wallMs } from "../world/Interposition.ts"
 import type { World } from "../world/World.ts"
 
 export interface TaskRequest extends VideoOrder {
@@ -18,8 +17,6 @@ export interface TaskRequest extends VideoOrder {
 }
 
 const pollMs = 2_000
-/** A task that is queued at this age is submitted again when it is polled; see `Tasks.ts`. */
-const resubmitMs = { from: 10_000, until: 100_000 }
 
 export class TaskClient {
   readonly #world: World
@@ -30,7 +27,7 @@ export class TaskClient {
   createdAt: number | undefined
   isCancelling = false
   /** The record as last seen. */
-  record: VideoTask.VideoTask | undefined
+  record: TaskRecord | undefined
 
   /** `pick` chooses an ingress that is ready. */
   constructor(world: World, request: TaskRequest, pick: () => IngressProcess | undefined) {
@@ -40,22 +37,18 @@ export class TaskClient {
   }
 
   get hasEnded(): boolean {
-    return this.record !== undefined && VideoTask.hasEnded(this.record.status)
+    return this.record !== undefined && hasEnded(this.record.status)
   }
 
   start(): void {
     const { at: _at, cancelsAfterMs, tenant, ...order } = this.request
-    this.#at((ingress, { queue, store }) =>
+    this.#at((ingress, tasks) =>
       Effect.gen({ self: this }, function*() {
         const body = Buffer.from(JSON.stringify({ model: "video", prompt: JSON.stringify(order) }))
         const id = TaskId.random()
         const bodyHash = hash("sha256", body, "hex")
-        const fresh = VideoTask.make(
-          { id, tenant, operation: "video.generations", model: "video", pool: "default", bodyHash },
-          wallMs()
-        )
-        yield* store.create(fresh, body)
-        yield* Effect.tapError(submit(queue, fresh), () => Effect.forkDetach(Effect.ignore(store.cancel(id))))
+        const task = { id, tenant, operation: "video.generations", model: "video", pool: "default", bodyHash }
+        yield* tasks.create(task, body, false)
         this.id = id
         this.createdAt = this.#world.now
         this.#world.trace.tell(ingress.machine.name, `task ${order.task} is ${id}`)
@@ -69,15 +62,12 @@ export class TaskClient {
     const { id } = this
     if (id === undefined || this.hasEnded) return
     this.#world.after(pollMs, undefined, () => this.#poll())
-    this.#at((_, { queue, store }) =>
+    this.#at((_, tasks) =>
       Effect.gen({ self: this }, function*() {
-        const found = Option.getOrUndefined(yield* store.find(id))
+        const found = Option.getOrUndefined(yield* tasks.find(id))
         if (found === undefined) return
         this.#see(found)
-        const waitedMs = wallMs() - found.created
-        if (found.status === "queued" && waitedMs > resubmitMs.from && waitedMs < resubmitMs.until) {
-          yield* submit(queue, found)
-        }
+        yield* tasks.resubmit([found])
       })
     )
   }
@@ -85,27 +75,27 @@ export class TaskClient {
   #cancel(id: string): void {
     if (this.hasEnded) return
     this.isCancelling = true
-    this.#at((_, { store }) => Effect.map(store.cancel(id), (record) => this.#see(record)))
+    this.#at((_, tasks) =>
+      Effect.gen({ self: this }, function*() {
+        const found = Option.getOrUndefined(yield* tasks.find(id))
+        if (found === undefined) return
+        const records = Option.getOrUndefined(yield* tasks.cancel([found]))
+        if (records !== undefined) this.#see(records[0])
+      })
+    )
   }
 
-  #see(record: VideoTask.VideoTask): void {
+  #see(record: TaskRecord): void {
     if (this.hasEnded) return
     this.record = record
     if (this.hasEnded) this.#world.trace.tell("client", `task ${this.request.task} is ${record.status}`)
   }
 
   /** Runs at some ingress. A client whose request fails polls again. */
-  #at(
-    run: (ingress: IngressProcess, tasks: Tasks) => Effect.Effect<unknown, JobError | JetStreamFailed | TaskRefused>
-  ): void {
+  #at(run: (ingress: IngressProcess, tasks: Tasks["Service"]) => Effect.Effect<void, JobError | OtherBody>): void {
     const ingress = this.#pick()
     const tasks = ingress?.tasks
     if (ingress === undefined || tasks === undefined) return
     this.#world.on(ingress.machine, () => void Effect.runFork(Effect.ignore(run(ingress, tasks))))
   }
 }
-
-const submit = (
-  queue: Tasks["queue"],
-  { id, model, operation, pool, tenant, traceparent }: VideoTask.VideoTask
-) => queue.submit({ workload: "video", id, model, operation, pool, tenant, traceparent })

@@ -18,7 +18,7 @@ import {
   server,
   source,
   state,
-  taskLife,
+  taskState,
   taskUsage,
   textOf,
   tracker,
@@ -296,9 +296,9 @@ export const past: ReadonlyArray<Patch> = [
   },
   {
     name: "a task whose record is not known yet is dropped",
-    file: taskLife,
-    from: "error.refusal === \"unknown\" && begun - job.publishedAt < unknownForMs",
-    to: "error.refusal === \"unknown\" && begun < 0",
+    file: taskState,
+    from: "refusal === \"unknown\" && ageMs >= unknownForMs",
+    to: "refusal === \"unknown\"",
     needs: tasks
   },
   {
@@ -310,16 +310,16 @@ export const past: ReadonlyArray<Patch> = [
   },
   {
     name: "a task that was started is started again",
-    file: taskLife,
-    from: "return provider?.mayRepeat === true ? undefined : yield* unconfirmed(providerTask.provider)",
-    to: "return undefined",
+    file: taskState,
+    from: "return provider?.mayRepeat === true ? { step: \"begin\" } : { step: \"unconfirmed\", provider: name }",
+    to: "return { step: \"begin\" }",
     needs: tasks
   },
   {
     name: "a task is run without end",
-    file: taskLife,
-    from: "if (owned.current().losses >= maxLosses) {",
-    to: "if (owned.current().losses > 100) {",
+    file: taskState,
+    from: "losses >= maxLosses",
+    to: "losses > 100",
     needs: tasks
   },
   {

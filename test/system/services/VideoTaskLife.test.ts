@@ -4,9 +4,9 @@ import { Kvm } from "@nats-io/kv"
 import { connect } from "@nats-io/transport-node"
 import { ConfigProvider, Deferred, Effect, Exit, Fiber, Layer, Option, Schedule, Scope } from "effect"
 import { PrometheusMetrics } from "effect/observability"
-import * as TaskLife from "../../../services/video/TaskLife.ts"
+import * as VideoWork from "../../../services/video/VideoWork.ts"
 import { Nats } from "../../../shared/nats/Nats.ts"
-import { type Settlement, TaskQueue } from "../../../shared/bus/tasks/TaskQueue.ts"
+import { TaskQueue } from "../../../shared/tasks/TaskQueue.ts"
 import {
   type JobError,
   ProviderFailed,
@@ -17,8 +17,10 @@ import {
 import { Skipped } from "../../../shared/provider/routing/Skipped.ts"
 import type { Video, VideoEngine } from "../../../shared/provider/call/VideoEngine.ts"
 import { type VideoProvider, VideoProviders } from "../../../shared/provider/routing/VideoProviders.ts"
-import * as VideoTask from "../../../shared/tasks/VideoTask.ts"
-import { VideoTasks } from "../../../shared/tasks/VideoTasks.ts"
+import * as TaskLife from "../../../shared/tasks/TaskLife.ts"
+import * as TaskRecord from "../../../shared/tasks/TaskRecord.ts"
+import * as TaskState from "../../../shared/tasks/TaskState.ts"
+import { TaskStore } from "../../../shared/tasks/TaskStore.ts"
 import type { UsageEvent } from "../../../shared/usage/UsageEvent.ts"
 import { UsageLog } from "../../../shared/usage/UsageLog.ts"
 import { NatsServer } from "../../fixture/nats/NatsServer.ts"
@@ -60,19 +62,19 @@ const request = { model: "m", prompt: "a boat", duration: 1 }
 
 interface Bench {
   readonly provider: Provider
-  readonly tasks: VideoTasks["Service"]
+  readonly store: TaskStore["Service"]
   /** Simulates a worker that was lost just before it submitted the task. */
   readonly loseWorker: Effect.Effect<void>
   /** Starts a worker; `end` is what SIGTERM does. */
   readonly worker: (name: string) => Effect.Effect<{ readonly end: Effect.Effect<void> }>
   /** How the first worker's message in the queue was settled. */
-  readonly settled: Effect.Effect<Settlement>
+  readonly settled: Effect.Effect<TaskState.Settlement>
   /** Rewrites the task's record as a gateway of another version. */
   readonly rewrite: (change: (record: object) => object) => Effect.Effect<void>
   /** The task's usage events, and whether they are stored: its message must not be settled before that. */
   readonly usage: { readonly events: Array<UsageEvent>; isStored: boolean }
   /** Resolves once the task's record satisfies the predicate. */
-  readonly until: (holds: (task: VideoTask.VideoTask) => boolean) => Effect.Effect<VideoTask.VideoTask>
+  readonly until: (holds: (task: TaskRecord.TaskRecord) => boolean) => Effect.Effect<TaskRecord.TaskRecord>
 }
 
 /** A task in the queue of its own server, at a provider whose calls may be repeated, or not. */
@@ -91,19 +93,19 @@ const withTask = <A, E>(mayRepeat: boolean, test: (bench: Bench) => Effect.Effec
           return yield* Effect.exit(goOn(yield* submit))
         })
     })
-    const layer = Layer.mergeAll(VideoTasks.layer({ patienceMs: 5_000 }), TaskQueue.layer).pipe(
+    const layer = Layer.mergeAll(TaskStore.layer({ patienceMs: 5_000 }), TaskQueue.layer).pipe(
       Layer.provide(Nats.layer),
       Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({ NATS_URL: server.url })))
     )
     return yield* Effect.gen(function*() {
-      const tasks = yield* VideoTasks
+      const store = yield* TaskStore
       const queue = yield* TaskQueue
       const outer = yield* Effect.scope
       const providers = VideoProviders.of({
         forModel: (model) => Effect.succeed([named("upstream", model), named("another", model)]),
         find: named
       })
-      const task = VideoTask.make({
+      const task = TaskRecord.make({
         id: "task_1",
         tenant: "key_1",
         operation: "video.generations",
@@ -111,7 +113,7 @@ const withTask = <A, E>(mayRepeat: boolean, test: (bench: Bench) => Effect.Effec
         pool: "default",
         bodyHash: "hash"
       }, 0)
-      const settled = yield* Deferred.make<Settlement>()
+      const settled = yield* Deferred.make<TaskState.Settlement>()
       const rewrite: Bench["rewrite"] = (change) =>
         Effect.promise(async () => {
           const connection = await connect({ servers: server.url })
@@ -135,23 +137,27 @@ const withTask = <A, E>(mayRepeat: boolean, test: (bench: Bench) => Effect.Effec
           slots: 1,
           graceMs: 0,
           run: (job) =>
-            TaskLife.runTask({ tasks, providers, worker: name, log, cost: (_, usage) => usage?.seconds ?? null }, job)
-              .pipe(
-                Effect.tap((settlement) => Deferred.succeed(settled, settlement))
-              )
+            TaskLife.runTask({
+              workload: "video",
+              work: VideoWork.make({ store, providers }),
+              store,
+              worker: name,
+              log,
+              cost: (_, usage) => usage?.seconds ?? null
+            }, job).pipe(Effect.tap((settlement) => Deferred.succeed(settled, settlement)))
         }).pipe(Scope.provide(scope))
         // the first worker creates the queue, which then recognises a duplicate
         yield* Effect.orDie(queue.submit({ ...task, workload: "video", traceparent: undefined }))
         return { end: Scope.close(scope, Exit.void) }
       })
-      yield* tasks.create(task, Buffer.from(JSON.stringify(request)))
+      yield* store.create(task, Buffer.from(JSON.stringify(request)))
       const loseWorker = Effect.gen(function*() {
-        const owned = yield* tasks.claim("task_1", "lost")
-        yield* owned.record({ event: "starting", provider: "upstream", model: "m" })
-        yield* owned.record({ event: "released" })
+        const claimed = yield* store.claim("task_1", "lost")
+        yield* claimed.record({ event: "starting", provider: "upstream", model: "m" })
+        yield* claimed.record({ event: "released" })
       }).pipe(Effect.orDie)
-      const until = (holds: (task: VideoTask.VideoTask) => boolean) =>
-        tasks.find("task_1").pipe(
+      const until = (holds: (task: TaskRecord.TaskRecord) => boolean) =>
+        store.find("task_1").pipe(
           Effect.map(Option.getOrThrow),
           Effect.repeat({ until: holds, schedule: Schedule.spaced("20 millis") }),
           Effect.timeout("20 seconds"),
@@ -159,7 +165,7 @@ const withTask = <A, E>(mayRepeat: boolean, test: (bench: Bench) => Effect.Effec
         )
       return yield* test({
         provider,
-        tasks,
+        store,
         usage,
         until,
         loseWorker,
@@ -179,27 +185,27 @@ const metric = (series: string) =>
 
 describe("a task", () => {
   it.live("that another worker continues is not submitted again", () =>
-    withTask(false, ({ provider, tasks, until, worker }) =>
+    withTask(false, ({ provider, store, until, worker }) =>
       Effect.gen(function*() {
         provider.follow = Effect.never
         const first = yield* worker("first")
         yield* until(({ providerTask }) => providerTask !== null && providerTask.task !== null)
         yield* first.end
-        assert.deepInclude(yield* until(() => true), { status: "in_progress", owner: null })
+        assert.deepInclude(yield* until(() => true), { status: "in_progress", holder: null })
         provider.follow = Effect.succeed(video)
         yield* worker("second")
-        const task = yield* until(({ status }) => VideoTask.hasEnded(status))
+        const task = yield* until(({ status }) => TaskState.hasEnded(status))
         assert.deepInclude(task, { status: "completed", claims: 2 })
         assert.strictEqual(provider.started, 1)
         assert.deepStrictEqual(provider.followed.at(-1), { upstream: 1 })
         assert.deepStrictEqual(task.result, { format: "mp4", size: 7, metadata: video.metadata })
         assert.isEmpty(provider.cancelled)
-        assert.strictEqual((yield* tasks.cancel("task_1")).status, "completed")
+        assert.strictEqual((yield* store.cancel("task_1")).status, "completed")
       })))
 
   for (const mayRepeat of [false, true]) {
     const again = `is ${mayRepeat ? "" : "not "}submitted again`
-    const expect = (task: VideoTask.VideoTask) => {
+    const expect = (task: TaskRecord.TaskRecord) => {
       assert.strictEqual(task.status, mayRepeat ? "completed" : "failed")
       if (!mayRepeat) assert.deepInclude(task.error, { _tag: "ProviderFailed", reason: "unconfirmed" })
     }
@@ -209,7 +215,7 @@ describe("a task", () => {
         Effect.gen(function*() {
           yield* loseWorker
           yield* worker("first")
-          expect(yield* until(({ status }) => VideoTask.hasEnded(status)))
+          expect(yield* until(({ status }) => TaskState.hasEnded(status)))
           assert.strictEqual(provider.started, mayRepeat ? 1 : 0)
         })))
 
@@ -220,7 +226,7 @@ describe("a task", () => {
           const silence = new ProviderTimeout({ provider: "upstream", phase: "first byte" })
           provider.start = Effect.suspend(() => provider.started === 1 ? Effect.fail(silence) : start)
           yield* worker("first")
-          expect(yield* until(({ status }) => VideoTask.hasEnded(status)))
+          expect(yield* until(({ status }) => TaskState.hasEnded(status)))
           assert.strictEqual(provider.started, mayRepeat ? 2 : 1)
         })))
   }
@@ -233,7 +239,7 @@ describe("a task", () => {
         provider.start = Effect.suspend(() => provider.started === 1 ? Effect.fail(busy) : start)
         const before = yield* metric("gateway_provider_retries_total{provider=\"upstream\"}")
         yield* worker("first")
-        assert.strictEqual((yield* until(({ status }) => VideoTask.hasEnded(status))).status, "completed")
+        assert.strictEqual((yield* until(({ status }) => TaskState.hasEnded(status))).status, "completed")
         assert.strictEqual(provider.started, 2)
         assert.strictEqual(yield* metric("gateway_provider_retries_total{provider=\"upstream\"}"), before + 1)
       })))
@@ -250,7 +256,7 @@ describe("a task", () => {
         })
         provider.start = Effect.suspend(() => provider.started === 1 ? Effect.fail(refused) : start)
         yield* worker("first")
-        const task = yield* until(({ status }) => VideoTask.hasEnded(status))
+        const task = yield* until(({ status }) => TaskState.hasEnded(status))
         assert.deepInclude(task, { status: "completed", error: null })
         assert.strictEqual(task.providerTask?.provider, "another")
         assert.strictEqual(yield* metric("gateway_provider_fallbacks_total{provider=\"another\"}"), 1)
@@ -267,7 +273,7 @@ describe("a task", () => {
           Effect.gen(function*() {
             provider.passes.set("upstream", [new Skipped({ reason, retryAfterMs: 60_000 })])
             yield* worker("first")
-            const task = yield* until(({ status }) => VideoTask.hasEnded(status))
+            const task = yield* until(({ status }) => TaskState.hasEnded(status))
             assert.deepInclude(task, { status: "completed", error: null })
             assert.strictEqual(task.providerTask?.provider, "another")
           }))
@@ -279,8 +285,8 @@ describe("a task", () => {
         const rest = () => new Skipped({ reason: "resting", retryAfterMs: 150 })
         provider.passes.set("upstream", [rest(), rest()]).set("another", [rest()])
         yield* worker("first")
-        assert.isNull((yield* until(({ owner }) => owner !== null)).providerTask)
-        assert.deepInclude(yield* until(({ status }) => VideoTask.hasEnded(status)), { status: "completed", claims: 1 })
+        assert.isNull((yield* until(({ holder }) => holder !== null)).providerTask)
+        assert.deepInclude(yield* until(({ status }) => TaskState.hasEnded(status)), { status: "completed", claims: 1 })
         assert.strictEqual(provider.started, 1)
       })))
 
@@ -291,7 +297,7 @@ describe("a task", () => {
         yield* worker("old")
         assert.strictEqual(yield* settled, "later")
         yield* rewrite((record) => ({ ...record, status: "queued" }))
-        assert.strictEqual((yield* until(({ status }) => VideoTask.hasEnded(status))).status, "completed")
+        assert.strictEqual((yield* until(({ status }) => TaskState.hasEnded(status))).status, "completed")
       })))
 
   it.live("that takes its provider too long is cancelled there", () =>
@@ -300,7 +306,7 @@ describe("a task", () => {
         provider.timeouts = { totalMs: 50 }
         provider.follow = Effect.never
         yield* worker("first")
-        const task = yield* until(({ status }) => VideoTask.hasEnded(status))
+        const task = yield* until(({ status }) => TaskState.hasEnded(status))
         assert.deepInclude(task.error, { _tag: "ProviderTimeout", phase: "total" })
         assert.deepStrictEqual(provider.cancelled, [{ upstream: 1 }])
       })))
@@ -319,19 +325,19 @@ describe("a task", () => {
         yield* Fiber.join(ending)
         assert.deepInclude((yield* until(() => true)).providerTask, { task: { upstream: 1 } })
         yield* worker("second")
-        assert.strictEqual((yield* until(({ status }) => VideoTask.hasEnded(status))).status, "completed")
+        assert.strictEqual((yield* until(({ status }) => TaskState.hasEnded(status))).status, "completed")
         assert.strictEqual(provider.started, 1)
       })))
 
   it.live("that is cancelled while it is submitted is still cancelled at its provider", () =>
-    withTask(false, ({ provider, tasks, until, worker }) =>
+    withTask(false, ({ provider, store, until, worker }) =>
       Effect.gen(function*() {
         const confirmed = yield* Deferred.make<void>()
         const { start } = provider
         provider.start = Effect.andThen(Deferred.await(confirmed), start)
         yield* worker("first")
         yield* until(({ providerTask }) => providerTask !== null)
-        yield* tasks.cancel("task_1")
+        yield* store.cancel("task_1")
         yield* Deferred.succeed(confirmed, undefined)
         yield* Effect.sync(() => provider.cancelled.length).pipe(
           Effect.repeat({ until: (times) => times > 0, schedule: Schedule.spaced("20 millis") }),
@@ -342,12 +348,12 @@ describe("a task", () => {
       })))
 
   it.live("that is cancelled is cancelled at its provider within a second", () =>
-    withTask(false, ({ provider, tasks, until, worker }) =>
+    withTask(false, ({ provider, store, until, worker }) =>
       Effect.gen(function*() {
         provider.follow = Effect.never
         yield* worker("first")
         yield* until(({ providerTask }) => providerTask !== null && providerTask.task !== null)
-        yield* tasks.cancel("task_1")
+        yield* store.cancel("task_1")
         yield* Effect.sync(() => provider.cancelled.length).pipe(
           Effect.repeat({ until: (times) => times > 0, schedule: Schedule.spaced("20 millis") }),
           // twice as long, for a busy machine
@@ -370,7 +376,7 @@ describe("a task", () => {
         })
         provider.follow = Effect.fail(error)
         yield* worker("first")
-        const task = yield* until(({ status }) => VideoTask.hasEnded(status))
+        const task = yield* until(({ status }) => TaskState.hasEnded(status))
         assert.strictEqual(task.status, "failed")
         assert.deepStrictEqual(task.error, error)
       })))
@@ -398,7 +404,7 @@ describe("a task", () => {
       Effect.gen(function*() {
         usage.isStored = false
         const first = yield* worker("first")
-        const { created, ended } = yield* until(({ status }) => VideoTask.hasEnded(status))
+        const { created, ended } = yield* until(({ status }) => TaskState.hasEnded(status))
         const expected: UsageEvent = {
           ...common,
           time: ended ?? -1,
@@ -417,12 +423,12 @@ describe("a task", () => {
 
   it.live("is metered as cancelled or failed if it ended so", () =>
     Effect.gen(function*() {
-      yield* withTask(false, ({ provider, tasks, until, usage, worker }) =>
+      yield* withTask(false, ({ provider, store, until, usage, worker }) =>
         Effect.gen(function*() {
           provider.follow = Effect.never
           yield* worker("first")
           yield* until(({ providerTask }) => providerTask !== null && providerTask.task !== null)
-          yield* tasks.cancel("task_1")
+          yield* store.cancel("task_1")
           const [event] = yield* written(usage)
           assert.deepInclude(event, { ...common, outcome: "cancelled", usage: null, costUsd: null, error: null })
         }))

@@ -16,7 +16,6 @@ import { render } from "../../../services/ingress/reference/page/Page.ts"
 import { JobClient } from "../../../shared/bus/ingress/JobClient.ts"
 import { Nats } from "../../../shared/nats/Nats.ts"
 import { Presence } from "../../../shared/bus/provision/Presence.ts"
-import { TaskQueue } from "../../../shared/bus/tasks/TaskQueue.ts"
 import type { Parameter } from "../../../services/ingress/reference/Route.ts"
 import { Models } from "../../../shared/catalogue/Models.ts"
 import { operations } from "../../../shared/contract/operations/operations.ts"
@@ -25,7 +24,8 @@ import { SignedUrl } from "../../../shared/files/SignedUrl.ts"
 import { Responses } from "../../../shared/records/Responses.ts"
 import { Owners } from "../../../shared/records/Owners.ts"
 import { KeyRing } from "../../../shared/keys/KeyRing.ts"
-import { VideoTasks } from "../../../shared/tasks/VideoTasks.ts"
+import { TaskStore } from "../../../shared/tasks/TaskStore.ts"
+import { Tasks } from "../../../shared/tasks/Tasks.ts"
 
 const described = Object.entries(document.paths).flatMap(([path, methods]) =>
   Object.keys(methods).map((method) => ({ method: method.toUpperCase(), path }))
@@ -76,8 +76,8 @@ const everything = routes.pipe(
     untouched(Responses),
     untouched(ResultFiles),
     untouched(SignedUrl),
-    untouched(TaskQueue),
-    untouched(VideoTasks),
+    untouched(TaskStore),
+    untouched(Tasks),
     Layer.mock(Presence, { answerWith: () => Effect.void })
   ])
 )

@@ -1,24 +1,25 @@
 /**
  * Queues of durable tasks. Ingress submits a task once; the queue redelivers it until a worker has ended it. The task's own
- * record (`shared/tasks`) holds its state and result.
+ * record (`TaskRecord.ts`) holds its state and result.
  */
 import { Clock, Context, Effect, Exit, type Fiber, Layer, Metric, type Scope } from "effect"
-import { QueueFull, Unavailable } from "../../contract/JobError.ts"
-import type { Workload } from "../../contract/Operation.ts"
-import * as Attributes from "../../telemetry/Attributes.ts"
-import * as Metrics from "../../telemetry/Metrics.ts"
-import * as Span from "../../telemetry/Span.ts"
-import * as TraceParent from "../../telemetry/TraceParent.ts"
-import { encodeJob } from "../protocol/JobMessage.ts"
-import type { PulledJob } from "../worker/JobSource.ts"
-import { JobSource } from "../worker/JobSource.ts"
-import { attempt, JetStreamFailed, whileJetStreamFails } from "../../nats/JetStream.ts"
-import * as Timings from "../protocol/Timings.ts"
-import { Nats } from "../../nats/Nats.ts"
-import * as PoolServer from "../worker/PoolServer.ts"
-import { verdictIn } from "../ingress/Publication.ts"
-import { every, monotonicMs } from "../../bounds/MonotonicClock.ts"
-import * as Subjects from "../protocol/Subjects.ts"
+import { QueueFull, Unavailable } from "../contract/JobError.ts"
+import type { Workload } from "../contract/Operation.ts"
+import * as Attributes from "../telemetry/Attributes.ts"
+import * as Metrics from "../telemetry/Metrics.ts"
+import * as Span from "../telemetry/Span.ts"
+import * as TraceParent from "../telemetry/TraceParent.ts"
+import { encodeJob } from "../bus/protocol/JobMessage.ts"
+import type { PulledJob } from "../bus/worker/JobSource.ts"
+import { JobSource } from "../bus/worker/JobSource.ts"
+import { attempt, JetStreamFailed, whileJetStreamFails } from "../nats/JetStream.ts"
+import * as Timings from "../bus/protocol/Timings.ts"
+import { Nats } from "../nats/Nats.ts"
+import * as PoolServer from "../bus/worker/PoolServer.ts"
+import { verdictIn } from "../bus/ingress/Publication.ts"
+import { every, monotonicMs } from "../bounds/MonotonicClock.ts"
+import * as Subjects from "../bus/protocol/Subjects.ts"
+import type { Settlement } from "./TaskState.ts"
 
 /** What a queue stores about a task. */
 export interface TaskSubmission {
@@ -31,9 +32,6 @@ export interface TaskSubmission {
   /** Of the request that created it. */
   readonly traceparent: string | undefined
 }
-
-/** `done`: the task has ended, successfully or not. `later`: another worker owns it, or a dependency is unavailable. */
-export type Settlement = "done" | "later"
 
 export interface ServeTasksOptions extends PoolServer.PoolOptions {
   /** Interrupted when the process ends; the task returns to the queue and another worker continues it. */
@@ -55,7 +53,7 @@ export class TaskQueue extends Context.Service<TaskQueue, {
   readonly submit: (task: TaskSubmission) => Effect.Effect<void, QueueFull | Unavailable>
   /** Serves a pool until the scope closes. Waits with the first pull until the queue exists. */
   readonly serve: (options: ServeTasksOptions) => Effect.Effect<PoolServer.Serving, never, Scope.Scope>
-}>()("shared/bus/TaskQueue") {
+}>()("shared/tasks/TaskQueue") {
   static readonly layer = Layer.effect(
     TaskQueue,
     Effect.gen(function*() {

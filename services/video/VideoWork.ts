@@ -1,0 +1,256 @@
+/**
+ * The work of a video task: decodes its request, starts it at a provider, stores the provider's reference to it at once, follows
+ * it to its end and stores the video. A later worker follows what an earlier one has started.
+ */
+import { Clock, Effect, Option, Schema } from "effect"
+import {
+  InternalError,
+  isProviderFault,
+  isTransient,
+  isUnsent,
+  type JobError,
+  ProviderFailed,
+  ProviderTimeout
+} from "../../shared/contract/JobError.ts"
+import { VideoGenerationRequest } from "../../shared/contract/operations/VideoGenerations.ts"
+import * as TranslationWarnings from "../../shared/provider/call/TranslationWarnings.ts"
+import { lostIn } from "../../shared/provider/dialects/conversation/Losses.ts"
+import { fatesOf } from "../../shared/provider/dialects/conversation/SchemaFates.ts"
+import * as Json from "../../shared/provider/json/Json.ts"
+import * as AttemptTelemetry from "../../shared/provider/routing/AttemptTelemetry.ts"
+import { patience } from "../../shared/provider/exchange/Polling.ts"
+import type { VideoCall } from "../../shared/provider/call/VideoEngine.ts"
+import type { VideoProvider, VideoProviders } from "../../shared/provider/routing/VideoProviders.ts"
+import { type Failure, isInterruption, type TaskWork } from "../../shared/tasks/TaskLife.ts"
+import type { TaskRecord } from "../../shared/tasks/TaskRecord.ts"
+import { resumption } from "../../shared/tasks/TaskState.ts"
+import type { ClaimedTask, TaskStore } from "../../shared/tasks/TaskStore.ts"
+import { type VideoResult, videoResult } from "../../shared/tasks/VideoResult.ts"
+import * as Attributes from "../../shared/telemetry/Attributes.ts"
+import * as Span from "../../shared/telemetry/Span.ts"
+import * as Metrics from "../../shared/telemetry/Metrics.ts"
+
+interface Dependencies {
+  readonly store: TaskStore["Service"]
+  readonly providers: VideoProviders["Service"]
+}
+
+/** The default time limit from the provider's reference to the stored video, in milliseconds. */
+const defaultTotalMs = 30 * 60_000
+
+/** The wait for a provider's limits and circuit breaker, in milliseconds; and the wait if there is another provider. */
+const admittedWithinMs = 30 * 60_000
+const momentMs = 100
+
+const decodeRequest = Schema.decodeUnknownEffect(VideoGenerationRequest)
+const fates = fatesOf(VideoGenerationRequest)
+
+/** The request for one video, and warnings about the fields that no provider can get. */
+const requestOf = Effect.fnUntraced(function*(means: Dependencies, task: TaskRecord) {
+  const body = Json.parse(Buffer.from(yield* means.store.readBody(task)).toString("utf8"))
+  // ingress has decoded it by the same schema
+  const request = yield* Effect.mapError(decodeRequest(body), () => new InternalError())
+  return { request: { ...request, n: 1, seed: seedOf(request, task) }, lost: lostIn(body, fates) }
+})
+
+/** With one seed all videos of a request would be the same. A negative seed asks for a random one. */
+const seedOf = ({ seed = null }: VideoGenerationRequest, { index }: TaskRecord): number | null =>
+  seed === null || seed < 0 ? seed : seed + index
+
+/** Reports a call in a span and in metrics of its outcome and duration. */
+const withTelemetry =
+  ({ endpoint: { model, name } }: VideoCall, step: "start" | "follow") =>
+  <A, E extends { readonly _tag: string }>(call: Effect.Effect<A, E>): Effect.Effect<A, E> =>
+    Effect.flatMap(
+      Clock.currentTimeMillis,
+      (begun) =>
+        Effect.onExit(call, (exit) =>
+          Effect.map(Clock.currentTimeMillis, (ended) => {
+            Metrics.update(Metrics.attempts(name, AttemptTelemetry.outcomeOf(exit)), 1)
+            Metrics.update(Metrics.attemptDuration(name, model), (ended - begun) / 1_000)
+          }))
+    ).pipe(
+      Span.around(`video.generations ${model}`, { kind: "client" }, Attributes.videoStep({ name, model }, step))
+    )
+
+interface Started {
+  readonly call: VideoCall
+  readonly provider: VideoProvider
+  readonly task: unknown
+}
+
+const toStarted = (
+  { id }: TaskRecord,
+  request: VideoGenerationRequest,
+  { provider, reference }: { readonly provider: VideoProvider; readonly reference: unknown }
+): Started => ({ call: { id, request, endpoint: provider.endpoint }, provider, task: reference })
+
+/** Stops the task at its provider, which would otherwise finish it and charge for it. */
+const stopAt = ({ call, provider, task }: Started) =>
+  provider.engine.cancel(call, task).pipe(
+    Effect.retry({ schedule: patience, while: isTransient }),
+    Effect.catch((error) =>
+      Effect.logWarning("a task may still run at its provider", {
+        id: call.id,
+        provider: call.endpoint.name,
+        error: error.message
+      })
+    )
+  )
+
+/** Submits the task to a provider and stores the provider's reference to it. */
+const submit = (
+  { asked, claimed }: Work,
+  call: VideoCall,
+  provider: VideoProvider
+): Effect.Effect<Started, Failure> => {
+  const { model, name } = call.endpoint
+  return Effect.andThen(
+    Effect.map(claimed.record({ event: "starting", provider: name, model }), () => {
+      if (asked.has(name)) Metrics.update(Metrics.retries(name), 1)
+      else if (asked.size > 0) Metrics.update(Metrics.fallbacks(name), 1)
+      asked.add(name)
+    }),
+    // a start is finished even if the task is cancelled or the worker stops meanwhile, so that no task at a provider is
+    // unknown here
+    provider.engine.start(call).pipe(
+      Effect.map((task): Started => ({ call, provider, task })),
+      Effect.tap((started) =>
+        Effect.tapError(claimed.record({ event: "started", task: started.task }), () => stopAt(started))
+      ),
+      Effect.uninterruptible
+    )
+  ).pipe(withTelemetry(call, "start"))
+}
+
+const unconfirmed = (provider: string) =>
+  new ProviderFailed({ provider, reason: "unconfirmed", status: null, retryAfterMs: null })
+
+/** One claimed task. */
+interface Work {
+  readonly means: Dependencies
+  readonly claimed: ClaimedTask
+  readonly request: VideoGenerationRequest
+  /** Warnings about unknown fields of the request. */
+  readonly lost: ReadonlyArray<string>
+  readonly report: (progress: number) => void
+  /** The names of the providers called so far. */
+  readonly asked: Set<string>
+}
+
+/** From the provider's reference to the stored video. */
+const follow = Effect.fnUntraced(function*({ lost, means, claimed, report }: Work, started: Started) {
+  const { call, provider, task } = started
+  const totalMs = provider.endpoint.provider.timeouts?.totalMs ?? defaultTotalMs
+  const video = yield* provider.engine.follow(call, task, report).pipe(
+    Effect.timeoutOrElse({
+      duration: totalMs,
+      orElse: () => Effect.fail(new ProviderTimeout({ provider: provider.endpoint.name, phase: "total" }))
+    }),
+    withTelemetry(call, "follow"),
+    // the provider is still at work
+    Effect.tapErrorTag("ProviderTimeout", () => stopAt(started))
+  )
+  yield* means.store.writeContent(claimed.current().id, video.bytes)
+  const { bytes: { length: size }, format, metadata } = video
+  const warnings = TranslationWarnings.bounded([...metadata.warnings ?? [], ...lost])
+  const result: VideoResult = {
+    format,
+    metadata: { ...metadata, ...(warnings.length === 0 ? {} : { warnings }) },
+    size
+  }
+  return result
+})
+
+/** Runs the work at one provider, waiting for its limits and circuit breaker until a time (epoch milliseconds). */
+const runAt = (provider: VideoProvider, work: Work, until: number) => {
+  const { claimed, request } = work
+  const call = { id: claimed.current().id, request, endpoint: provider.endpoint }
+  const begun = provider.begin({
+    until,
+    submit: submit(work, call, provider),
+    failureOf: (error) => isInterruption(error) ? undefined : error,
+    follow: (started) => follow(work, started)
+  })
+  const waiting: typeof begun = Effect.catchTag(begun, "Skipped", (passed) =>
+    Effect.flatMap(
+      Clock.currentTimeMillis,
+      (now) =>
+        passed.reason === "busy" || now + passed.retryAfterMs > until
+          ? Effect.fail(passed)
+          : Effect.andThen(Effect.sleep(passed.retryAfterMs), waiting)
+    ))
+  return Effect.retry(waiting, {
+    schedule: patience,
+    while: (error) =>
+      error._tag !== "Skipped" && !isInterruption(error) && isTransient(error) &&
+      (provider.mayRepeat || isUnsent(error))
+  })
+}
+
+/** Runs the work at the first provider that takes it. Waits for busy providers only after trying all others. */
+const runAnywhere = Effect.fnUntraced(function*(work: Work): Effect.fn.Return<VideoResult, Failure> {
+  const { id, model } = work.claimed.current()
+  const providers = yield* work.means.providers.forModel(model)
+  const turns = providers.map((provider) => ({
+    provider,
+    waitMs: providers.length === 1 ? admittedWithinMs : momentMs
+  }))
+  let failure: JobError | undefined
+  for (const { provider, waitMs } of turns) {
+    const { name } = provider.endpoint
+    const result = yield* Effect.result(runAt(provider, work, (yield* Clock.currentTimeMillis) + waitMs))
+    if (result._tag === "Success") return yield* result.success
+    const miss = result.failure
+    if (miss._tag === "Skipped") {
+      failure ??= miss.toError(name)
+      if (waitMs === momentMs) turns.push({ provider, waitMs: admittedWithinMs })
+      continue
+    }
+    if (isInterruption(miss)) return yield* miss
+    failure = miss
+    // another provider would reject the request, too
+    if (!isProviderFault(failure)) break
+    if (!provider.mayRepeat && !isUnsent(failure)) {
+      yield* Effect.logWarning("a task may have been submitted to its provider", { id, error: failure.message })
+      return yield* unconfirmed(name)
+    }
+  }
+  return yield* failure ?? new InternalError()
+})
+
+/** From the request to the stored video. */
+const perform = Effect.fnUntraced(function*(
+  means: Dependencies,
+  claimed: ClaimedTask,
+  report: (progress: number) => void
+): Effect.fn.Return<VideoResult, Failure> {
+  const task = claimed.current()
+  const work: Work = { means, claimed, ...yield* requestOf(means, task), report, asked: new Set() }
+  const next = resumption(task, means.providers.find)
+  switch (next.step) {
+    case "begin":
+      return yield* runAnywhere(work)
+    case "continue":
+      return yield* follow(work, toStarted(task, work.request, next))
+    case "unconfirmed":
+      return yield* unconfirmed(next.provider)
+  }
+})
+
+const stop = Effect.fnUntraced(function*(means: Dependencies, task: TaskRecord) {
+  const next = resumption(task, means.providers.find)
+  if (next.step !== "continue") return
+  const { request } = yield* requestOf(means, task)
+  yield* stopAt(toStarted(task, request, next))
+})
+
+export const make = (means: Dependencies): TaskWork => ({
+  perform: (claimed, report) => perform(means, claimed, report),
+  stop: (task) => stop(means, task),
+  usageOf: ({ result }) =>
+    Option.getOrUndefined(Option.map(
+      videoResult(result),
+      ({ metadata: { duration } }) => ({ inputTokens: 0, outputTokens: 0, seconds: duration })
+    ))
+})

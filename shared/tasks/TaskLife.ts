@@ -1,0 +1,132 @@
+/**
+ * The life of a task in a worker: claims it, does its work, records the end, and writes its usage.
+ *
+ * Meanwhile the worker renews its claim. If a renewal is refused, another worker has the task or a client has cancelled it, and all
+ * work on it stops.
+ */
+import { Cause, Clock, Effect, Metric, Option } from "effect"
+import type { PulledJob } from "../bus/worker/JobSource.ts"
+import { InternalError, type JobError, PoisonJob } from "../contract/JobError.ts"
+import type { JetStreamFailed } from "../nats/JetStream.ts"
+import * as Attributes from "../telemetry/Attributes.ts"
+import * as Metrics from "../telemetry/Metrics.ts"
+import * as Span from "../telemetry/Span.ts"
+import * as TraceParent from "../telemetry/TraceParent.ts"
+import type { TaskRecord } from "./TaskRecord.ts"
+import { isPoison, type Settlement, settlementOf } from "./TaskState.ts"
+import type { ClaimedTask, TaskRefused } from "./TaskStore.ts"
+import { type TaskMetering, type UsageOf, writeUsage } from "./TaskUsage.ts"
+
+/** A task's record refuses its worker, or cannot be read or written: the work stops and does not count as failed. */
+type Interruption = TaskRefused | JetStreamFailed
+export type Failure = JobError | Interruption
+
+export const isInterruption = (error: Failure): error is Interruption =>
+  error._tag === "TaskRefused" || error._tag === "JetStreamFailed"
+
+/** What a workload does with its tasks. */
+export interface TaskWork {
+  /**
+   * From the claim to the result for the record, also if another worker has begun: see `resumption`. Takes the progress in
+   * percent. Interrupted if the task is cancelled or lost.
+   */
+  readonly perform: (task: ClaimedTask, report: (progress: number) => void) => Effect.Effect<unknown, Failure>
+  /** Stops a cancelled task at its provider. May run repeatedly: every worker that finds the task cancelled does this. */
+  readonly stop: (task: TaskRecord) => Effect.Effect<void, Failure>
+  readonly usageOf: UsageOf
+}
+
+export interface Dependencies extends TaskMetering {
+  readonly work: TaskWork
+  /** This worker's id on the bus. */
+  readonly worker: string
+}
+
+/** The interval between renewals of the claim, in milliseconds: the time until a cancellation is noticed. */
+const renewEveryMs = 500
+
+/** The time limit for a stopping worker to release its task, in milliseconds. */
+const releaseWithinMs = 2_000
+
+/** Renews the claim until a renewal is refused. */
+const renewClaim = (task: ClaimedTask, progress: () => number): Effect.Effect<never, Interruption> =>
+  Effect.forever(
+    Effect.andThen(
+      Effect.sleep(renewEveryMs),
+      Effect.suspend(() => task.record({ event: "renewed", progress: progress() }))
+    )
+  )
+
+const stopCancelled = Effect.fnUntraced(function*({ store, work }: Dependencies, id: string) {
+  const task = Option.getOrUndefined(yield* store.find(id))
+  if (task?.status === "cancelled") yield* work.stop(task)
+})
+
+/** Handles a failure of the work, and returns whether the queue is done with the task. */
+const recover = (
+  means: Dependencies,
+  { id, operation, publishedAt }: PulledJob,
+  task: ClaimedTask | undefined,
+  cause: Cause.Cause<Failure>
+): Effect.Effect<Settlement, Failure> => {
+  const error = Option.getOrUndefined(Cause.findErrorOption(cause))
+  if (error === undefined && Cause.hasInterruptsOnly(cause)) return Effect.interrupt
+  switch (error?._tag) {
+    case "JetStreamFailed":
+      return Effect.as(Effect.logWarning("task returned to its queue", { id, detail: error.message }), "later")
+    case "TaskRefused":
+      return Effect.flatMap(Clock.currentTimeMillis, (now) => {
+        const settlement = settlementOf(error.refusal, now - publishedAt)
+        return settlement === "done" ? Effect.as(stopCancelled(means, id), settlement) : Effect.succeed(settlement)
+      })
+    default: {
+      const ours = error === undefined
+      const outcome = ours ? new InternalError() : error
+      return Effect.gen(function*() {
+        if (ours) yield* Effect.logError("task failed by an internal error", { id }, cause)
+        Metrics.update(Metrics.jobs(operation, outcome._tag), 1)
+        if (task !== undefined) yield* task.record({ event: "failed", error: outcome })
+        return "done" as const
+      })
+    }
+  }
+}
+
+const refusePoison = Effect.fnUntraced(function*({ workload }: Dependencies, task: TaskRecord) {
+  Metrics.update(Metrics.poisonJobs(workload, task.pool), 1)
+  yield* Effect.logError("task failed: two workers were lost while running it", { id: task.id })
+  return yield* new PoisonJob()
+})
+
+const perform = (means: Dependencies, job: PulledJob, task: ClaimedTask): Effect.Effect<Settlement, Failure> => {
+  let progress = 0
+  const work = Effect.suspend((): Effect.Effect<unknown, Failure> =>
+    isPoison(task.current())
+      ? refusePoison(means, task.current())
+      : means.work.perform(task, (percent) => void (progress = percent))
+  ).pipe(Effect.flatMap((result) => task.record({ event: "completed", result })))
+  return Effect.raceFirst(work, renewClaim(task, () => progress)).pipe(
+    Effect.andThen(Metric.update(Metrics.jobs(job.operation, "Done"), 1)),
+    Effect.as("done" as const),
+    Effect.onInterrupt(() => task.record({ event: "released" }).pipe(Effect.timeout(releaseWithinMs), Effect.ignore)),
+    Effect.catchCause((cause) => recover(means, job, task, cause))
+  )
+}
+
+export const runTask = (means: Dependencies, job: PulledJob): Effect.Effect<Settlement> =>
+  Effect.flatMap(Clock.currentTimeMillis, (begun) =>
+    means.store.claim(job.id, means.worker).pipe(
+      Effect.flatMap((task) => perform(means, job, task)),
+      // a refused claim, or an end that could not be written
+      Effect.catchCause((cause) => recover(means, job, undefined, cause)),
+      Effect.tap((settlement) => settlement === "done" ? writeUsage(means, means.work.usageOf, job.id) : Effect.void),
+      Effect.catchCause((cause) =>
+        Cause.hasInterruptsOnly(cause)
+          ? Effect.interrupt
+          : Effect.as(Effect.logWarning("task returned to its queue", { id: job.id }, cause), "later" as const)
+      ),
+      Span.around(`process ${job.subject}`, { kind: "consumer", ...TraceParent.asParent(job.traceparent) }, (span) => {
+        Attributes.pulled(job)(span)
+        span.attribute(Attributes.name.queueMs, Math.max(0, begun - job.publishedAt))
+      })
+    ))

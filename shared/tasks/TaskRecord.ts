@@ -1,0 +1,113 @@
+/**
+ * The record of a task: its format and its ids. `TaskState.ts` changes it, `TaskStore.ts` stores it.
+ *
+ * A record is one piece of work: its own job, its own call to a provider, its own usage. A request for several results makes
+ * several records, which clients see as one task under the id of the first.
+ */
+import { Effect, type Option, Schema } from "effect"
+import { JobError } from "../contract/JobError.ts"
+import { TaskStatus } from "../contract/Operation.ts"
+
+/** The worker that has the task: its id on the bus and the number of its claim. */
+const Holder = Schema.Struct({ worker: Schema.String, claim: Schema.Int })
+export type Holder = typeof Holder.Type
+
+/** The call to a provider that does the work. */
+const ProviderTask = Schema.Struct({
+  /** The provider's name in the catalogue, and the provider's name of the model. */
+  provider: Schema.String,
+  model: Schema.String,
+  /** The provider's reference to the work, which only its engine can read. `null` until the provider has answered. */
+  task: Schema.Unknown
+})
+
+export const TaskRecord = Schema.Struct({
+  /** `task_` and 32 base62 characters; the further results of a request add `-` and their index. */
+  id: Schema.String,
+  /** The number of results of the request, and which of them this one is, from 0. Absent in records of older gateways. */
+  count: Schema.Int.pipe(Schema.withDecodingDefaultKey(Effect.succeed(1))),
+  index: Schema.Int.pipe(Schema.withDecodingDefaultKey(Effect.succeed(0))),
+  tenant: Schema.String,
+  operation: Schema.String,
+  model: Schema.String,
+  pool: Schema.String,
+  /** SHA-256 of the request's body, part of the name of the stored object. */
+  bodyHash: Schema.String,
+  /** The span of the request that created it; later spans belong to its trace or link to it. */
+  traceparent: Schema.optionalKey(Schema.String),
+  status: TaskStatus,
+  /** Percent. */
+  progress: Schema.Int,
+  /** Stored as `owner`, its name in records of older gateways. */
+  holder: Schema.NullOr(Holder),
+  /** The number of the last claim; 0 before the first. */
+  claims: Schema.Int,
+  /** How many claims have expired without a release: the worker died or froze. Absent in records of older gateways. */
+  losses: Schema.Int.pipe(Schema.withDecodingDefaultKey(Effect.succeed(0))),
+  /** When the holder's claim expires, in epoch milliseconds. */
+  leaseUntil: Schema.Finite,
+  /** Set before the call to the provider, so that a later worker knows that it may have been made. */
+  providerTask: Schema.NullOr(ProviderTask),
+  /** What the operation's own code stores about the finished work. */
+  result: Schema.Unknown,
+  error: Schema.NullOr(JobError),
+  /** Epoch milliseconds. */
+  created: Schema.Finite,
+  updated: Schema.Finite,
+  ended: Schema.NullOr(Schema.Finite)
+}).pipe(Schema.encodeKeys({ holder: "owner" }))
+export type TaskRecord = typeof TaskRecord.Type
+
+const codec = Schema.fromJsonString(TaskRecord)
+export const encode = Schema.encodeSync(codec)
+
+/** `None` for a record that a newer gateway wrote in a format unknown to this one. */
+export const decode: (text: string) => Option.Option<TaskRecord> = Schema.decodeUnknownOption(codec)
+
+export interface NewTask
+  extends
+    Pick<TaskRecord, "id" | "tenant" | "operation" | "model" | "pool" | "bodyHash">,
+    Partial<Pick<TaskRecord, "count" | "index" | "traceparent">>
+{}
+
+/** A new task at `now` in epoch milliseconds. */
+export const make = (
+  { bodyHash, count = 1, id, index = 0, model, operation, pool, tenant, traceparent }: NewTask,
+  now: number
+): TaskRecord => ({
+  id,
+  tenant,
+  operation,
+  model,
+  pool,
+  bodyHash,
+  ...(traceparent === undefined ? {} : { traceparent }),
+  count,
+  index,
+  status: "queued",
+  progress: 0,
+  holder: null,
+  claims: 0,
+  losses: 0,
+  leaseUntil: now,
+  providerTask: null,
+  result: null,
+  error: null,
+  created: now,
+  updated: now,
+  ended: null
+})
+
+/** The id of the first record of a request. */
+export const firstIdOf = (id: string): string => id.split("-", 1)[0] ?? id
+
+/** The id of the record of another result of the same request, by its index. */
+export const siblingId = (id: string, index: number): string =>
+  index === 0 ? firstIdOf(id) : `${firstIdOf(id)}-${index}`
+
+/** New records for the other results of the request. */
+export const siblingsOf = (first: TaskRecord, now: number): ReadonlyArray<TaskRecord> =>
+  Array.from({ length: first.count - 1 }, (_, before) => {
+    const index = before + 1
+    return make({ ...first, id: siblingId(first.id, index), index }, now)
+  })

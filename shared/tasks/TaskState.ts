@@ -1,0 +1,149 @@
+/**
+ * The states of a task, as pure functions from record, event and time to record; the README has the diagram. `TaskStore.ts`
+ * stores their results by compare-and-set, so that of two concurrent events the second meets the first one's record.
+ *
+ * Ingress creates and cancels tasks. All other events come from the worker that has claimed the task. Claims expire unless they
+ * are renewed. They are numbered, and events with an older number are refused, so a worker that wakes from a freeze cannot
+ * overwrite its successor's work.
+ */
+import { Result } from "effect"
+import { maxLosses } from "../bus/protocol/Timings.ts"
+import type { JobError } from "../contract/JobError.ts"
+import type { TaskStatus } from "../contract/Operation.ts"
+import type { Holder, TaskRecord } from "./TaskRecord.ts"
+
+/** How long a claim lasts without renewal, in milliseconds: less than JetStream takes to redeliver the task. */
+export const leaseMs = 5_000
+
+export type TaskEvent =
+  | { readonly event: "claimed"; readonly worker: string }
+  /** The worker is about to call the provider. */
+  | { readonly event: "starting"; readonly holder: Holder; readonly provider: string; readonly model: string }
+  /** The provider has accepted the work. */
+  | { readonly event: "started"; readonly holder: Holder; readonly task: unknown }
+  | { readonly event: "renewed"; readonly holder: Holder; readonly progress: number }
+  /** The worker releases the task for another one to continue. */
+  | { readonly event: "released"; readonly holder: Holder }
+  | { readonly event: "completed"; readonly holder: Holder; readonly result: unknown }
+  | { readonly event: "failed"; readonly holder: Holder; readonly error: JobError }
+  | { readonly event: "cancelled" }
+
+/** `ended`: the task accepts no further events. `fenced`: another worker has it, or the sender has lost it. */
+export type Refusal = "ended" | "fenced"
+
+interface Transition<Event> {
+  readonly from: ReadonlyArray<TaskStatus>
+  readonly to: TaskStatus
+  /** The fields that change; `undefined` if the event is fenced. */
+  change(record: TaskRecord, event: Event, now: number): Partial<TaskRecord> | undefined
+}
+
+const open: ReadonlyArray<TaskStatus> = ["queued", "in_progress"]
+
+export const hasEnded = (status: TaskStatus): boolean => !open.includes(status)
+
+/** An event that leads to `in_progress` also renews the lease. */
+const transitions: {
+  readonly [Name in TaskEvent["event"]]: Transition<Extract<TaskEvent, { readonly event: Name }>>
+} = {
+  claimed: {
+    from: open,
+    to: "in_progress",
+    change: ({ claims, holder, leaseUntil, losses }, { worker }, now) => {
+      if (holder !== null && now < leaseUntil) return undefined
+      const claim = claims + 1
+      // a released task has no holder and counts no loss
+      return { holder: { worker, claim }, claims: claim, losses: holder === null ? losses : losses + 1 }
+    }
+  },
+  starting: {
+    from: ["in_progress"],
+    to: "in_progress",
+    change: (_, { model, provider }) => ({ providerTask: { provider, model, task: null } })
+  },
+  started: {
+    from: ["in_progress"],
+    to: "in_progress",
+    change: ({ providerTask }, { task }) =>
+      providerTask === null ? undefined : { providerTask: { ...providerTask, task } }
+  },
+  renewed: {
+    from: ["in_progress"],
+    to: "in_progress",
+    // progress never goes back, even if another worker starts over
+    change: (record, { progress }) => ({ progress: Math.max(record.progress, Math.min(99, Math.floor(progress))) })
+  },
+  released: { from: ["in_progress"], to: "in_progress", change: (_, __, now) => ({ holder: null, leaseUntil: now }) },
+  completed: { from: ["in_progress"], to: "completed", change: (_, { result }) => ({ result, progress: 100 }) },
+  failed: { from: ["in_progress"], to: "failed", change: (_, { error }) => ({ error }) },
+  cancelled: { from: open, to: "cancelled", change: () => ({}) }
+}
+
+/** Applies an event to a record at `now` in epoch milliseconds. */
+export const transition = (record: TaskRecord, event: TaskEvent, now: number): Result.Result<TaskRecord, Refusal> => {
+  const { change, from, to }: Transition<TaskEvent> = transitions[event.event]
+  if (!from.includes(record.status)) return Result.fail(hasEnded(record.status) ? "ended" : "fenced")
+  if ("holder" in event && !isHolder(record, event.holder)) return Result.fail("fenced")
+  const changed = change(record, event, now)
+  if (changed === undefined) return Result.fail("fenced")
+  return Result.succeed({
+    ...record,
+    ...(hasEnded(to) ? { ended: now, holder: null } : { leaseUntil: now + leaseMs }),
+    ...changed,
+    status: to,
+    updated: now
+  })
+}
+
+const isHolder = ({ holder }: TaskRecord, { claim, worker }: Holder): boolean =>
+  holder !== null && holder.worker === worker && holder.claim === claim
+
+/** Whether the task itself has likely ended its workers. It is not started again. */
+export const isPoison = ({ losses }: TaskRecord): boolean => losses >= maxLosses
+
+/**
+ * How a worker continues a task that it has claimed. `begin`: no provider has it. `continue`: a provider has it under this
+ * reference. `unconfirmed`: a provider may have it and charge for it, so the task fails.
+ */
+export type Resumption<Provider> =
+  | { readonly step: "begin" }
+  | { readonly step: "continue"; readonly provider: Provider; readonly reference: unknown }
+  | { readonly step: "unconfirmed"; readonly provider: string }
+
+/** `find` returns the provider of the record's call; `undefined` if it is no longer configured. */
+export const resumption = <Provider extends { readonly mayRepeat: boolean }>(
+  { providerTask }: TaskRecord,
+  find: (provider: string, model: string) => Provider | undefined
+): Resumption<Provider> => {
+  if (providerTask === null) return { step: "begin" }
+  const { model, provider: name, task: reference } = providerTask
+  const provider = find(name, model)
+  if (provider !== undefined && reference !== null) return { step: "continue", provider, reference }
+  // the last worker may have been lost before or after it called the provider
+  return provider?.mayRepeat === true ? { step: "begin" } : { step: "unconfirmed", provider: name }
+}
+
+/** What the queue does with a delivery: `done` removes the task, `later` delivers it again, perhaps to another worker. */
+export type Settlement = "done" | "later"
+
+/**
+ * How long a new task may be unknown, in milliseconds: a server that was the leader until a moment ago does not know its record,
+ * which ingress stores before it submits the task.
+ */
+const unknownForMs = 60_000
+
+/**
+ * Settles the delivery of a task whose record refuses an event. `unknown`: there is no record. `unreadable`: a newer gateway wrote
+ * it, and has to continue the task. `ageMs`: since the task was submitted.
+ */
+export const settlementOf = (refusal: Refusal | "unknown" | "unreadable", ageMs: number): Settlement =>
+  refusal === "ended" || (refusal === "unknown" && ageMs >= unknownForMs) ? "done" : "later"
+
+/** The status of all records of a request together. */
+export const statusOf = (records: ReadonlyArray<TaskRecord>): TaskStatus => {
+  const has = (status: TaskStatus): boolean => records.some((record) => record.status === status)
+  if (records.some(({ status }) => !hasEnded(status))) {
+    return records.every(({ status }) => status === "queued") ? "queued" : "in_progress"
+  }
+  return (["cancelled", "failed"] as const).find(has) ?? "completed"
+}

@@ -1,0 +1,81 @@
+/** Writes the usage of a task when it has ended. */
+import { Effect, Option, Schedule } from "effect"
+import type { Workload } from "../contract/Operation.ts"
+import type { Usage } from "../contract/Usage.ts"
+import { backOff, JetStreamFailed } from "../nats/JetStream.ts"
+import * as TraceParent from "../telemetry/TraceParent.ts"
+import type { UsageEvent } from "../usage/UsageEvent.ts"
+import type { UsageLog } from "../usage/UsageLog.ts"
+import type { TaskRecord } from "./TaskRecord.ts"
+import { hasEnded } from "./TaskState.ts"
+import type { TaskStore } from "./TaskStore.ts"
+
+export interface TaskMetering {
+  readonly store: TaskStore["Service"]
+  readonly workload: Workload
+  readonly log: UsageLog["Service"]
+  /** The cost in US dollars of this usage of a model at a provider; `null` if unknown. */
+  readonly cost: (
+    model: string,
+    usage: Usage | undefined,
+    endpoint: { readonly name: string; readonly model: string }
+  ) => number | null
+}
+
+/** What a task that has ended has used, from its record alone; `undefined` if that is unknown. */
+export type UsageOf = (task: TaskRecord) => Usage | undefined
+
+const outcomes = { completed: "success", failed: "failure", cancelled: "cancelled" } as const
+
+/** The event, from the record alone, so that every worker writes the same. `undefined` if no provider was called. */
+const eventOf = (cost: TaskMetering["cost"], task: TaskRecord, usage: Usage | undefined): UsageEvent | undefined => {
+  const { created, error, providerTask, status, updated } = task
+  if (providerTask === null || status === "queued" || status === "in_progress") return undefined
+  const ended = task.ended ?? updated
+  const traceId = TraceParent.traceIdOf(task.traceparent)
+  return {
+    id: task.id,
+    time: ended,
+    key: task.tenant,
+    operation: task.operation,
+    model: task.model,
+    provider: providerTask.provider,
+    providerModel: providerTask.model,
+    usage: usage ?? null,
+    costUsd: cost(task.model, usage, { name: providerTask.provider, model: providerTask.model }),
+    outcome: outcomes[status],
+    error: error?._tag ?? null,
+    durationMs: Math.max(0, ended - created),
+    firstByteMs: null,
+    attempts: 1,
+    ...(traceId === undefined ? {} : { traceId })
+  }
+}
+
+const patience = backOff.pipe(Schedule.upTo({ duration: "10 seconds" }))
+
+/** The record of a task that has ended. A server that was the leader until a moment ago may answer with an older one, or none. */
+const readEnded = (store: TaskStore["Service"], id: string) => {
+  const read = Effect.map(store.find(id), Option.getOrUndefined)
+  return read.pipe(
+    Effect.filterOrFail(
+      (task) => task !== undefined && hasEnded(task.status),
+      () => new JetStreamFailed({ detail: "the end of the task's record cannot be read yet" })
+    ),
+    Effect.retry(patience),
+    // the record of an old task has expired
+    Effect.catch((error) => Effect.flatMap(read, (task) => task === undefined ? Effect.undefined : Effect.fail(error)))
+  )
+}
+
+/** Returns when the event is stored. If the worker dies before, the task is redelivered to another one. */
+export const writeUsage = Effect.fnUntraced(function*(
+  { cost, log, store, workload }: TaskMetering,
+  usageOf: UsageOf,
+  id: string
+) {
+  const task = yield* readEnded(store, id)
+  const event = task === undefined ? undefined : eventOf(cost, task, usageOf(task))
+  if (event === undefined) return
+  yield* Effect.callback<void>((resume) => log.write(workload, event, () => resume(Effect.void)))
+})

@@ -1,0 +1,106 @@
+/**
+ * Tasks as ingress sees them: created for a request, read, and cancelled. A request for several results has several records,
+ * first to last, which clients see as one task.
+ */
+import { Clock, Context, Effect, Layer, Option, Schema } from "effect"
+import { type QueueFull, Unavailable } from "../contract/JobError.ts"
+import type { Workload } from "../contract/Operation.ts"
+import { TaskQueue } from "./TaskQueue.ts"
+import * as TaskRecord from "./TaskRecord.ts"
+import { keptForMs, TaskStore } from "./TaskStore.ts"
+
+export type Records = readonly [TaskRecord.TaskRecord, ...Array<TaskRecord.TaskRecord>]
+
+/** The id belongs to a task with another body. */
+export class OtherBody extends Schema.TaggedError<OtherBody>()("OtherBody", {}) {}
+
+/**
+ * A task that is queued at this age, in milliseconds, is submitted again: its ingress may have died before it submitted the
+ * task. The queue drops duplicates up to the upper bound.
+ */
+const resubmitMs = { from: 10_000, until: 100_000 }
+
+/** How long to wait for the store before a client gets 503, in milliseconds. */
+const patienceMs = 5_000
+
+const unavailable = new Unavailable({ retryAfterMs: 1_000 })
+
+export class Tasks extends Context.Service<Tasks, {
+  /**
+   * Stores and submits the tasks of a request, and returns when JetStream has stored both. If several requests have one id, one of
+   * them creates the task, and the others find it. `mayRepeat`: whether the client can send the request again under its id; if
+   * not, a task that cannot be submitted is cancelled, since the client would pay for results whose task it does not know.
+   */
+  readonly create: (
+    task: Omit<TaskRecord.NewTask, "index">,
+    body: Uint8Array,
+    mayRepeat: boolean
+  ) => Effect.Effect<Records, QueueFull | Unavailable | OtherBody>
+  /** One record of a request, by default the first. `None` if it is unknown or has expired. */
+  readonly find: (id: string, index?: number) => Effect.Effect<Option.Option<TaskRecord.TaskRecord>, Unavailable>
+  /** All records of a request. `None` if one has expired. */
+  readonly withOthers: (first: TaskRecord.TaskRecord) => Effect.Effect<Option.Option<Records>, Unavailable>
+  /** Submits waiting tasks again if their submission may have been lost. */
+  readonly resubmit: (records: Records) => Effect.Effect<void>
+  /** Cancels what has not ended. Returns the new records; `None` if one has expired. */
+  readonly cancel: (records: Records) => Effect.Effect<Option.Option<Records>, Unavailable>
+}>()("shared/tasks/Tasks") {
+  /** For tasks of this workload. */
+  static readonly layer = (workload: Workload) =>
+    Layer.effect(
+      Tasks,
+      Effect.gen(function*() {
+        const store = yield* TaskStore
+        const queue = yield* TaskQueue
+        const orUnavailable = <A, E>(effect: Effect.Effect<A, E>) => Effect.mapError(effect, () => unavailable)
+
+        const submit = ({ id, model, operation, pool, tenant, traceparent }: TaskRecord.TaskRecord) =>
+          queue.submit({ workload, id, model, operation, pool, tenant, traceparent })
+
+        const cancel = (records: Records) =>
+          Effect.forEach(records, ({ id }) => store.cancel(id), { concurrency: "unbounded" }).pipe(
+            Effect.map(([first, ...others]) => Option.some<Records>([first!, ...others])),
+            Effect.catchTags({
+              TaskRefused: () => Effect.succeedNone,
+              JetStreamFailed: () => Effect.fail(unavailable)
+            })
+          )
+
+        const find = (id: string, index = 0) => orUnavailable(store.find(TaskRecord.siblingId(id, index)))
+
+        return Tasks.of({
+          create: Effect.fnUntraced(function*(task, body, mayRepeat) {
+            const now = yield* Clock.currentTimeMillis
+            const add = (record: TaskRecord.TaskRecord) => orUnavailable(store.create(record, body))
+            const first = yield* add(TaskRecord.make(task, now))
+            if (first.bodyHash !== task.bodyHash) return yield* new OtherBody()
+            // a missing record of an old task has expired: its work would be done and paid for again
+            const siblings = now - first.created < keptForMs / 2 ? TaskRecord.siblingsOf(first, now) : []
+            const records: Records = [first, ...yield* Effect.forEach(siblings, add, { concurrency: "unbounded" })]
+            yield* Effect.forEach(records.filter(({ status }) => status === "queued"), submit, { discard: true }).pipe(
+              Effect.tapError(() => mayRepeat ? Effect.void : Effect.forkDetach(Effect.ignore(cancel(records))))
+            )
+            return records
+          }),
+          find,
+          withOthers: Effect.fnUntraced(function*(first) {
+            const indexes = Array.from({ length: first.count - 1 }, (_, before) => before + 1)
+            const others = Option.all(
+              yield* Effect.forEach(indexes, (index) => find(first.id, index), { concurrency: "unbounded" })
+            )
+            return Option.map(others, (others): Records => [first, ...others])
+          }),
+          resubmit: Effect.fnUntraced(function*(records) {
+            const waitedMs = (yield* Clock.currentTimeMillis) - records[0].created
+            if (waitedMs <= resubmitMs.from || waitedMs >= resubmitMs.until) return
+            yield* Effect.forEach(
+              records.filter(({ status }) => status === "queued"),
+              (task) => submit(task).pipe(Effect.ignore, Effect.forkDetach),
+              { discard: true }
+            )
+          }),
+          cancel
+        })
+      })
+    ).pipe(Layer.provide(TaskQueue.layer), Layer.provideMerge(TaskStore.layer({ patienceMs })))
+}
