@@ -33,7 +33,7 @@ const confirmMs = 2_000
 /** How often unconfirmed pages are resent, and about how many events at a time: more would slow down a slow server. */
 const checkMs = 500
 const maxResent = 1_000
-/** After this long `onStored` runs anyway, unless the writer is about to end; the page is still held and resent. */
+/** After this long `onStored` runs anyway, unless NATS is away or the writer is about to end; the page is still held and resent. */
 const patienceMs = 10_000
 /** Maximum number of bytes held. Events beyond that are lost. */
 const maxWaitingBytes = 32 * 1024 * 1024
@@ -126,15 +126,15 @@ export class EventWriter {
       this.#watch = undefined
       return
     }
-    const now = this.#now()
     // the outbox sends what it held during an outage; a second copy is not needed
-    const maySend = this.#nats.isSettled()
+    if (!this.#nats.isSettled()) return
+    const now = this.#now()
     let resent = 0
     for (const page of this.#waiting) {
       // an event that its writer cannot store before it ends is left to another, who learns of it if it does not count as stored
       const isOverdue = this.#onEmpty === undefined && now - page.since > patienceMs
       for (const run of isOverdue ? page.onStored.splice(0) : []) run()
-      if (!maySend || now - page.sentAt < confirmMs || resent >= maxResent) continue
+      if (now - page.sentAt < confirmMs || resent >= maxResent) continue
       resent += page.events.length
       this.#send(page)
     }

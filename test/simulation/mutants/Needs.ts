@@ -195,3 +195,15 @@ export const repeatedClaims = all(extremes, severalWorkers, (scenario) => ({
     { ...former("kill worker", at + 1_000, "", true), moment: undefined }
   ])
 }))
+/** The only worker cannot reach NATS, and dies soon after it can again, but long after it has ended calls. */
+export const lostEvents: Needs = (scenario) => {
+  const at = warmUpMs + 3_000
+  const fault = { at, target: 0, ms: 8_000, moment: undefined }
+  return {
+    ...scenario,
+    ...plain,
+    workers: 1,
+    requests: scenario.requests.map((each, index) => ({ ...each, at: at - 10 * index, chunks: 2, everyMs: 100 })),
+    faults: [{ ...fault, kind: "hold worker" }, { ...fault, kind: "kill worker", at: at + 10_600, ms: 300 }]
+  }
+}

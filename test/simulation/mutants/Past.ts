@@ -47,6 +47,7 @@ import {
   lostClaim,
   lostCredit,
   lostEnds,
+  lostEvents,
   repeatedClaims,
   rests,
   tasks,
@@ -209,8 +210,8 @@ export const past: ReadonlyArray<Patch> = [
   {
     name: "an event is sent once",
     file: writer,
-    from: "if (!maySend || now",
-    to: "if (maySend || now",
+    from: "if (now - page.sentAt < confirmMs || resent",
+    to: "if (now >= page.sentAt || resent",
     needs: fault("lost confirmations", "cut worker", "kill nats")
   },
   {
@@ -380,6 +381,19 @@ export const past: ReadonlyArray<Patch> = [
     from: "if (phase === \"learned\" && until <= now + momentMs) unused.set(candidate.key, turn)",
     to: "",
     needs: weather
+  },
+  // seed 30076
+  {
+    name: "events count as stored before they are sent again after an outage",
+    file: writer,
+    from: "if (!this.#nats.isSettled()) return",
+    to: `if (!this.#nats.isSettled()) {
+      for (const { onStored, since } of this.#waiting) {
+        if (this.#now() - since > patienceMs) { for (const run of onStored.splice(0)) run() }
+      }
+      return
+    }`,
+    needs: lostEvents
   },
   {
     name: "a request waits for a slow provider although the circuit of another may close",
