@@ -46,11 +46,21 @@ export interface AnswerEncoder {
 }
 
 /** What it takes to continue an answer in a client's dialect. */
-export interface Continuation {
+export interface Continuation<Request> {
   /** Reads the client's own stream. */
   readonly decoder: () => AnswerDecoder
   /** The client's body with the beginning of the answer at its end; `undefined` if it cannot have that. */
   readonly prefill: (body: Uint8Array, text: string) => Uint8Array | undefined
+  /**
+   * An encoder in the state after an answer of this text, whose last frame is given; `undefined` if it cannot go on from there.
+   * Default: an encoder that has encoded the text.
+   */
+  readonly takeOver?: (
+    request: Request,
+    identity: AnswerIdentity,
+    text: string,
+    lastFrame: unknown
+  ) => AnswerEncoder | undefined
 }
 
 export interface ClientDialect<Request> {
@@ -64,7 +74,7 @@ export interface ClientDialect<Request> {
   readonly toConversation: (request: Request, losses: Losses) => Conversation | ReadonlyArray<Conversation>
   readonly streams: (request: Request) => boolean
   readonly encoder: (request: Request, identity: AnswerIdentity) => AnswerEncoder
-  readonly continuation: Continuation
+  readonly continuation: Continuation<Request>
 }
 
 /** How a client has the tokens of a request counted. */

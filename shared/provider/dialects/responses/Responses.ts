@@ -1,6 +1,7 @@
 /** The responses dialect of a client. */
 import * as Contract from "../../../contract/operations/Responses.ts"
 import { responsesCount, ResponsesCountRequest } from "../../../contract/operations/TokenCounts.ts"
+import * as JsonText from "../../json/JsonText.ts"
 import type { ClientDialect, CountDialect } from "../conversation/Dialect.ts"
 import { Encoder } from "./ResponsesAnswer.ts"
 import { Decoder } from "./ResponsesProviderAnswer.ts"
@@ -16,8 +17,15 @@ export const responses: ClientDialect<Contract.ResponsesRequest> = {
   encoder: (request, identity) => new Encoder(request, identity),
   continuation: {
     decoder: () => new Decoder(),
-    // no provider continues the beginning of an item
-    prefill: () => undefined
+    prefill: (body, text) => {
+      const members = JsonText.members(body) ?? []
+      const input = JsonText.valueOf(body, members, "input")
+      const begun = { type: "message", role: "assistant", content: [{ type: "output_text", text }] }
+      return typeof input === "string"
+        ? JsonText.setMembers(body, members, new Map([["input", [{ role: "user", content: input }, begun]]]))
+        : JsonText.append(body, "input", begun)
+    },
+    takeOver: (request, identity, text, lastFrame) => Encoder.after(request, identity, text, lastFrame)
   }
 }
 

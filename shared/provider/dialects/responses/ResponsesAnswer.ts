@@ -4,6 +4,7 @@ import * as UsageSum from "../../../contract/UsageSum.ts"
 import { type AnswerEncoder, type AnswerIdentity, idOf } from "../conversation/Dialect.ts"
 import type { FinishReason, ModelEvent } from "../conversation/ModelEvent.ts"
 import * as Signature from "../conversation/Signature.ts"
+import * as Json from "../../json/Json.ts"
 import { toResponsesUsage } from "../openai/OpenAiUsage.ts"
 import { encryptedReasoning } from "./ResponsesRequest.ts"
 import { inputIn, type OwnTool, toolsIn } from "./ResponsesTools.ts"
@@ -97,6 +98,8 @@ export class Encoder implements AnswerEncoder {
   #usage = UsageSum.none
   /** Only the body is wanted. */
   #isWhole = false
+  /** The id of the first item, if another encoder has begun it. */
+  #givenItemId: string | undefined
 
   constructor(request: Contract.ResponsesRequest, identity: AnswerIdentity) {
     this.#identity = identity
@@ -104,6 +107,24 @@ export class Encoder implements AnswerEncoder {
     this.#settingsJson = JSON.stringify(this.#settings).slice(1)
     this.#tools = new Map(toolsIn(request).own.map((tool) => [tool.functionName, tool]))
     this.#returnsEncrypted = request.include?.includes(encryptedReasoning) === true
+  }
+
+  /** An encoder in the middle of the only item of an answer, which has this text so far; `undefined` if it had others. */
+  static after(
+    request: Contract.ResponsesRequest,
+    identity: AnswerIdentity,
+    text: string,
+    lastFrame: unknown
+  ): Encoder | undefined {
+    const { content_index: part, item_id: item, output_index: index, sequence_number: number, type } = Json.fields(
+      lastFrame
+    )
+    if (type !== "response.output_text.delta" || index !== 0 || part !== 0) return undefined
+    const encoder = new Encoder(request, { ...identity, id: identity.givenId?.replace(/^resp_/, "") ?? "" })
+    encoder.frames({ type: "text", choice: 0, delta: text })
+    encoder.#sequence = (Json.count(number) ?? 0) + 1
+    encoder.#givenItemId = Json.string(item)
+    return encoder
   }
 
   frames(event: ModelEvent): string {
@@ -225,7 +246,8 @@ export class Encoder implements AnswerEncoder {
 
   /** The id of the next item. */
   #idOf(type: keyof typeof prefixes): string {
-    return `${prefixes[type]}_${this.#identity.id}${this.#output.length}`
+    const index = this.#output.length
+    return (index === 0 ? this.#givenItemId : undefined) ?? `${prefixes[type]}_${this.#identity.id}${index}`
   }
 
   #start(item: Item): string {

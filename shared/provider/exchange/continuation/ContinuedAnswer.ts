@@ -45,7 +45,12 @@ const grammar: AnswerGrammar = {
 }
 
 /** The places of the setting `maxTokens` in all client dialects. */
-const limitPaths = [["max_tokens"], ["max_completion_tokens"], ["generationConfig", "maxOutputTokens"]]
+const limitPaths = [
+  ["max_tokens"],
+  ["max_completion_tokens"],
+  ["max_output_tokens"],
+  ["generationConfig", "maxOutputTokens"]
+]
 
 /** The text of an answer, as the client has got it. */
 class Text implements AnswerEncoder {
@@ -191,9 +196,9 @@ class DialectAnswer<R> implements ContinuedAnswer {
     if (conversation === undefined || others.length > 0 || !this.#isPlain(conversation)) return undefined
     const body = this.#prefill(conversation)
     if (body === undefined) return undefined
+    if (this.#isFirst && !this.#takeOver(request)) return undefined
     const written = Buffer.byteLength(this.#text.text) - this.#textBytes
     this.#meter(yield* EstimatedUsage.ofBody(this.#body, written))
-    if (this.#isFirst) this.#takeOver(request)
     this.#text.echo = new EchoFilter(this.#text.text)
     this.#textBytes = Buffer.byteLength(this.#text.text)
     this.#part = this.#read()
@@ -252,21 +257,31 @@ class DialectAnswer<R> implements ContinuedAnswer {
     )
   }
 
-  /** From here on the client's frames are encoded here, in the state that the first call has left. */
-  #takeOver(request: R): void {
-    const { created, id, message, model, modelVersion, responseId, system_fingerprint } = Json.fields(
-      this.#part.ends()[0]
+  /** From here on the client's frames are encoded here, in the state that the first call has left, unless they cannot be. */
+  #takeOver(request: R): boolean {
+    const frames = this.#part.ends()
+    const first = Json.fields(frames[0])
+    const { created, created_at, id, model, modelVersion, responseId, system_fingerprint } = Json.fields(
+      first["message"] ?? first["response"] ?? first
     )
     const identity: AnswerIdentity = {
       id: "",
-      givenId: Json.string(id) ?? Json.string(responseId) ?? Json.string(Json.fields(message)["id"]),
-      created: Json.count(created) ?? 0,
+      givenId: Json.string(id) ?? Json.string(responseId),
+      created: Json.count(created) ?? Json.count(created_at) ?? 0,
+      now: () => Math.floor(this.#now() / 1_000),
       model: Json.string(model) ?? Json.string(modelVersion) ?? this.#request.model,
       fingerprint: Json.string(system_fingerprint)
     }
+    const { text } = this.#text
+    const { continuation: { takeOver = this.#encoderAfter } } = this.#client
+    this.#text.encoder = takeOver(request, identity, text, frames.at(-1))
+    return this.#text.encoder !== undefined
+  }
+
+  readonly #encoderAfter = (request: R, identity: AnswerIdentity, text: string): AnswerEncoder => {
     const encoder = this.#client.encoder(request, identity)
-    encoder.frames({ type: "text", choice: 0, delta: this.#text.text })
-    this.#text.encoder = encoder
+    encoder.frames({ type: "text", choice: 0, delta: text })
+    return encoder
   }
 
   /** Meters the call that has failed: what its provider has reported, and at least the text that it wrote. */

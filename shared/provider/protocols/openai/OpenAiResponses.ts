@@ -107,13 +107,13 @@ const openAiResponses: HttpProtocol<typeof responsesProvider.options.Type> = {
   }
 }
 
-/** Whether the provider gets requests of this operation by its responses API. */
-export const isServedByResponses = ({ endpoint: { provider }, operation: { name } }: Call): boolean => {
+/** Whether the provider gets this call by its responses API. An answer is continued by the other API, if there is one. */
+export const isServedByResponses = ({ continues, endpoint: { provider }, operation: { name } }: Call): boolean => {
   if (provider.protocol !== "openai") return false
   const isItsOwn = openAiResponses.relays.has(name) || CountDialects.operations.includes(name)
   if (!isItsOwn && !ClientDialects.operations.includes(name)) return false
   const apis = chatApisOf(provider)
-  return apis.includes("responses") && (isItsOwn || !apis.includes("chatCompletions"))
+  return apis.includes("responses") && ((isItsOwn && continues === undefined) || !apis.includes("chatCompletions"))
 }
 
 /** Makes calls by the API that the provider has. */
