@@ -1,11 +1,12 @@
 /**
  * A provider that uses almost no CPU, so that the benchmark measures the gateway. The model selects the answer: `vectors-<n>`
  * returns that many embeddings, `picture` a picture of 4 MB, any other a completion of about 2 KB, or 50 streamed chunks of
- * about 200 bytes, at once or, for `paced`, one every 5 ms.
+ * about 200 bytes, at once or, for `paced`, one every 5 ms. The models of `translation` stream in the format of any chat API.
  */
 import type { ServerResponse } from "node:http"
 import { createServer } from "node:http"
 import { chunkCount, chunkMillis } from "./Rows.ts"
+import { streamOf } from "./Streams.ts"
 
 const usage = { prompt_tokens: 12, completion_tokens: chunkCount, total_tokens: 12 + chunkCount }
 const common = { id: "chatcmpl-bench", created: 1_700_000_000, model: "bench" }
@@ -50,26 +51,23 @@ const chunks = Array.from({ length: chunkCount }, (_, index) =>
 const usageChunk = event({ ...common, object: "chat.completion.chunk", choices: [], usage })
 const done = Buffer.from("data: [DONE]\n\n")
 
-const finish = (response: ServerResponse, withUsage: boolean) => {
-  if (withUsage) response.write(usageChunk)
-  response.end(done)
-}
-
-const stream = (response: ServerResponse, withUsage: boolean) => {
-  for (const one of chunks) response.write(one)
-  finish(response, withUsage)
-}
-
-const pace = (response: ServerResponse, withUsage: boolean) => {
+const pace = (response: ServerResponse, events: ReadonlyArray<Buffer>) => {
   let next = 0
   const timer = setInterval(() => {
-    response.write(chunks[next++])
-    if (next < chunks.length) return
+    response.write(events[next++])
+    if (next < events.length) return
     clearInterval(timer)
-    finish(response, withUsage)
+    response.end()
   }, chunkMillis)
   response.once("close", () => clearInterval(timer))
 }
+
+const stream = (response: ServerResponse, events: ReadonlyArray<Buffer>) => {
+  for (const one of events) response.write(one)
+  response.end()
+}
+
+const chatStream = { withUsage: [...chunks, usageChunk, done], withoutUsage: [...chunks, done] }
 
 createServer((request, response) => {
   const parts: Array<Buffer> = []
@@ -77,11 +75,17 @@ createServer((request, response) => {
   request.on("end", () => {
     // Searches the text for the fields it needs, because parsing would cost CPU.
     const body = Buffer.concat(parts).toString("latin1")
-    const model = /"model":\s*"([^"]*)"/.exec(body)?.[1] ?? ""
-    if (/"stream":\s*true/.test(body)) {
+    // Gemini's API has both in the path
+    const inPath = /\/models\/([^:]*):stream/.exec(request.url ?? "")?.[1]
+    const model = inPath ?? /"model":\s*"([^"]*)"/.exec(body)?.[1] ?? ""
+    if (inPath !== undefined || /"stream":\s*true/.test(body)) {
       response.writeHead(200, { "content-type": "text/event-stream" })
-      const send = model === "paced" ? pace : stream
-      send(response, body.includes("\"include_usage\""))
+      const { events, isPaced } = streamOf(model) ?? {
+        events: chatStream[body.includes("\"include_usage\"") ? "withUsage" : "withoutUsage"],
+        isPaced: model === "paced"
+      }
+      const send = isPaced ? pace : stream
+      send(response, events)
     } else {
       const answer = whole.get(model) ?? completion
       response.writeHead(200, { "content-type": "application/json", "content-length": answer.length })

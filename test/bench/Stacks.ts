@@ -12,6 +12,7 @@ import type { Running } from "./Processes.ts"
 import { answers, freePort, start, startNode, startService } from "./Processes.ts"
 import type { Row, StackName } from "./Rows.ts"
 import { rows } from "./Rows.ts"
+import type { Api } from "./Streams.ts"
 
 /** The processes whose CPU time is counted separately. */
 export type Role = "ingress" | "worker" | "nats" | "collector" | "provider"
@@ -126,19 +127,30 @@ export interface Model {
   readonly name: string
   readonly workload: Workload
   readonly targets?: number
+  /** Default: `mock`. */
+  readonly provider?: Api
+}
+
+const protocols: Readonly<Record<Api, string>> = {
+  mock: "protocol: openai, baseUrl: ROOT/v1",
+  responses: "protocol: openai, options: { apis: [responses] }, baseUrl: ROOT/v1",
+  anthropic: "protocol: anthropic, baseUrl: ROOT",
+  gemini: "protocol: gemini, baseUrl: ROOT/v1beta"
 }
 
 export const catalogueOf = ({ providerUrl }: Ground, models: ReadonlyArray<Model>): string => {
-  const targets = (count: number) =>
+  const targets = (count: number, provider: Api) =>
     Array.from(
       { length: count },
-      (_, index) => index === 0 ? "{ provider: mock }" : `{ provider: mock, model: m${index} }`
+      (_, index) => index === 0 ? `{ provider: ${provider} }` : `{ provider: ${provider}, model: m${index} }`
     )
-  const model = ({ name, targets: count = 1, workload }: Model) =>
-    `  ${name}: { workload: ${workload}, targets: [${targets(count).join(", ")}] }`
+  const model = ({ name, provider = "mock", targets: count = 1, workload }: Model) =>
+    `  ${name}: { workload: ${workload}, targets: [${targets(count, provider).join(", ")}] }`
   return [
     "providers:",
-    `  mock: { protocol: openai, baseUrl: "${providerUrl}/v1", apiKey: "\${PROVIDER_KEY}", idempotent: true }`,
+    ...[...new Set(models.map(({ provider = "mock" }) => provider))].map((name) =>
+      `  ${name}: { ${protocols[name].replace("ROOT", providerUrl)}, apiKey: "\${PROVIDER_KEY}", idempotent: true }`
+    ),
     "models:",
     ...models.map(model),
     ""
