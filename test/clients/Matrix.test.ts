@@ -10,6 +10,7 @@ import { GoogleGenAI as GoogleGenAi2 } from "google-genai-2"
 import OpenAI from "openai"
 import OpenAI6 from "openai-6"
 import type { Received } from "../fixture/provider/FakeProvider.ts"
+import { unseal } from "../fixture/provider/dialects/OpenAiResponses.ts"
 import { type Api, apis, chatProviders, keyOf } from "../fixture/gateway/ChatProviders.ts"
 import { receivedBy, sharedGateway } from "../fixture/gateway/SharedGateway.ts"
 
@@ -346,7 +347,7 @@ const askedOf: { readonly [A in Api]: (body: Body) => Omit<Asked, "path" | "key"
       tools: ((body["tools"] ?? []) as ReadonlyArray<Json>).map((tool) => tool["name"]),
       results: items.flatMap((item: Json) => item["type"] === "function_call_output" ? [item["output"]] : []),
       signatures: items.flatMap((item: Json) =>
-        item["type"] === "reasoning" ? [Buffer.from(String(item["encrypted_content"]), "base64").toString()] : []
+        item["type"] === "reasoning" ? [unseal(String(item["encrypted_content"]))?.text] : []
       ),
       reasons: at(body, "reasoning", "effort") === "low"
     }

@@ -31,6 +31,8 @@ export interface AnswerGrammar {
   readonly modelPaths: ReadonlyArray<ReadonlyArray<string>>
   /** Where the answer's id may be, if the gateway replaces it. Stream data with it has one of the `marks`. */
   readonly idPaths?: ReadonlyArray<ReadonlyArray<string>>
+  /** The member whose text only the provider's account understands, in answers that can have any. */
+  readonly sealedMember?: string
   /** Reads stream data, or a whole answer. `before` is the usage reported until then. */
   readonly read: (data: Fields, before: Usage | undefined) => Reading
   /** Encodes usage that the provider has not reported, for answers that should report it. */

@@ -38,8 +38,8 @@ export interface ExchangeOptions extends ExchangeTools {
   readonly call: Pick<Call, "continues" | "endpoint" | "onCut">
   readonly sink: Sink
   readonly request: Outgoing
-  /** Gets the texts that no error may reveal. */
-  readonly reader: (secrets: ReadonlyArray<string>) => AnswerReader
+  /** Gets the texts that no error may reveal, and the account at the provider. */
+  readonly reader: (secrets: ReadonlyArray<string>, account: () => string) => AnswerReader
 }
 
 /** The usual way to send a key. */
@@ -59,7 +59,7 @@ const exchangeIn = (
   { authorize, call: { continues, endpoint, onCut }, reader: makeReader, request, sink, upstream }: ExchangeOptions
 ): Effect.Effect<Usage | undefined, JobError> => {
   const secrets = [key ?? "", endpoint.provider.baseUrl ?? ""]
-  const reader = makeReader(secrets)
+  const reader = makeReader(secrets, () => Endpoint.accountOf(endpoint, key))
   const answer = new Delivery(endpoint.name, sink, reader)
   const body = request.body && continues ? Prefill.mark(request.body, continues) : request.body
   const exchanged = upstream.exchange({

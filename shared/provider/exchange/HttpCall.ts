@@ -5,6 +5,7 @@
 import { Effect, Schema } from "effect"
 import { atLeast } from "../../contract/Fields.ts"
 import { InvalidRequest, type JobError } from "../../contract/JobError.ts"
+import * as Fiberless from "../../bounds/Fiberless.ts"
 import * as Options from "../call/Options.ts"
 import * as ClientDialects from "../dialects/ClientDialects.ts"
 import type { ChatRequest } from "../dialects/conversation/ChatOverEngine.ts"
@@ -13,9 +14,14 @@ import * as CountDialects from "../dialects/CountDialects.ts"
 import * as Counts from "../dialects/counting/Counts.ts"
 import * as TokenizerCount from "../dialects/counting/TokenizerCount.ts"
 import * as Json from "../json/Json.ts"
-import { notSupported, type Perform } from "../call/Protocol.ts"
+import { type Call, notSupported, type Perform } from "../call/Protocol.ts"
+import * as ClientRequest from "../dialects/conversation/ClientRequest.ts"
+import type { Recipient } from "../dialects/conversation/Signature.ts"
+import * as SignatureMarks from "../dialects/conversation/SignatureMarks.ts"
+import * as Endpoint from "../transport/Endpoint.ts"
+import type { Sink } from "../transport/Sink.ts"
 import { exchange, type GuardedTools } from "./Exchange.ts"
-import type { HttpProtocol } from "./HttpProtocol.ts"
+import type { HttpProtocol, Relay } from "./HttpProtocol.ts"
 import * as JsonExchange from "./JsonExchange.ts"
 import { PassingAnswer } from "./PassingAnswer.ts"
 import { translate } from "./Translation.ts"
@@ -60,15 +66,32 @@ export const make = <Options>(protocol: HttpProtocol<Options>, tools: GuardedToo
   const estimates = new Map(Counts.performs(TokenizerCount.count, "ordinary"))
   const { authorize } = protocol
   const { secrets, upstream } = tools
+  const relayTo = (relay: Relay, call: Call, sink: Sink, recipient?: Recipient): ReturnType<Perform> => {
+    const request = relay(call, recipient)
+    if (request instanceof InvalidRequest) return Effect.fail(request)
+    const { refusal, warnings } = recipient?.losses ?? {}
+    if (refusal !== undefined) return Effect.fail(refusal)
+    const { grammar = protocol.grammar, id, rewrite, showUsage, usage } = request
+    const { sealedMember } = grammar
+    const reader = (hidden: ReadonlyArray<string>, account: () => string) => {
+      const mark = sealedMember === undefined ? undefined : SignatureMarks.marker(sealedMember, account)
+      return new PassingAnswer({
+        ...{ call, grammar, showUsage, usage, id, warnings },
+        rewrite: mark ?? rewrite,
+        secrets: hidden
+      })
+    }
+    return exchange({ upstream, secrets, authorize, call, sink, request, reader })
+  }
   return (call, sink) => {
     const relay = protocol.relays.get(call.operation.name)
     if (relay === undefined) return translations.get(call.operation.name)?.(call, sink) ?? notSupported(call)
-    const request = relay(call)
-    if (request instanceof InvalidRequest) return Effect.fail(request)
-    const { grammar = protocol.grammar, id, rewrite, showUsage, usage } = request
-    const reader = (hidden: ReadonlyArray<string>) =>
-      new PassingAnswer({ call, grammar, showUsage, usage, id, rewrite, secrets: hidden })
-    const relayed = exchange({ upstream, secrets, authorize, call, sink, request, reader })
+    const relayed = SignatureMarks.mayHoldAny(call.body)
+      ? Fiberless.flatMap(
+        Endpoint.accountFor(call.endpoint, secrets),
+        (account) => relayTo(relay, call, sink, { account, losses: ClientRequest.lossesOf(call, {}, "ordinary") })
+      )
+      : relayTo(relay, call, sink)
     const estimate = estimates.get(call.operation.name)
     return estimate === undefined ? relayed : Effect.catchIf(relayed, isMissing, () => estimate(call, sink))
   }

@@ -5,6 +5,7 @@
 import type { InvalidRequest } from "../../contract/JobError.ts"
 import type { Usage } from "../../contract/Usage.ts"
 import type { ProviderDialect } from "../dialects/conversation/Dialect.ts"
+import type { Recipient } from "../dialects/conversation/Signature.ts"
 import type { Call } from "../call/Protocol.ts"
 import type { Fields } from "../json/Json.ts"
 import type { AnswerGrammar } from "./AnswerGrammar.ts"
@@ -32,14 +33,17 @@ export interface Relayed extends Outgoing {
   readonly id?: string
   /** Usage that the answer does not report. */
   readonly usage?: Usage
-  /** Edits the pieces of an answer that is not a stream. */
+  /** Edits the pieces of an answer. */
   readonly rewrite?: (piece: Uint8Array) => Uint8Array
 }
+
+/** Makes the relayed request. There is a recipient if the client's request may hold reasoning of several providers. */
+export type Relay = (call: Call, recipient?: Recipient) => Relayed | InvalidRequest
 
 export interface HttpProtocol<Options> {
   readonly authorize: (key: string) => Readonly<Record<string, string>>
   /** The relayed request, by the names of the operations in the provider's dialect. */
-  readonly relays: ReadonlyMap<string, (call: Call) => Relayed | InvalidRequest>
+  readonly relays: ReadonlyMap<string, Relay>
   readonly grammar: AnswerGrammar
   /** For chat clients of other dialects. */
   readonly chat: {

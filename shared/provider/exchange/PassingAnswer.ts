@@ -7,6 +7,7 @@ import * as Json from "../json/Json.ts"
 import { JsonOutline } from "../json/JsonOutline.ts"
 import * as JsonText from "../json/JsonText.ts"
 import type { Call } from "../call/Protocol.ts"
+import * as TranslationWarnings from "../call/TranslationWarnings.ts"
 import type { Head } from "../transport/Sink.ts"
 import type { AnswerGrammar } from "./AnswerGrammar.ts"
 import type { AnswerReader, Read } from "./AnswerReader.ts"
@@ -21,7 +22,9 @@ export interface PassingAnswerOptions {
   readonly usage?: Usage | undefined
   /** Replaces the answer's id. */
   readonly id?: string | undefined
-  /** Another edit of an answer that is not a stream. */
+  /** Of the parts of the request that were left out. */
+  readonly warnings?: ReadonlyArray<string> | undefined
+  /** Another edit of the pieces that are passed on. */
   readonly rewrite?: ((piece: Uint8Array) => Uint8Array) | undefined
   /** Texts that no error may reveal. */
   readonly secrets: ReadonlyArray<string>
@@ -61,7 +64,7 @@ export class PassingAnswer implements AnswerReader {
   }
 
   head(status: number, contentType: string): Head {
-    return { status, contentType, headers: {} }
+    return { status, contentType, headers: TranslationWarnings.toHeaders(this.#options.warnings ?? []) }
   }
 
   /** Sound is passed on at once; text, which may be an error, is held. */
@@ -75,7 +78,10 @@ export class PassingAnswer implements AnswerReader {
     if (!this.#isText) return [chunk]
     const outline = this.#outline ??= new JsonOutline()
     outline.push(chunk)
-    const pieces = this.#changes.size === 0 ? [chunk] : this.#renamed(outline, chunk)
+    return this.#rewritten(this.#changes.size === 0 ? [chunk] : this.#renamed(outline, chunk))
+  }
+
+  #rewritten(pieces: ReadonlyArray<Uint8Array>): ReadonlyArray<Uint8Array> {
     const { rewrite } = this.#options
     return rewrite === undefined ? pieces : pieces.map(rewrite).filter(({ length }) => length > 0)
   }
@@ -85,7 +91,7 @@ export class PassingAnswer implements AnswerReader {
   }
 
   push(chunk: Uint8Array): ReadonlyArray<Uint8Array> {
-    return this.#stream.push(chunk)
+    return this.#rewritten(this.#stream.push(chunk))
   }
 
   failure(): JobError | undefined {
@@ -101,7 +107,7 @@ export class PassingAnswer implements AnswerReader {
     if (last === "error") return this.#failed("error")
     if (!this.#stream.isComplete) return this.#failed("cut")
     this.#usage = this.#stream.usage
-    const pieces = last === undefined ? [] : [last]
+    const pieces = this.#rewritten(last === undefined ? [] : [last])
     const { grammar: { toUsage }, showUsage } = this.#options
     return showUsage === true && toUsage !== undefined && !isReported(this.#usage)
       ? (estimate) => [...pieces, ...this.#stream.endWith(toUsage(estimate))]

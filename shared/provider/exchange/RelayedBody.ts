@@ -1,15 +1,18 @@
 /** Edits a relayed body: the model's name and the reasoning signed by other providers. Every other byte stays unchanged. */
 import * as Signature from "../dialects/conversation/Signature.ts"
+import * as SignatureMarks from "../dialects/conversation/SignatureMarks.ts"
 import * as JsonText from "../json/JsonText.ts"
 import type { Call } from "../call/Protocol.ts"
 
 export class RelayedBody {
   readonly #call: Call
+  readonly #recipient: Signature.Recipient | undefined
   readonly #changes = new Map<string, unknown>()
   #members: ReadonlyArray<JsonText.Member> | undefined
 
-  constructor(call: Call) {
+  constructor(call: Call, recipient?: Signature.Recipient) {
     this.#call = call
+    this.#recipient = recipient
   }
 
   valueOf(name: string): unknown {
@@ -37,12 +40,15 @@ export class RelayedBody {
   }
 
   /** The bytes, without the reasoning of other providers in the field `history`: this one would reject it. */
-  toBytes(history: string | undefined): Uint8Array {
+  toBytes(history?: string, origin: Signature.Origin = "openai"): Uint8Array {
     const { body } = this.#call
-    if (history !== undefined && Signature.mayHoldWrapped(body)) {
-      this.set(history, Signature.withoutWrapped(this.valueOf(history)))
+    const recipient = history === undefined ? undefined : this.#recipient
+    const isOwn = recipient !== undefined && SignatureMarks.holdsOnlyOf(body, recipient.account)
+    if (history !== undefined && recipient !== undefined && !isOwn) {
+      this.set(history, Signature.toRelayed(this.valueOf(history), history, origin, recipient))
     }
-    return this.#changes.size === 0 ? body : JsonText.setMembers(body, this.#read(), this.#changes)
+    const changed = this.#changes.size === 0 ? body : JsonText.setMembers(body, this.#read(), this.#changes)
+    return isOwn ? SignatureMarks.withoutMarks(changed) : changed
   }
 
   /** Not before it is needed: most bodies pass unchanged, and large ones take long to read. */

@@ -6,6 +6,7 @@ import { type JobError, ProviderFailed } from "../../contract/JobError.ts"
 import { isReported, type Usage } from "../../contract/Usage.ts"
 import type { AnswerDecoder, AnswerEncoder } from "../dialects/conversation/Dialect.ts"
 import type { ModelEvent } from "../dialects/conversation/ModelEvent.ts"
+import * as Signature from "../dialects/conversation/Signature.ts"
 import * as TextUsage from "../dialects/conversation/TextUsage.ts"
 import * as UsageSum from "../../contract/UsageSum.ts"
 import * as Metrics from "../../telemetry/Metrics.ts"
@@ -94,6 +95,8 @@ export interface TranslatedPartOptions {
   readonly provider: string
   /** Texts that no error may reveal. */
   readonly secrets: ReadonlyArray<string>
+  /** The account at the provider; absent if the answer is the gateway's own, whose signatures are marked. */
+  readonly account?: () => string
 }
 
 export class TranslatedPart implements AnswerReader {
@@ -143,7 +146,7 @@ export class TranslatedPart implements AnswerReader {
     const isCut = failure?._tag === "ProviderFailed" && failure.reason === "malformed"
     if (failure !== undefined && !isCut) return failure
     if (this.#content.isAfterGap || (!this.#terminated && !decoder.isComplete)) return this.#failed("cut")
-    return this.#last([...events, ...this.#numbered(decoder.last())])
+    return this.#last([...events, ...this.#marked(decoder.last())])
   }
 
   whole(body: Uint8Array): Read {
@@ -153,7 +156,7 @@ export class TranslatedPart implements AnswerReader {
     if (isError(json)) return ProviderError.inAnswer(provider, json, secrets)
     const events = decoder.whole(json)
     if (events === undefined || !decoder.isComplete) return this.#failed("malformed")
-    return this.#last(this.#numbered([...events, ...decoder.last()]))
+    return this.#last(this.#marked([...events, ...decoder.last()]))
   }
 
   textBytes(): number {
@@ -193,20 +196,30 @@ export class TranslatedPart implements AnswerReader {
     if (decoded === undefined || (this.#content.isAfterGap && !this.#content.see(Json.fields(json)))) {
       return this.#failed("malformed")
     }
-    for (const event of this.#numbered(decoded)) events.push(event)
+    for (const event of this.#marked(decoded)) events.push(event)
     return undefined
   }
 
-  #numbered(events: ReadonlyArray<ModelEvent>): ReadonlyArray<ModelEvent> {
-    const { firstChoice } = this.#options
-    if (firstChoice === 0) return events
-    return events.map((event) => event.type === "usage" ? event : { ...event, choice: event.choice + firstChoice })
+  /** The events with the numbers of their choices in the whole answer, and the signatures with their account. */
+  #marked(events: ReadonlyArray<ModelEvent>): ReadonlyArray<ModelEvent> {
+    const { account, firstChoice } = this.#options
+    if (firstChoice === 0 && (account === undefined || !events.some(isSignature))) return events
+    return events.map((event) => {
+      if (event.type === "usage") return event
+      const numbered = firstChoice === 0 ? event : { ...event, choice: event.choice + firstChoice }
+      return account !== undefined && isSignature(numbered)
+        ? { ...numbered, signature: Signature.madeBy(account, numbered.signature) }
+        : numbered
+    })
   }
 
   #failed(reason: "cut" | "malformed"): JobError {
     return new ProviderFailed({ provider: this.#options.provider, reason })
   }
 }
+
+const isSignature = (event: ModelEvent): event is Extract<ModelEvent, { readonly type: "signature" }> =>
+  event.type === "signature"
 
 const isTerminator = (data: Uint8Array, { terminator }: AnswerGrammar): boolean =>
   terminator !== undefined && data.length <= terminator.length + 2 && Buffer.from(data).includes(terminator)

@@ -6,11 +6,14 @@ import * as ClientRequest from "../dialects/conversation/ClientRequest.ts"
 import type { Conversation, Setting, SettingNames } from "../dialects/conversation/Conversation.ts"
 import { type ClientDialect, newIdentity } from "../dialects/conversation/Dialect.ts"
 import * as InlineMedia from "../dialects/conversation/InlineMedia.ts"
+import * as Signature from "../dialects/conversation/Signature.ts"
+import * as SignatureMarks from "../dialects/conversation/SignatureMarks.ts"
 import * as TextUsage from "../dialects/conversation/TextUsage.ts"
 import * as ProviderOptions from "../call/Options.ts"
 import type { Perform } from "../call/Protocol.ts"
 import { turnFor } from "../call/RequestBody.ts"
 import * as TranslationWarnings from "../call/TranslationWarnings.ts"
+import * as Endpoint from "../transport/Endpoint.ts"
 import { exchange, type GuardedTools } from "./Exchange.ts"
 import type { HttpProtocol } from "./HttpProtocol.ts"
 import { SharedSink } from "./SharedSink.ts"
@@ -30,7 +33,13 @@ export const translate = <Request, Options>(
   const decode = ClientRequest.decoder(client, "ordinary")
   const optionsOf = ProviderOptions.reader(dialect.options)
   const perform: Perform = Effect.fnUntraced(function*(call, sink): Effect.fn.Return<Usage | undefined, JobError> {
-    const { conversations, losses, request } = yield* decode(call)
+    const { conversations: given, losses, request } = yield* decode(call)
+    const conversations = SignatureMarks.mayHoldAny(call.body)
+      ? yield* Effect.map(
+        Endpoint.accountFor(call.endpoint, secrets),
+        (account) => given.map((conversation) => Signature.withoutForeign(conversation, account))
+      )
+      : given
     const options = yield* optionsOf(call.endpoint)
     const { model, name } = call.endpoint
     const streams = client.streams(request)
@@ -82,8 +91,16 @@ export const translate = <Request, Options>(
           streams,
           ...(headers === undefined ? {} : { headers })
         },
-        reader: (secrets) =>
-          new TranslatedPart({ answer, decoder: dialect.decoder(), grammar, firstChoice, provider: name, secrets })
+        reader: (secrets, account) =>
+          new TranslatedPart({
+            answer,
+            decoder: dialect.decoder(),
+            grammar,
+            firstChoice,
+            provider: name,
+            secrets,
+            account
+          })
       }), { concurrency: "unbounded", discard: true }).pipe(
         Effect.mapError((error) => withClientsNames(error, dialect.settings, client.settings))
       )

@@ -1,5 +1,5 @@
 /** Answers a request for a model: calls candidates until one starts an answer, in the steps of `AttemptHistory.ts`. */
-import { Array, Clock, Context, Effect, Layer, Random, Result } from "effect"
+import { Array, Clock, Context, Effect, Layer, Option, Random, Result } from "effect"
 import { RateLimiter } from "effect/persistence"
 import * as Fiberless from "../../bounds/Fiberless.ts"
 import { monotonicMs, ofEpochMs } from "../../bounds/MonotonicClock.ts"
@@ -15,6 +15,9 @@ import * as CircuitBreakers from "./CircuitBreakers.ts"
 import { momentMs } from "./Pace.ts"
 import type { Skipped } from "./Skipped.ts"
 import { type Candidate, inOrder, type Route, routeOf } from "./Route.ts"
+import * as SignatureMarks from "../dialects/conversation/SignatureMarks.ts"
+import * as Endpoint from "../transport/Endpoint.ts"
+import { Secrets } from "../transport/Secrets.ts"
 import type { Sink } from "../transport/Sink.ts"
 import { sessionOf } from "../call/SessionOf.ts"
 
@@ -49,6 +52,7 @@ export class Providers extends Context.Service<Providers, {
       const catalogue = yield* Catalogue
       const attempt = yield* Attempt.make
       const affinity = new Affinity()
+      const secrets = yield* Secrets
       const clock = yield* Clock.Clock
 
       const now = monotonicMs(clock)
@@ -125,6 +129,20 @@ export class Providers extends Context.Service<Providers, {
         }
       }
 
+      /** The account that made the latest reasoning of a conversation comes first while it is healthy: no other can read it. */
+      const readerFirst = (candidates: Routed["candidates"], account: string) =>
+        Effect.findFirst(candidates, ({ endpoint }) =>
+          Endpoint.accountFor(endpoint, secrets).pipe(
+            Effect.map((own) => own === account),
+            Effect.orElseSucceed(() => false)
+          )).pipe(
+            Effect.map(Option.filter(attempt.isHealthy)),
+            Effect.map(Option.match({
+              onNone: () => candidates,
+              onSome: (reader) => [reader, ...candidates.filter((candidate) => candidate !== reader)]
+            }))
+          )
+
       return Providers.of({
         isIdempotent: (model) => routeOf(catalogue.current(), model)?.isIdempotent ?? false,
         perform: (request, sink) => {
@@ -135,12 +153,18 @@ export class Providers extends Context.Service<Providers, {
             const answer = new AnnotatedSink(continued ?? sink, request.queuedMs)
             const metered = continued === undefined ? request : { ...request, onCut: continued.onCut }
             const deadline = ofEpochMs(clock)(request.deadline)
-            return respond({
+            const routed = {
               ...routeTo(route, metered, Context.get(context, Random.Random)),
               deadline,
               answer,
               continued
-            })
+            }
+            const isAlone = routed.candidates.length < 2
+            const account = isAlone ? undefined : SignatureMarks.lastAccountIn(request.body)
+            return account === undefined ? respond(routed) : Effect.flatMap(
+              readerFirst(routed.candidates, account),
+              (candidates) => respond({ ...routed, candidates })
+            )
           })
         }
       })

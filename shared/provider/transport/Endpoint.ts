@@ -1,5 +1,6 @@
 /** The key, URLs and timeouts of the provider that was chosen for a call, with the defaults filled in. */
-import { Effect, Option, type Redacted } from "effect"
+import { Effect, Option, Redacted } from "effect"
+import { createHmac } from "node:crypto"
 import * as Fiberless from "../../bounds/Fiberless.ts"
 import { defaultTimeouts, type Provider } from "../../catalogue/Provider.ts"
 import { type JobError, ProviderFailed } from "../../contract/JobError.ts"
@@ -29,6 +30,31 @@ export const keyOf = (
         : Effect.fail(new ProviderFailed({ provider: endpoint.name, reason: "credentials" }))
   )
 }
+
+/** The latest account of each endpoint: nearly all calls have the same key. */
+const latestAccounts = new WeakMap<Endpoint, { readonly key: string | undefined; readonly account: string }>()
+
+/**
+ * Identifies the account at the provider, which the provider's name and key make up: 12 hexadecimal digits, which tell neither. A
+ * provider without a key has its `baseUrl` instead.
+ */
+export const accountOf = (endpoint: Endpoint, key: string | undefined): string => {
+  let known = latestAccounts.get(endpoint)
+  if (known === undefined || known.key !== key) {
+    const { name, provider: { baseUrl = "" } } = endpoint
+    const account = createHmac("sha256", key ?? baseUrl).update(`account\0${name}`).digest("hex").slice(0, 12)
+    known = { key, account }
+    latestAccounts.set(endpoint, known)
+  }
+  return known.account
+}
+
+/** The same if the key is still to be read. */
+export const accountFor = (endpoint: Endpoint, secrets: Secrets["Service"]): Effect.Effect<string, JobError> =>
+  Fiberless.flatMap(
+    keyOf(endpoint, secrets),
+    (key) => Effect.succeed(accountOf(endpoint, Option.getOrUndefined(Option.map(key, Redacted.value))))
+  )
 
 /** The latest address of each endpoint: nearly all calls have the same. */
 const latest = new WeakMap<Endpoint, { readonly below: string; readonly address: Address }>()

@@ -1,10 +1,20 @@
 /** State of the responses API with OpenAI's client: continue, refer to, get, delete and list what is stored. */
 import { assert, describe, it } from "@effect/vitest"
 import OpenAI from "openai"
-import { chatProviders } from "../../fixture/gateway/ChatProviders.ts"
+import { chatProviders, keyOf } from "../../fixture/gateway/ChatProviders.ts"
+import { plain } from "../../fixture/gateway/Gateway.ts"
 import { receivedBy, sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
+import { unseal } from "../../fixture/provider/dialects/OpenAiResponses.ts"
 
-const shared = sharedGateway(chatProviders())
+/** Two accounts at a provider, whose requests differ in the model. */
+const accounts = {
+  provider: `  second: { protocol: openai, baseUrl: "ROOT/v1", options: { apis: [responses] }, ` +
+    `apiKey: "\${PROVIDER_SECRET_OF_OPENAI}", ${plain} }`,
+  model: "  on-two: { workload: chat, targets: [{ provider: to-responses, model: of-first }, " +
+    "{ provider: second, model: of-second, priority: 1 }] }"
+}
+
+const shared = sharedGateway(chatProviders(accounts))
 
 type Create = OpenAI.Responses.ResponseCreateParamsNonStreaming
 type Json = Readonly<Record<string, unknown>>
@@ -102,6 +112,37 @@ describe.each(["on-responses", "on-openai", "on-anthropic"])("%s", (model) => {
       return
     }
     assert.fail("the stream has no end")
+  })
+})
+
+describe("a conversation with a model of two accounts", () => {
+  it("goes on where its latest reasoning was made, and without the reasoning of the other account", async () => {
+    const { provider: fake } = shared()
+    fake.say({ reasoning: "Hm.", text: "So." })
+    let previous: string | null = null
+    const turn = async () => {
+      const input = [{ role: "user" as const, content: "Why?" }]
+      const request = { model: "on-two", input, previous_response_id: previous }
+      const { data, response } = await client().responses.create(request).withResponse()
+      previous = data.id
+      const { input: items, model } = fake.requests.at(-1)!.json as {
+        readonly input: ReadonlyArray<Json>
+        readonly model: string
+      }
+      const reasoning = items.filter(({ type }) => type === "reasoning")
+      return {
+        model,
+        accounts: reasoning.map((item) => unseal(String(item["encrypted_content"]))?.account),
+        warnings: response.headers.get("x-translation-warnings")
+      }
+    }
+    const [first, second] = [keyOf("responses"), keyOf("openai")]
+    assert.deepStrictEqual(await turn(), { model: "of-first", accounts: [], warnings: null })
+    assert.deepStrictEqual(await turn(), { model: "of-first", accounts: [first], warnings: null })
+    fake.behaveInTurn("of-first", { kind: "status", status: 500 })
+    const both = "input[1] comes from another provider; input[4] comes from another provider"
+    assert.deepStrictEqual(await turn(), { model: "of-second", accounts: [], warnings: both })
+    assert.deepStrictEqual(await turn(), { model: "of-second", accounts: [second], warnings: both })
   })
 })
 

@@ -4,7 +4,7 @@ import type { InvalidRequest } from "../../../contract/JobError.ts"
 import { strictTranslation, translationHeader } from "../../../contract/ChatHeaders.ts"
 import { reader, turnFor } from "../../call/RequestBody.ts"
 import type { Call } from "../../call/Protocol.ts"
-import type { Conversation } from "./Conversation.ts"
+import type { Conversation, SettingNames } from "./Conversation.ts"
 import type { ClientDialect } from "./Dialect.ts"
 import { Losses } from "./Losses.ts"
 
@@ -15,6 +15,13 @@ export interface ClientRequest<Request> {
   readonly losses: Losses
 }
 
+/** For the losses of a call's request. `tolerance` applies unless the client requests strict translation. */
+export const lossesOf = (
+  { headers }: Pick<Call, "headers">,
+  settings: SettingNames,
+  tolerance: "ordinary" | "lenient"
+): Losses => new Losses(headers?.[translationHeader] === strictTranslation ? "strict" : tolerance, settings)
+
 /** `tolerance` applies unless the client requests strict translation. */
 export const decoder = <Request>(
   dialect: Pick<ClientDialect<Request>, "request" | "settings" | "fates" | "toConversation">,
@@ -23,8 +30,7 @@ export const decoder = <Request>(
   const read = reader(dialect.request)
   return (call) =>
     Effect.flatMap(read(call), ({ json, request }) => {
-      const isStrict = call.headers?.[translationHeader] === strictTranslation
-      const losses = new Losses(isStrict ? "strict" : tolerance, dialect.settings)
+      const losses = lossesOf(call, dialect.settings, tolerance)
       const turn = turnFor(call)
       return turn.pipe(
         Effect.andThen(Effect.sync(() => losses.recordUnmapped(json, dialect.fates))),

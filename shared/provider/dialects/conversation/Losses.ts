@@ -46,6 +46,11 @@ export class Losses {
     this.#refusal === undefined ? Effect.void : Effect.fail(this.#refusal)
   )
 
+  /** The first refused loss so far. */
+  get refusal(): InvalidRequest | undefined {
+    return this.#refusal
+  }
+
   /** Paths and what happened to them, without repetition, in ASCII: the value of a header. */
   get warnings(): ReadonlyArray<string> {
     return [...this.#warnings]

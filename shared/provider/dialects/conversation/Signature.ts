@@ -1,29 +1,45 @@
 /**
  * Signatures of reasoning: opaque values of a provider that a client must send back with the reasoning. Only providers of the
- * same dialect understand them, and others reject them.
+ * same dialect understand them, for some dialects only with the same account, and others reject them.
  *
- * Clients of another dialect get a signature wrapped together with its origin. The gateway unwraps it for a provider of that
- * origin and removes it for any other.
+ * Clients get a signature marked with the account that made it, and clients of another dialect get it wrapped together with its
+ * origin. The gateway unwraps it for a provider that understands it, and removes it for any other. A signature without a mark is as
+ * good as any: the client may have it from the provider itself.
  */
 import { Option, Schema } from "effect"
 import * as Json from "../../json/Json.ts"
+import type { Conversation } from "./Conversation.ts"
+import { foreignReasoning, type Losses } from "./Losses.ts"
 
 export const origins = ["openai", "responses", "anthropic", "gemini"] as const
 export type Origin = typeof origins[number]
 
 export interface Signature {
   readonly origin: Origin
+  /** Only this account understands it; see `Endpoint.accountOf`. */
+  readonly account?: string | undefined
   /** Empty if the origin has no signatures, to mark the reasoning as its own. */
   readonly value: string
   /** It replaces hidden reasoning. */
   readonly redacted?: boolean
 }
 
-/** Start of a wrapped signature. A multiple of three bytes, so that its base64 is always the same. */
+/** Anthropic's signatures are valid for all accounts, also on the platforms of others. */
+const ofAccounts: ReadonlySet<Origin> = new Set(["responses", "gemini"])
+
+/** A signature that a provider has just made. */
+export const madeBy = (account: () => string, signature: Signature): Signature =>
+  ofAccounts.has(signature.origin) ? { ...signature, account: account() } : signature
+
+/** Start of a signature with a mark. A multiple of three bytes, so that its base64 is always the same. */
 const prefix = "gw-sig"
 /** Base64, which some clients require. */
-const wrappedPrefix = Buffer.from(prefix).toString("base64")
-const wrappedBytes = Buffer.from(wrappedPrefix)
+const base64 = (text: string): string => Buffer.from(text).toString("base64")
+export const wrappedPrefix = base64(prefix)
+
+/** Follows the prefix: 12 hexadecimal digits, whose base64 has 16 characters. */
+const accountPattern = /^[0-9a-f]{12}$/
+export const accountCharacters = 16
 
 const Wrapped = Schema.Struct({
   origin: Schema.Literals(origins),
@@ -31,31 +47,106 @@ const Wrapped = Schema.Struct({
   redacted: Schema.optionalKey(Schema.Boolean)
 })
 const decodeWrapped = Schema.decodeUnknownOption(Wrapped)
-const encodeWrapped = Schema.encodeSync(Schema.fromJsonString(Wrapped))
+/** The base64 of every wrapped signature begins like this. */
+export const wrappedStart = base64("{\"origin\"")
 
-export const toClient = (signature: Signature, dialect: Origin): string =>
-  signature.origin === dialect
-    ? signature.value
-    : Buffer.from(prefix + encodeWrapped(signature)).toString("base64")
+/** Precedes the provider's own value. */
+export const markOf = (account: string): string => base64(prefix + account)
+
+export const toClient = ({ account, origin, redacted, value }: Signature, dialect: Origin): string => {
+  if (origin === dialect) return account === undefined ? value : markOf(account) + value
+  const wrapped: typeof Wrapped.Type = { origin, value, ...(redacted === undefined ? {} : { redacted }) }
+  return base64(prefix + (account ?? "") + JSON.stringify(wrapped))
+}
 
 /** A signature that is not wrapped comes from the client's own dialect. */
 export const fromClient = (text: string, dialect: Origin): Signature => {
-  if (!text.startsWith(wrappedPrefix)) return { origin: dialect, value: text }
-  const json = Json.parseBounded(Buffer.from(text, "base64").subarray(prefix.length).toString())
-  return Option.getOrElse(decodeWrapped(json), (): Signature => ({ origin: dialect, value: text }))
+  const marked = text.startsWith(wrappedPrefix) ? text.slice(wrappedPrefix.length) : undefined
+  if (marked === undefined) return { origin: dialect, value: text }
+  const account = accountAt(marked)
+  const rest = account === undefined ? marked : marked.slice(accountCharacters)
+  const json = rest.startsWith(wrappedStart)
+    ? Json.parseBounded(Buffer.from(rest, "base64").toString())
+    : undefined
+  return Option.match(decodeWrapped(json), {
+    onSome: (wrapped) => ({ ...wrapped, account }),
+    onNone: () => account === undefined ? { origin: dialect, value: text } : { origin: dialect, account, value: rest }
+  })
 }
 
-/** Whether a request may contain a wrapped signature. */
-export const mayHoldWrapped = (body: Uint8Array): boolean =>
-  Buffer.from(body.buffer, body.byteOffset, body.byteLength).includes(wrappedBytes)
-
-/** Removes list elements with a wrapped signature: reasoning of another dialect. */
-export const withoutWrapped = (value: unknown): unknown => {
-  if (Array.isArray(value)) return value.filter((element) => !holdsWrapped(element)).map(withoutWrapped)
-  if (typeof value !== "object" || value === null) return value
-  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, withoutWrapped(inner)]))
+export const accountAt = (marked: string): string | undefined => {
+  const account = Buffer.from(marked.slice(0, accountCharacters), "base64").toString()
+  return accountPattern.test(account) ? account : undefined
 }
 
-const holdsWrapped = (value: unknown): boolean =>
-  typeof value === "object" && value !== null && !Array.isArray(value) &&
-  Object.values(value).some((inner) => typeof inner === "string" && inner.startsWith(wrappedPrefix))
+/** The provider that gets a request whose signatures have marks. */
+export interface Recipient {
+  readonly account: string
+  readonly losses: Losses
+}
+
+const isFor = (account: string, signature: Signature): boolean =>
+  signature.account === undefined || signature.account === account
+
+/** Leaves the reasoning of other accounts without a signature, as that of other dialects is. */
+export const withoutForeign = (conversation: Conversation, account: string): Conversation => ({
+  ...conversation,
+  turns: conversation.turns.map((turn) => ({
+    ...turn,
+    content: turn.content.map((part) =>
+      part.type === "reasoning" && part.signature !== undefined && !isFor(account, part.signature)
+        ? { ...part, signature: undefined }
+        : part
+    )
+  }))
+})
+
+/**
+ * The messages or items of a request that is relayed, as the provider understands them: with its own signatures unwrapped, and
+ * without list elements that have any other. In the responses format, items refer to the reasoning before them by their ids, so those
+ * after a missing one lose theirs.
+ */
+export const toRelayed = (value: unknown, path: string, origin: Origin, recipient: Recipient): unknown => {
+  if (!Array.isArray(value)) return mapFields(value, path, origin, recipient)
+  let isComplete = true
+  return value.flatMap((element: unknown, index): ReadonlyArray<unknown> => {
+    const at = `${path}[${index}]`
+    const unwrapped = unwrapIn(element, origin, recipient.account)
+    if (unwrapped === undefined) {
+      recipient.losses.warn(at, foreignReasoning)
+      isComplete = false
+      return []
+    }
+    const relayed = toRelayed(unwrapped, at, origin, recipient)
+    return [isComplete || origin !== "responses" ? relayed : withoutId(relayed)]
+  })
+}
+
+const mapFields = (value: unknown, path: string, origin: Origin, recipient: Recipient): unknown =>
+  typeof value === "object" && value !== null
+    ? Object.fromEntries(
+      Object.entries(value).map(([name, inner]) => [name, toRelayed(inner, `${path}.${name}`, origin, recipient)])
+    )
+    : value
+
+/** An element with its own signatures unwrapped; `undefined` if it has one that the provider does not understand. */
+const unwrapIn = (element: unknown, origin: Origin, account: string): unknown => {
+  if (typeof element !== "object" || element === null || Array.isArray(element)) return element
+  let isForeign = false
+  const unwrapped = Object.fromEntries(
+    Object.entries(element).map(([name, inner]: [string, unknown]) => {
+      if (typeof inner !== "string" || !inner.startsWith(wrappedPrefix)) return [name, inner]
+      const signature = fromClient(inner, origin)
+      isForeign ||= signature.origin !== origin || !isFor(account, signature)
+      return [name, signature.value]
+    })
+  )
+  // without a compaction the conversation would lack its beginning: the provider refuses it
+  return isForeign && unwrapped["type"] !== "compaction" ? undefined : unwrapped
+}
+
+const withoutId = (item: unknown): unknown => {
+  if (typeof item !== "object" || item === null || !("id" in item)) return item
+  const { id: _, ...others } = item
+  return others
+}

@@ -8,6 +8,7 @@ import type { HttpProtocol, Relayed } from "../../exchange/HttpProtocol.ts"
 import { RelayedBody } from "../../exchange/RelayedBody.ts"
 import * as Json from "../../json/Json.ts"
 import type { Call } from "../../call/Protocol.ts"
+import type { Recipient } from "../../dialects/conversation/Signature.ts"
 import { usageOf } from "../../dialects/anthropic/AnthropicUsage.ts"
 
 const path = "/v1/messages"
@@ -26,14 +27,14 @@ const versionIn = (headers: NonNullable<Call["headers"]>): string => {
 
 // Request
 
-const relay = (path: string) => (call: Call): Relayed => {
+const relay = (path: string) => (call: Call, recipient?: Recipient): Relayed => {
   const { contentType, headers = {}, operation: { isFree = false } } = call
-  const body = new RelayedBody(call)
+  const body = new RelayedBody(call, recipient)
   body.setModel()
   const betas = headers["anthropic-beta"]
   return {
     path,
-    body: body.toBytes("messages"),
+    body: body.toBytes("messages", "anthropic"),
     contentType,
     headers: {
       "anthropic-version": versionIn(headers),

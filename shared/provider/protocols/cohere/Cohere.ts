@@ -47,7 +47,7 @@ const toBody = (call: Call): Uint8Array => {
   if (call.endpoint.model !== call.model) body.set("model", call.endpoint.model)
   const documents = body.valueOf("documents")
   if (typeof documents === "string") body.set("documents", [documents])
-  return body.toBytes(undefined)
+  return body.toBytes()
 }
 
 // Answer

@@ -24,20 +24,23 @@ const pathOf = (model: string, method: Method): string => {
 
 // Request
 
-const relay = (method: Method) => (call: Call): Relayed => {
+const relay = (method: Method) => (call: Call, recipient?: Signature.Recipient): Relayed => {
   const { contentType, endpoint: { model }, operation: { isFree = false } } = call
-  const body = new RelayedBody(call)
+  const body = new RelayedBody(call, recipient)
   // the path names the model; the body must not contradict it
   if (model !== call.model && body.valueOf("model") !== undefined) body.set("model", resourceOf(model))
   // to count a whole request, it must name the model
   const inner = method === "countTokens" ? body.valueOf("generateContentRequest") : undefined
   if (Predicate.isReadonlyObject(inner)) {
-    const contents = Signature.withoutWrapped(inner["contents"])
+    const path = "generateContentRequest.contents"
+    const contents = recipient === undefined
+      ? inner["contents"]
+      : Signature.toRelayed(inner["contents"], path, "gemini", recipient)
     body.set("generateContentRequest", { ...inner, contents, model: resourceOf(model) })
   }
   return {
     path: pathOf(model, method),
-    body: body.toBytes("contents"),
+    body: body.toBytes("contents", "gemini"),
     contentType,
     streams: method === streamed,
     isFree

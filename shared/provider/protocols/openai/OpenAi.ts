@@ -19,6 +19,7 @@ import type { HttpProtocol, Relayed } from "../../exchange/HttpProtocol.ts"
 import { RelayedBody } from "../../exchange/RelayedBody.ts"
 import * as Json from "../../json/Json.ts"
 import type { Call } from "../../call/Protocol.ts"
+import type { Recipient } from "../../dialects/conversation/Signature.ts"
 import * as Base64Vectors from "./Base64Vectors.ts"
 import * as MultipartText from "./MultipartText.ts"
 import { toEmbeddingUsage, toTokenUsage, usageOf } from "../../dialects/openai/OpenAiUsage.ts"
@@ -41,8 +42,8 @@ const paths: ReadonlyMap<string, string> = new Map([
 
 // Request
 
-const relay = (path: string) => (call: Call): Relayed | InvalidRequest =>
-  /^multipart\/form-data\s*;/i.test(call.contentType) ? relayForm(call, path) : relayJson(call, path)
+const relay = (path: string) => (call: Call, recipient?: Recipient): Relayed | InvalidRequest =>
+  /^multipart\/form-data\s*;/i.test(call.contentType) ? relayForm(call, path) : relayJson(call, path, recipient)
 
 /** The client's form with the provider's name of the model. */
 const relayForm = (call: Call, path: string): Relayed | InvalidRequest => {
@@ -66,9 +67,9 @@ const metering = ({ name }: Operation, valueOf: (field: string) => unknown): Pic
 }
 
 /** The client's body with the provider's name of the model, and with a request for usage in streams. */
-const relayJson = (call: Call, path: string): Relayed => {
+const relayJson = (call: Call, path: string, recipient: Recipient | undefined): Relayed => {
   const { contentType, endpoint: { provider }, operation, session } = call
-  const body = new RelayedBody(call)
+  const body = new RelayedBody(call, recipient)
   const { streams } = body
   body.setModel()
   let showUsage = false

@@ -10,6 +10,7 @@ import { responses } from "../../../contract/operations/Responses.ts"
 import { responsesCount, ResponsesCountRequest } from "../../../contract/operations/TokenCounts.ts"
 import { newResponseId } from "../../../contract/ResponseId.ts"
 import type { Call, Perform } from "../../call/Protocol.ts"
+import type { Recipient } from "../../dialects/conversation/Signature.ts"
 import * as ClientDialects from "../../dialects/ClientDialects.ts"
 import * as CountDialects from "../../dialects/CountDialects.ts"
 import { toCompactionUsage, usageOf } from "../../dialects/openai/OpenAiUsage.ts"
@@ -29,11 +30,14 @@ const countPath = `${path}/input_tokens`
 /** The fields of a request to count. It rejects all others. */
 const counted = Struct.keys(ResponsesCountRequest.fields)
 
+/** Of reasoning and of compactions. */
+const sealedMember = "encrypted_content"
+
 // Requests
 
-const relay = (call: Call): Relayed => {
+const relay = (call: Call, recipient?: Recipient): Relayed => {
   const { contentType, endpoint: { provider }, session } = call
-  const body = new RelayedBody(call)
+  const body = new RelayedBody(call, recipient)
   body.setModel()
   body.set("store", false)
   const include = Json.list(body.valueOf("include"))
@@ -43,15 +47,15 @@ const relay = (call: Call): Relayed => {
   if (session !== undefined && sendsCacheKey(provider) && !body.has("prompt_cache_key")) {
     body.set("prompt_cache_key", session)
   }
-  return { path, body: body.toBytes("input"), contentType, streams: body.streams, id: newResponseId() }
+  return { path, body: body.toBytes("input", "responses"), contentType, streams: body.streams, id: newResponseId() }
 }
 
-const relayCompaction = (call: Call): Relayed => {
-  const body = new RelayedBody(call)
+const relayCompaction = (call: Call, recipient?: Recipient): Relayed => {
+  const body = new RelayedBody(call, recipient)
   body.setModel()
   const { contentType } = call
-  const grammar = { ...plain, toUsage: toCompactionUsage }
-  return { path: `${path}/compact`, body: body.toBytes("input"), contentType, streams: false, grammar }
+  const grammar = { ...plain, toUsage: toCompactionUsage, sealedMember }
+  return { path: `${path}/compact`, body: body.toBytes("input", "responses"), contentType, streams: false, grammar }
 }
 
 const relayCount = (call: Call): Relayed => {
@@ -83,6 +87,7 @@ const grammar: AnswerGrammar = {
   marks: membersNamed("response", "error"),
   modelPaths: [["response", "model"], ["model"]],
   idPaths: [["response", "id"], ["id"]],
+  sealedMember,
   read: ({ error, response, type, usage }) => {
     const { error: within, usage: total } = Json.fields(response)
     return type === "error" || (error ?? within ?? null) !== null

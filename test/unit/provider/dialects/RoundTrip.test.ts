@@ -823,7 +823,9 @@ No field is dropped silently:
 
 * If the provider gives only one choice per call, several choices become parallel calls, at most eight.
 * Signatures of reasoning go back only to a provider of the dialect they come from. Clients of another dialect get them wrapped
-  (\`Signature.ts\`), in chat completions as \`reasoning_details\`, and must send them back with the message.
+  (\`Signature.ts\`), in chat completions as \`reasoning_details\`, and must send them back with the message. OpenAI's and Google's go
+  back only to the same account, a provider with its key, which a mark before the signature identifies. For others the reasoning is
+  left out with a warning. Clients of Gemini's dialect get Gemini's signatures unmarked.
 * In the responses dialect, a tool of the provider that the target does not have is left out with a warning, unless
   \`tool_choice\` requires it. A custom tool becomes a function with one string argument; a namespace becomes a prefix of its
   tools' names. Their calls come back in the client's form (\`ResponsesTools.ts\`).

@@ -2,7 +2,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { parse } from "../../../../shared/catalogue/Catalogue.ts"
+import { markOf } from "../../../../shared/provider/dialects/conversation/Signature.ts"
 import { routeOf } from "../../../../shared/provider/routing/Route.ts"
+import { accountOf } from "../../../../shared/provider/transport/Endpoint.ts"
 import { answers, Scripted, status, streams } from "./Scripted.ts"
 
 const catalogue = `
@@ -34,6 +36,37 @@ const answerers = Effect.fnUntraced(function*(scripted: Scripted, of: ReadonlyAr
 const sessionsOf = Effect.fnUntraced(function*(scripted: Scripted, provider: string, model = "chat") {
   const chosen = yield* answerers(scripted, sessions, model)
   return sessions.filter((session) => chosen[session] === provider)
+})
+
+describe("a conversation with reasoning that only one account can read", () => {
+  const ordered = `
+providers:
+  a: { protocol: local, retry: { times: 0 } }
+  b: { protocol: local, retry: { times: 0 }, breaker: { minimumCalls: 1, lastCalls: 1 } }
+models:
+  chat: { workload: chat, targets: [{ provider: a }, { provider: b, priority: 1 }] }
+`
+  const endpoint = { name: "b", provider: { protocol: "local" }, model: "chat" } as const
+  const body = { messages: [{ role: "assistant", reasoning: `${markOf(accountOf(endpoint, undefined))}c2ln` }] }
+
+  it.effect("is answered by that account, unless its circuit is open", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(ordered)
+      yield* scripted.request("chat", { body })
+      assert.deepStrictEqual(scripted.calls(), ["b/chat"])
+      scripted.behave("b/chat", status(500))
+      yield* scripted.request("chat", { body })
+      assert.deepStrictEqual(scripted.calls(), ["b/chat", "a/chat"])
+      yield* scripted.request("chat", { body })
+      assert.deepStrictEqual(scripted.calls(), ["a/chat"])
+    }))
+
+  it.effect("is answered by the first target if no target has the account", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(ordered)
+      yield* scripted.request("chat", { body: { messages: [{ reasoning: `${markOf("0123456789ab")}c2ln` }] } })
+      assert.deepStrictEqual(scripted.calls(), ["a/chat"])
+    }))
 })
 
 describe("a session", () => {
