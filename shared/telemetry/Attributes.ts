@@ -82,6 +82,9 @@ const genAiOperations: ReadonlyMap<string, string> = new Map([
   ["completions", "text_completion"],
   ["embeddings", "embeddings"],
   ["engines.embeddings", "embeddings"],
+  ["embedContent", "embeddings"],
+  ["batchEmbedContents", "embeddings"],
+  ["embed", "embeddings"],
   ["generateContent", "generate_content"],
   ["streamGenerateContent", "generate_content"]
 ])

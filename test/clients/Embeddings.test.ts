@@ -1,8 +1,13 @@
 /** Embeddings through the whole gateway, with the official clients and as plain requests. */
+import { createCohere } from "@ai-sdk/cohere"
+import { createGoogleGenerativeAI } from "@ai-sdk/google"
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible"
 import { assert, describe, it } from "@effect/vitest"
+import { GoogleGenAI as GenAi3 } from "@google/genai"
 import { OpenAIEmbeddings } from "@langchain/openai"
 import { cosineSimilarity, embed, embedMany } from "ai"
+import { Cohere, CohereClientV2 } from "cohere-ai"
+import { GoogleGenAI as GenAi2 } from "google-genai-2"
 import OpenAi7, { BadRequestError, NotFoundError } from "openai"
 import OpenAi6 from "openai-6"
 import { sharedGateway } from "../fixture/gateway/SharedGateway.ts"
@@ -148,5 +153,71 @@ describe("the path with the model in it", () => {
     const missing = await post(model, {}).catch((error: unknown) => error)
     assert.instanceOf(missing, BadRequestError)
     assert.deepInclude(missing, { param: "input" })
+  })
+})
+
+const generationsOfGenAi = { "3": GenAi3, "2": GenAi2 as unknown as typeof GenAi3 }
+
+describe.each(Object.entries(generationsOfGenAi))("google genai %s", (_, GoogleGenAI) => {
+  const client = () => new GoogleGenAI({ apiKey: shared().key, httpOptions: { baseUrl: shared().url } }).models
+
+  it("embeds texts, for a purpose and at a length", async () => {
+    const answer = await client().embedContent({
+      model,
+      contents: texts,
+      config: { taskType: "RETRIEVAL_QUERY", outputDimensionality: 256 }
+    })
+    const vectors = (answer.embeddings ?? []).map(({ values = [] }) => values)
+    assertSensible(vectors)
+    assert.deepStrictEqual(vectors.map(({ length }) => length), [256, 256, 256])
+  })
+
+  it("gets the name of a wrong field", async () => {
+    const wrong = client().embedContent({ model, contents: texts, config: { outputDimensionality: 0 } })
+    const error = await wrong.then(() => assert.fail("no error"), (error: unknown) => error)
+    assert.deepInclude(error, { status: 400 })
+    assert.include(String(error), "requests[0].outputDimensionality")
+  })
+})
+
+describe("cohere-ai", () => {
+  const client = () => new CohereClientV2({ environment: shared().url, token: shared().key })
+  const once = { maxRetries: 0 }
+
+  it("embeds texts in several encodings", async () => {
+    const { embeddings, meta, texts: returned } = await client().embed({
+      model,
+      texts,
+      inputType: "search_document",
+      embeddingTypes: ["float", "base64"],
+      outputDimension: 256
+    }, once)
+    assertSensible(embeddings.float ?? [])
+    assert.deepStrictEqual(returned, texts)
+    assert.isAbove(meta?.billedUnits?.inputTokens ?? 0, 15)
+    const [first = ""] = embeddings.base64 ?? []
+    const floats = new Float32Array(Uint8Array.from(Buffer.from(first, "base64")).buffer)
+    assert.deepStrictEqual([...floats], embeddings.float?.[0]?.map(Math.fround))
+  })
+
+  it("gets the name of a wrong field", async () => {
+    const error = await client().embed({ model, inputType: "search_query" }, once)
+      .then(() => assert.fail("no error"), (error: unknown) => error)
+    assert.instanceOf(error, Cohere.BadRequestError)
+    assert.include(JSON.stringify(error.body), "texts: is required")
+  })
+})
+
+describe("the AI SDK", () => {
+  it("embeds texts with the packages for Google and Cohere", async () => {
+    const apiKey = shared().key
+    const google = createGoogleGenerativeAI({ baseURL: `${shared().url}/v1beta`, apiKey })
+    const cohere = createCohere({ baseURL: `${shared().url}/v2`, apiKey })
+    for (const embedder of [google.embeddingModel(model), cohere.embeddingModel(model)]) {
+      const { embeddings } = await embedMany({ model: embedder, values: texts, maxRetries: 0 })
+      assertSensible(embeddings)
+      const { embedding } = await embed({ model: embedder, value: texts[0]!, maxRetries: 0 })
+      assert.deepStrictEqual(embedding, embeddings[0])
+    }
   })
 })

@@ -3,7 +3,9 @@ import { audioSpeech } from "./AudioSpeech.ts"
 import { chatCompletions } from "./ChatCompletions.ts"
 import { compaction } from "./Compaction.ts"
 import { completions } from "./Completions.ts"
-import { embeddings, engineEmbeddings } from "./Embeddings.ts"
+import { embed } from "./embeddings/Embed.ts"
+import { batchEmbedContents, embedContent } from "./embeddings/EmbedContent.ts"
+import { embeddings, engineEmbeddings } from "./embeddings/Embeddings.ts"
 import { generateContent, streamGenerateContent } from "./GenerateContent.ts"
 import { imageEdits } from "./ImageEdits.ts"
 import { imageGenerations } from "./ImageGenerations.ts"
@@ -16,10 +18,13 @@ import { videoGenerations } from "./VideoGenerations.ts"
 
 export const operations: ReadonlyArray<Operation> = [
   audioSpeech,
+  batchEmbedContents,
   chatCompletions,
   compaction,
   completions,
   countTokens,
+  embed,
+  embedContent,
   embeddings,
   engineEmbeddings,
   generateContent,

@@ -1,6 +1,6 @@
 /**
  * Calls to a provider over HTTP, for all such protocols: relays a client that speaks the provider's dialect, and translates
- * for any other chat client.
+ * for any other client.
  */
 import { Effect, Schema } from "effect"
 import { atLeast } from "../../contract/Fields.ts"
@@ -13,6 +13,8 @@ import * as InlineMedia from "../dialects/conversation/InlineMedia.ts"
 import * as CountDialects from "../dialects/CountDialects.ts"
 import * as Counts from "../dialects/counting/Counts.ts"
 import * as TokenizerCount from "../dialects/counting/TokenizerCount.ts"
+import * as EmbeddingApi from "../dialects/embeddings/EmbeddingApi.ts"
+import * as Embeddings from "../dialects/embeddings/Embeddings.ts"
 import * as Json from "../json/Json.ts"
 import { type Call, notSupported, type Perform } from "../call/Protocol.ts"
 import * as ClientRequest from "../dialects/conversation/ClientRequest.ts"
@@ -26,9 +28,12 @@ import * as JsonExchange from "./JsonExchange.ts"
 import { PassingAnswer } from "./PassingAnswer.ts"
 import { translate } from "./Translation.ts"
 
-/** The names of the operations that a protocol serves: relayed, or translated for chat clients of other dialects. */
-export const operationsOf = ({ relays }: Pick<HttpProtocol<never>, "relays">): ReadonlyArray<string> => [
+/** The names of the operations that a protocol serves: relayed, or translated for clients of other dialects. */
+export const operationsOf = (
+  { embeddings, relays }: Pick<HttpProtocol<never>, "embeddings" | "relays">
+): ReadonlyArray<string> => [
   ...relays.keys(),
+  ...(embeddings === undefined ? [] : Embeddings.operations),
   ...ClientDialects.operations,
   ...CountDialects.operations
 ]
@@ -58,13 +63,24 @@ const counterOf = <Options>(
   return (request) => Effect.catchIf(countBy(request), isMissing, () => TokenizerCount.count(request))
 }
 
+/** Has the provider make vectors for clients of other dialects. */
+const vectorsBy = (
+  api: NonNullable<HttpProtocol<never>["embeddings"]>,
+  tools: GuardedTools,
+  authorize: HttpProtocol<never>["authorize"]
+) => {
+  const post = JsonExchange.make(tools, EmbeddingApi.answerOf(api), authorize)
+  return Embeddings.performs(EmbeddingApi.make(api, post), api)
+}
+
 export const make = <Options>(protocol: HttpProtocol<Options>, tools: GuardedTools): Perform => {
+  const { authorize, embeddings } = protocol
   const translations = new Map([
     ...ClientDialects.map((dialect) => translate(dialect, protocol, tools)),
-    ...Counts.performs(counterOf(protocol, tools), "ordinary")
+    ...Counts.performs(counterOf(protocol, tools), "ordinary"),
+    ...(embeddings === undefined ? [] : vectorsBy(embeddings, tools, authorize))
   ])
   const estimates = new Map(Counts.performs(TokenizerCount.count, "ordinary"))
-  const { authorize } = protocol
   const { secrets, upstream } = tools
   const relayTo = (relay: Relay, call: Call, sink: Sink, recipient?: Recipient): ReturnType<Perform> => {
     const request = relay(call, recipient)

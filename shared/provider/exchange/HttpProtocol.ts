@@ -6,6 +6,8 @@ import type { InvalidRequest } from "../../contract/JobError.ts"
 import type { Usage } from "../../contract/Usage.ts"
 import type { ProviderDialect } from "../dialects/conversation/Dialect.ts"
 import type { Recipient } from "../dialects/conversation/Signature.ts"
+import type { EmbeddingApi } from "../dialects/embeddings/EmbeddingApi.ts"
+import type * as Embeddings from "../dialects/embeddings/Embeddings.ts"
 import type { Call } from "../call/Protocol.ts"
 import type { Fields } from "../json/Json.ts"
 import type { AnswerGrammar } from "./AnswerGrammar.ts"
@@ -45,6 +47,8 @@ export interface HttpProtocol<Options> {
   /** The relayed request, by the names of the operations in the provider's dialect. */
   readonly relays: ReadonlyMap<string, Relay>
   readonly grammar: AnswerGrammar
+  /** For clients of other dialects that want vectors. Absent: it makes none. */
+  readonly embeddings?: EmbeddingApi & Embeddings.Settings
   /** For chat clients of other dialects. */
   readonly chat: {
     readonly dialect: ProviderDialect<Options>

@@ -151,7 +151,7 @@ providers:
   claude: { protocol: anthropic, baseUrl: "http://c" }
 models:
   film: { workload: video, targets: [{ provider: open }] }
-  vectors: { workload: embeddings, targets: [{ provider: open }, { provider: google }] }
+  vectors: { workload: embeddings, targets: [{ provider: open }, { provider: claude }] }
   picture: { workload: images, targets: [{ provider: google }] }
   chat: { workload: chat, targets: [{ provider: claude }, { provider: google }] }
   safe: { workload: chat, targets: [{ provider: claude }], fallbacks: [spare] }
@@ -161,7 +161,7 @@ models:
       0,
       "FILE:6 models.film.targets[0].provider: warning: can never answer: the protocol openai serves no operation of the " +
       "workload video",
-      "FILE:7 models.vectors.targets[1].provider: warning: can never answer: the protocol gemini serves no operation of " +
+      "FILE:7 models.vectors.targets[1].provider: warning: can never answer: the protocol anthropic serves no operation of " +
       "the workload embeddings",
       "FILE:8 models.picture.targets: warning: no target serves images.edits or images.generations: that needs the " +
       "protocol ai-sdk, dashscope, local or openai",

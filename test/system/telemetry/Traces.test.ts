@@ -156,6 +156,15 @@ const requests: Record<string, () => Promise<readonly [path: string, body: objec
   "completions": async () => ["/v1/completions", { model: "local-chat", prompt }],
   "embeddings": async () => ["/v1/embeddings", { model: "local-embedding", input: prompt }],
   "engines.embeddings": async () => ["/v1/engines/local-embedding/embeddings", { input: prompt }],
+  "embedContent": async () => [
+    "/v1beta/models/local-embedding:embedContent",
+    { content: { parts: [{ text: prompt }] } }
+  ],
+  "batchEmbedContents": async () => [
+    "/v1beta/models/local-embedding:batchEmbedContents",
+    { requests: [{ content: { parts: [{ text: prompt }] } }] }
+  ],
+  "embed": async () => ["/v2/embed", { model: "local-embedding", texts: [prompt], input_type: "search_query" }],
   "generateContent": async () => [
     "/v1beta/models/local-chat:generateContent",
     { contents: [{ parts: [{ text: prompt }] }] }

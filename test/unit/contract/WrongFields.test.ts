@@ -6,7 +6,7 @@ import * as IncomingBody from "../../../services/ingress/request/IncomingBody.ts
 import { chatCompletions } from "../../../shared/contract/operations/ChatCompletions.ts"
 import { compaction } from "../../../shared/contract/operations/Compaction.ts"
 import { completions } from "../../../shared/contract/operations/Completions.ts"
-import { embeddings, engineEmbeddings } from "../../../shared/contract/operations/Embeddings.ts"
+import { embeddings, engineEmbeddings } from "../../../shared/contract/operations/embeddings/Embeddings.ts"
 import { responses } from "../../../shared/contract/operations/Responses.ts"
 import { generateContent } from "../../../shared/contract/operations/GenerateContent.ts"
 import { messages } from "../../../shared/contract/operations/Messages.ts"

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as Engine from "../../../services/embeddings/Engine.ts"
-import { embeddings, engineEmbeddings } from "../../../shared/contract/operations/Embeddings.ts"
+import { embeddings, engineEmbeddings } from "../../../shared/contract/operations/embeddings/Embeddings.ts"
 import { callLocally, longestTurn } from "../../fixture/calls/LocalCall.ts"
 import type { Answered } from "../../fixture/calls/ProtocolCall.ts"
 

@@ -69,6 +69,7 @@ const texts: Field = {
   initial: "a beekeeper on a hill\nsomeone who looks after bees\na lighthouse in a storm",
   hint: "One per line"
 }
+const text: Field = { name: "text", label: "Text", kind: "text", initial: "a beekeeper on a hill" }
 const dimensions = number("dimensions", "Dimensions", "", { minimum: 1, maximum: 4096 })
 
 const embeddings: Operation = {
@@ -263,6 +264,42 @@ export const operations: ReadonlyArray<Operation> = [
     name: "engines.embeddings",
     title: "Embeddings by engine",
     path: (model) => `/v1/engines/${encodeURIComponent(model)}/embeddings`
+  },
+  {
+    name: "embedContent",
+    title: "Embed content",
+    workloads: ["embeddings"],
+    fields: [text, dimensions],
+    path: (model) => `/v1beta/models/${encodeURIComponent(model)}:embedContent`,
+    body: (_model, { dimensions, text }) => given({ content: { parts: [{ text }] }, outputDimensionality: dimensions }),
+    answer: "json"
+  },
+  {
+    name: "batchEmbedContents",
+    title: "Embed contents",
+    workloads: ["embeddings"],
+    fields: [texts, dimensions],
+    path: (model) => `/v1beta/models/${encodeURIComponent(model)}:batchEmbedContents`,
+    body: (_model, { dimensions, input }) => ({
+      requests: linesOf(input).map((text) =>
+        given({ content: { parts: [{ text }] }, outputDimensionality: dimensions })
+      )
+    }),
+    answer: "json"
+  },
+  {
+    name: "embed",
+    title: "Embed by Cohere's API",
+    workloads: ["embeddings"],
+    fields: [
+      texts,
+      dimensions,
+      choice("input_type", "Purpose", ["search_document", "search_query"], "search_document")
+    ],
+    path: () => "/v2/embed",
+    body: (model, { dimensions, input, input_type }) =>
+      given({ model, texts: linesOf(input), input_type, output_dimension: dimensions }),
+    answer: "json"
   },
   {
     name: "rerank",

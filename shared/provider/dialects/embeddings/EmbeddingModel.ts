@@ -3,11 +3,17 @@ import type { Effect, Stream } from "effect"
 import type { JobError } from "../../../contract/JobError.ts"
 import type { Call } from "../../call/Protocol.ts"
 
+/** What vectors are for, as Cohere names it. */
+export type Purpose = "search_document" | "search_query" | "classification" | "clustering"
+
 export interface EmbeddingRequest {
   /** At least one, none of them empty. */
   readonly texts: ReadonlyArray<string>
   /** Length of the vectors; `undefined` for the model's own. */
   readonly dimensions: number | undefined
+  /** The client's name of `dimensions`. */
+  readonly dimensionsName: string
+  readonly purpose: Purpose | undefined
   /** Unknown fields. */
   readonly extra: Readonly<Record<string, unknown>>
 }

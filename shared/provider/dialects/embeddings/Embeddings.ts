@@ -1,75 +1,79 @@
-/** Serves both embeddings operations with an `EmbeddingModel`. */
-import { Effect, type Schema, Stream } from "effect"
-import {
-  embeddings,
-  EmbeddingsRequest,
-  engineEmbeddings,
-  EngineEmbeddingsRequest
-} from "../../../contract/operations/Embeddings.ts"
+/** Serves all embeddings operations with an `EmbeddingModel`. */
+import { Effect, Stream } from "effect"
+import { strictTranslation, translationHeader } from "../../../contract/ChatHeaders.ts"
 import type { Usage } from "../../../contract/Usage.ts"
 import * as EstimatedUsage from "../../call/EstimatedUsage.ts"
 import { reader } from "../../call/RequestBody.ts"
 import type { Perform } from "../../call/Protocol.ts"
 import { writeAll } from "../../transport/Sink.ts"
 import * as TranslationWarnings from "../../call/TranslationWarnings.ts"
-import { unknownFields } from "../../json/UnknownFields.ts"
-import { toEmbeddingUsage } from "../openai/OpenAiUsage.ts"
-import type { EmbeddingModel, Vector } from "./EmbeddingModel.ts"
+import { Losses } from "../conversation/Losses.ts"
+import { cohereForm } from "./CohereForm.ts"
+import type { EmbeddingForm } from "./EmbeddingForm.ts"
+import type { EmbeddingModel } from "./EmbeddingModel.ts"
+import { geminiBatchForm, geminiForm } from "./GeminiForm.ts"
+import { openAiEngineForm, openAiForm } from "./OpenAiForm.ts"
 
-/** By the operation's name. */
-export const performs = (model: EmbeddingModel): ReadonlyMap<string, Perform> =>
-  new Map([...requests].map(([name, schema]) => [name, perform(model, schema)]))
+export interface Settings {
+  /** Whether the vectors depend on their purpose. Default: false. */
+  readonly hasPurposes?: boolean
+}
 
-type Request = EmbeddingsRequest | EngineEmbeddingsRequest
-
-const requests = new Map<string, Schema.Codec<Request, unknown>>([
-  [embeddings.name, EmbeddingsRequest],
-  [engineEmbeddings.name, EngineEmbeddingsRequest]
-])
+/** Makes something for each form. */
+const map = <A>(make: <Request>(form: EmbeddingForm<Request>) => A): ReadonlyArray<A> => [
+  make(openAiForm),
+  make(openAiEngineForm),
+  make(geminiForm),
+  make(geminiBatchForm),
+  make(cohereForm)
+]
 
 /** The names of the operations. */
-export const operations = [...requests.keys()]
+export const operations = map(({ operation }) => operation)
 
-const known = new Set(Object.keys(EmbeddingsRequest.fields))
+/** Those whose unknown fields are recorded as lost, and not passed on. */
+export const translated = map(({ fates, operation }) => fates === undefined ? [] : [operation]).flat()
+
+/** By the operation's name. */
+export const performs = (model: EmbeddingModel, settings: Settings = {}): ReadonlyMap<string, Perform> =>
+  new Map(map((form) => [form.operation, perform(model, form, settings)]))
+
 const utf8 = new TextEncoder()
 
-const perform = (model: EmbeddingModel, schema: Schema.Codec<Request, unknown>): Perform => {
-  const read = reader(schema)
+const perform = <Request>(
+  model: EmbeddingModel,
+  { dimensionsName, fates, printer, read, request: schema }: EmbeddingForm<Request>,
+  { hasPurposes = false }: Settings
+): Perform => {
+  const decode = reader(schema)
   return Effect.fnUntraced(function*(call, sink) {
-    const { json, request: { dimensions, encoding_format, input } } = yield* read(call)
-    const { tokens, vectors, warnings = [] } = yield* model(call, {
-      texts: typeof input === "string" ? [input] : input,
-      dimensions: dimensions ?? undefined,
-      extra: unknownFields(json, known)
-    })
-    const print = encoding_format === "base64" ? toBase64 : toNumbers
+    const { json, request } = yield* decode(call)
+    const isStrict = call.headers?.[translationHeader] === strictTranslation
+    const losses = new Losses(isStrict ? "strict" : "ordinary", {})
+    if (fates !== undefined) losses.recordUnmapped(json, fates)
+    const { purpose, ...asked } = read(request, json, losses)
+    if (purpose !== undefined && !hasPurposes) losses.warn(purpose.path)
+    yield* losses.failIfRefused
+    const { tokens, vectors, warnings = [] } = yield* model(call, { ...asked, dimensionsName, purpose: purpose?.is })
     const usage: Usage = tokens > 0
       ? { inputTokens: tokens, outputTokens: 0 }
-      : EstimatedUsage.ofSizes(EstimatedUsage.textBytes({ input }), 0)
+      : EstimatedUsage.ofSizes(EstimatedUsage.textBytes({ input: asked.texts }), 0)
+    const { end, start, vector } = printer(request, asked.texts)
     let index = 0
-    const item = (vector: Vector): string => {
-      const comma = index === 0 ? "" : ","
-      return `${comma}{"object":"embedding","index":${index++},"embedding":${print(vector)}}`
-    }
-    const answer = Stream.make(`{"object":"list","data":[`).pipe(
+    const answer = Stream.make(start).pipe(
       // yields to other requests between two pieces
-      Stream.concat(Stream.mapEffect(vectors, (some) => Effect.as(Effect.yieldNow, some.map(item).join("")))),
       Stream.concat(
-        Stream.make(`],"model":${JSON.stringify(call.answersAs)},"usage":${JSON.stringify(toEmbeddingUsage(usage))}}`)
+        Stream.mapEffect(
+          vectors,
+          (some) => Effect.as(Effect.yieldNow, some.map((each) => vector(each, index++)).join(""))
+        )
       ),
+      Stream.concat(Stream.sync(() => end(usage, call.answersAs))),
       Stream.map((json) => utf8.encode(json))
     )
-    sink.start({ status: 200, contentType: "application/json", headers: TranslationWarnings.toHeaders(warnings) })
+    const headers = TranslationWarnings.toHeaders([...losses.warnings, ...warnings])
+    sink.start({ status: 200, contentType: "application/json", headers })
     yield* writeAll(sink, answer)
     return usage
   })
-}
-
-const toNumbers = (vector: Vector): string => `[${Array.prototype.join.call(vector)}]`
-
-/** Little-endian 32-bit floats, as a JSON string. */
-export const toBase64 = (vector: Vector): string => {
-  const bytes = Buffer.allocUnsafe(vector.length * 4)
-  for (let at = 0; at < vector.length; at++) bytes.writeFloatLE(vector[at] as number, at * 4)
-  return `"${bytes.toString("base64")}"`
 }

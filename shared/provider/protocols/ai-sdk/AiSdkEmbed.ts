@@ -10,13 +10,13 @@ import type { Opener } from "./AiSdkPackage.ts"
 const callsAtOnce = 4
 
 export const make = (open: Opener): EmbeddingModel =>
-  Effect.fnUntraced(function*(call, { dimensions, extra, texts }) {
+  Effect.fnUntraced(function*(call, { dimensions, dimensionsName, extra, texts }) {
     const { endpoint } = call
     const opened = yield* open(endpoint)
     const model = yield* modelOf("embedding", opened, endpoint, call)
     if (dimensions !== undefined && model.specificationVersion !== "v4") {
       const what = "must be left out: this model has vectors of one length"
-      return yield* InvalidRequest.at("dimensions", what, "not_supported")
+      return yield* InvalidRequest.at(dimensionsName, what, "not_supported")
     }
     const at = { endpoint, secrets: opened.secrets }
     const { most, parallel } = yield* attempt(at, async () => ({

@@ -3,11 +3,12 @@
  * as in the official client.
  *
  * Rerank is relayed: the answer changes only in the model's alias and in a missing id. Servers of the OpenAI dialect rerank
- * in the same way. `CohereEmbed.ts` translates embeddings.
+ * in the same way. Embeddings of Cohere's clients are relayed, too; `CohereEmbed.ts` translates those of others.
  */
-import { Effect } from "effect"
+import { Effect, Predicate } from "effect"
 import { randomUUID } from "node:crypto"
 import type { JobError } from "../../../contract/JobError.ts"
+import { embed } from "../../../contract/operations/embeddings/Embed.ts"
 import { rerank } from "../../../contract/operations/Rerank.ts"
 import * as Embeddings from "../../dialects/embeddings/Embeddings.ts"
 import { type AnswerGrammar, membersNamed } from "../../exchange/AnswerGrammar.ts"
@@ -27,7 +28,11 @@ export const operations = [...Embeddings.operations, rerank.name]
 
 export const make = (tools: ExchangeTools): Perform =>
   performByName(
-    new Map([...Embeddings.performs(CohereEmbed.make(tools)), [rerank.name, relay(tools, pathOf)]])
+    new Map([
+      ...Embeddings.performs(CohereEmbed.make(tools), { hasPurposes: true }),
+      [embed.name, relayEmbed(tools)],
+      [rerank.name, relay(tools, pathOf)]
+    ])
   )
 
 /** Reranks at this path below `baseUrl`; `others` serves every other operation. */
@@ -74,6 +79,31 @@ const withId = (body: Uint8Array): Uint8Array => {
   return members.some(({ name }) => name === "id")
     ? body
     : JsonText.setMembers(body, members, new Map([["id", randomUUID()]]))
+}
+
+const vectors: AnswerGrammar = {
+  ...grammar,
+  modelPaths: [],
+  read: ({ embeddings, meta = null }) =>
+    Predicate.isReadonlyObject(embeddings) ? { usage: usageIn({ meta }) } : { isError: true }
+}
+
+const relayEmbed = (tools: ExchangeTools): Perform => (call, sink) => {
+  const body = new RelayedBody(call)
+  body.setModel()
+  return exchange({
+    ...tools,
+    authorize: bearer,
+    call,
+    sink,
+    request: {
+      path: CohereEmbed.path,
+      body: body.toBytes(undefined),
+      contentType: call.contentType,
+      streams: false
+    },
+    reader: (secrets) => new PassingAnswer({ call, grammar: vectors, secrets })
+  })
 }
 
 const relay = (

@@ -1,6 +1,7 @@
 /** The `gemini` protocol: Google's Gemini API. Its `baseUrl` ends in the version: `…/v1beta`. */
 import { Predicate } from "effect"
 import { generateContent, streamGenerateContent } from "../../../contract/operations/GenerateContent.ts"
+import { batchEmbedContents, embedContent } from "../../../contract/operations/embeddings/EmbedContent.ts"
 import { countTokens } from "../../../contract/operations/TokenCounts.ts"
 import { generateContentProvider } from "../../dialects/gemini/GenerateContentProvider.ts"
 import { type AnswerGrammar, type Content, contentOfAll, membersNamed } from "../../exchange/AnswerGrammar.ts"
@@ -9,13 +10,15 @@ import { RelayedBody } from "../../exchange/RelayedBody.ts"
 import * as Json from "../../json/Json.ts"
 import * as Signature from "../../dialects/conversation/Signature.ts"
 import type { Call } from "../../call/Protocol.ts"
+import { taskTypes } from "../../dialects/embeddings/GeminiForm.ts"
 import { usageOf } from "../../dialects/gemini/GeminiUsage.ts"
 
 /** The name of a tuned model begins with its own collection. */
 const resourceOf = (model: string): string => /^(?:models|tunedModels)\//.test(model) ? model : `models/${model}`
 
 const streamed = "streamGenerateContent?alt=sse"
-type Method = "generateContent" | typeof streamed | "countTokens"
+const batch = "batchEmbedContents"
+type Method = "generateContent" | typeof streamed | "countTokens" | "embedContent" | typeof batch
 
 const pathOf = (model: string, method: Method): string => {
   const resource = resourceOf(model).split("/").map(encodeURIComponent).join("/")
@@ -45,6 +48,37 @@ const relay = (method: Method) => (call: Call, recipient?: Signature.Recipient):
     streams: method === streamed,
     isFree
   }
+}
+
+/** The path names the model, and each request of a batch must name the same. */
+const relayVectors = (method: "embedContent" | typeof batch) => (call: Call): Relayed => {
+  const { contentType, endpoint: { model } } = call
+  const body = new RelayedBody(call)
+  if (body.has("model")) body.set("model", resourceOf(model))
+  if (method === batch) {
+    const requests = Json.list(body.valueOf("requests"))
+    body.set("requests", requests.map((request) => ({ ...Json.fields(request), model: resourceOf(model) })))
+  }
+  const bytes = body.toBytes(undefined)
+  return { path: pathOf(model, method), body: bytes, contentType, streams: false, grammar: vectorsGrammar }
+}
+
+/** For clients of other dialects. */
+const vectors: NonNullable<HttpProtocol<never>["embeddings"]> = {
+  path: (model) => pathOf(model, batch),
+  textsPerCall: 100,
+  toBody: (model, { dimensions, purpose, texts }) => ({
+    requests: texts.map((text) => ({
+      model: resourceOf(model),
+      content: { parts: [{ text }] },
+      taskType: purpose && taskTypes[purpose],
+      outputDimensionality: dimensions
+    }))
+  }),
+  vectorsIn: ({ embeddings }) => Json.list(embeddings).map((each) => Json.fields(each)["values"]),
+  tokensIn: ({ usageMetadata }) => usageOf(usageMetadata)?.inputTokens,
+  lost: (names) => names,
+  hasPurposes: true
 }
 
 // Answer
@@ -77,14 +111,24 @@ const grammar: AnswerGrammar = {
   damagedText: /^(?!.*"(?:functionCall|thought\w*|inlineData)").*"text"\s*:/s
 }
 
+/** Answers with vectors. A body without any is an error. */
+const vectorsGrammar: AnswerGrammar = {
+  ...grammar,
+  read: (answer, before) =>
+    answer["embedding"] ?? answer["embeddings"] ? grammar.read(answer, before) : { isError: true }
+}
+
 export const gemini: HttpProtocol<typeof generateContentProvider.options.Type> = {
   authorize: (key) => ({ "x-goog-api-key": key }),
   relays: new Map([
     [generateContent.name, relay("generateContent")],
     [streamGenerateContent.name, relay(streamed)],
-    [countTokens.name, relay("countTokens")]
+    [countTokens.name, relay("countTokens")],
+    [embedContent.name, relayVectors("embedContent")],
+    [batchEmbedContents.name, relayVectors(batch)]
   ]),
   grammar,
+  embeddings: vectors,
   chat: {
     dialect: generateContentProvider,
     path: (model, streams) => pathOf(model, streams ? streamed : "generateContent"),

@@ -7,6 +7,7 @@ import { turnFor } from "../../call/RequestBody.ts"
 import * as TranslationWarnings from "../../call/TranslationWarnings.ts"
 import * as ClientDialects from "../../dialects/ClientDialects.ts"
 import * as CountDialects from "../../dialects/CountDialects.ts"
+import * as Embeddings from "../../dialects/embeddings/Embeddings.ts"
 import { type Fate, lostIn } from "../../dialects/conversation/Losses.ts"
 import { fatesOf } from "../../dialects/conversation/SchemaFates.ts"
 import * as Json from "../../json/Json.ts"
@@ -33,10 +34,12 @@ export const make = (engines: LocalEngines["Service"]): Perform => {
       )
 }
 
-/** Chat dialects record unknown fields themselves. */
+/** What these record themselves need not be found here. */
+const recorded = new Set([...ClientDialects.operations, ...CountDialects.operations, ...Embeddings.translated])
+
 const fates: ReadonlyMap<string, Fate> = new Map(
   operations
-    .filter(({ name }) => ![...ClientDialects.operations, ...CountDialects.operations].includes(name))
+    .filter(({ name }) => !recorded.has(name))
     .map(({ name, request }) => [name, fatesOf(request)])
 )
 

@@ -5,7 +5,7 @@
  * It reads the few bytes before each vector and leaves every other byte as it was. Text within a JSON string cannot look
  * like a member: its quotes are escaped.
  */
-import { toBase64 } from "../../dialects/embeddings/Embeddings.ts"
+import { toBase64 } from "../../dialects/embeddings/EmbeddingForm.ts"
 import * as Json from "../../json/Json.ts"
 import { skipSpace } from "../../json/JsonText.ts"
 

@@ -7,7 +7,7 @@
 import { sendsCacheKey } from "../../../catalogue/Provider.ts"
 import { audioSpeech, countCharacters } from "../../../contract/operations/AudioSpeech.ts"
 import { chatCompletions } from "../../../contract/operations/ChatCompletions.ts"
-import { embeddings, engineEmbeddings } from "../../../contract/operations/Embeddings.ts"
+import { embeddings, engineEmbeddings } from "../../../contract/operations/embeddings/Embeddings.ts"
 import { imageEdits } from "../../../contract/operations/ImageEdits.ts"
 import { imageGenerations } from "../../../contract/operations/ImageGenerations.ts"
 import { InvalidRequest } from "../../../contract/JobError.ts"
@@ -138,6 +138,22 @@ const results: AnswerGrammar = {
   read: (answer, before) => Array.isArray(answer["data"]) ? plain.read(answer, before) : { isError: true }
 }
 
+/** In the order of the texts. */
+const vectorsIn = ({ data }: Json.Fields): unknown =>
+  Json.list(data).map(Json.fields).toSorted((a, b) => Number(a["index"]) - Number(b["index"])).map((item) =>
+    item["embedding"]
+  )
+
+/** For clients of other dialects. */
+const vectors: NonNullable<HttpProtocol<never>["embeddings"]> = {
+  path: () => embeddingsPath,
+  textsPerCall: 2_048,
+  toBody: (model, { dimensions, texts }) => ({ model, input: texts, encoding_format: "float", dimensions }),
+  vectorsIn,
+  tokensIn: ({ usage }) => usageOf(usage)?.inputTokens,
+  lost: (names) => names
+}
+
 /** Answers with pictures, which are counted: not every model reports tokens. */
 const pictures: AnswerGrammar = {
   ...results,
@@ -164,5 +180,6 @@ export const openAi: HttpProtocol<typeof chatCompletionsProvider.options.Type> =
   authorize: bearer,
   relays: new Map([...paths].map(([name, path]) => [name, relay(path)])),
   grammar,
+  embeddings: vectors,
   chat: { dialect: chatCompletionsProvider, path: () => chatPath }
 }

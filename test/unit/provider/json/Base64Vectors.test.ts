@@ -1,7 +1,7 @@
 /** Conversion of vectors from numbers, if the provider ignores the requested base64. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { embeddings } from "../../../../shared/contract/operations/Embeddings.ts"
+import { embeddings } from "../../../../shared/contract/operations/embeddings/Embeddings.ts"
 import { rewrite } from "../../../../shared/provider/protocols/openai/Base64Vectors.ts"
 import { FakeProvider } from "../../../fixture/provider/FakeProvider.ts"
 import { callProvider } from "../../../fixture/calls/ProtocolCall.ts"

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Provider } from "../../../../shared/catalogue/Provider.ts"
-import { embeddings, engineEmbeddings } from "../../../../shared/contract/operations/Embeddings.ts"
+import { embeddings, engineEmbeddings } from "../../../../shared/contract/operations/embeddings/Embeddings.ts"
 import type { JobError } from "../../../../shared/contract/JobError.ts"
 import type { Operation } from "../../../../shared/contract/Operation.ts"
 import { rerank } from "../../../../shared/contract/operations/Rerank.ts"

@@ -4,11 +4,12 @@
  * The second path is older: the model in the path overrides the one in the body.
  */
 import { Schema } from "effect"
-import { AnsweringModel, constant, field, integer, ModelName, optional, Texts, tokens } from "../Fields.ts"
-import type { Operation } from "../Operation.ts"
-import { EstimatedTokens } from "../TokenUsage.ts"
+import { AnsweringModel, constant, field, integer, ModelName, optional, Texts, tokens } from "../../Fields.ts"
+import type { Operation } from "../../Operation.ts"
+import { EstimatedTokens } from "../../TokenUsage.ts"
 
-const maxDimensions = 4_096
+/** Of any model. */
+export const maxDimensions = 4_096
 
 const common = {
   input: Texts,

@@ -1,0 +1,64 @@
+/** A provider's API for vectors, which takes some texts per call. */
+import { Array, Effect, Predicate, Schema, Stream } from "effect"
+import { type JobError, ProviderFailed } from "../../../contract/JobError.ts"
+import type * as Json from "../../json/Json.ts"
+import type { Endpoint } from "../../transport/Endpoint.ts"
+import type { EmbeddingModel, EmbeddingRequest } from "./EmbeddingModel.ts"
+
+type Vectors = ReadonlyArray<ReadonlyArray<number>>
+
+export interface EmbeddingApi {
+  /** Below `baseUrl`. */
+  readonly path: (model: string) => string
+  /** Maximum number of texts per call. */
+  readonly textsPerCall: number
+  /** The request for the texts of one call. */
+  readonly toBody: (model: string, request: EmbeddingRequest) => object
+  /** The vectors in an answer, in the order of the texts. */
+  readonly vectorsIn: (answer: Json.Fields) => unknown
+  /** The billed tokens; `undefined` if the answer does not report them. */
+  readonly tokensIn: (answer: Json.Fields) => number | undefined
+  /** The unknown fields that it does not take. */
+  readonly lost: (names: ReadonlyArray<string>) => ReadonlyArray<string>
+}
+
+/** Concurrent calls for a request with more texts than one call takes. */
+const callsAtOnce = 4
+
+/** One check: a schema for each of several hundred thousand numbers would take a tenth of a second. */
+const areVectors = (value: unknown): value is Vectors =>
+  Array.isArray(value) && value.every((vector) => Array.isArray(vector) && vector.every(Number.isFinite))
+
+/** Whole answers. */
+export const answerOf = ({ vectorsIn }: EmbeddingApi) =>
+  Schema.declare((value): value is Json.Fields => Predicate.isReadonlyObject(value) && areVectors(vectorsIn(value)))
+
+/** `post` sends a request as JSON. */
+export const make = (
+  api: EmbeddingApi,
+  post: (
+    endpoint: Endpoint,
+    request: { readonly path: string; readonly body: object }
+  ) => Effect.Effect<Json.Fields, JobError>
+): EmbeddingModel =>
+  Effect.fnUntraced(function*({ endpoint }, request) {
+    const { model, name } = endpoint
+    const lost = api.lost(Object.keys(request.extra))
+    const extra = Object.fromEntries(Object.entries(request.extra).filter(([field]) => !lost.includes(field)))
+    const answersOf = Effect.fnUntraced(function*(texts: ReadonlyArray<string>) {
+      const body = api.toBody(model, { ...request, texts, extra })
+      const answer = yield* post(endpoint, { path: api.path(model), body })
+      const vectors = api.vectorsIn(answer)
+      return areVectors(vectors) && vectors.length === texts.length
+        ? { vectors, tokens: api.tokensIn(answer) ?? 0 }
+        : yield* ProviderFailed.malformed(name)
+    })
+    const answers = yield* Effect.forEach(Array.chunksOf(request.texts, api.textsPerCall), answersOf, {
+      concurrency: callsAtOnce
+    })
+    return {
+      vectors: Stream.fromIterable(answers.map(({ vectors }) => vectors)),
+      tokens: answers.reduce((sum, { tokens }) => sum + tokens, 0),
+      warnings: lost
+    }
+  })
