@@ -11,6 +11,7 @@ import { LocalEngines } from "../../shared/provider/protocols/local/Local.ts"
 import * as Options from "../../shared/provider/call/Options.ts"
 import * as Compact from "./Compact.ts"
 import * as CompactByModel from "./CompactByModel.ts"
+import * as ItemsInChat from "./ItemsInChat.ts"
 import { Compactions } from "./state/Compactions.ts"
 import { countInput, LocalChat, LocalChatOptions } from "./LocalChat.ts"
 import { extract } from "./Summary.ts"
@@ -52,7 +53,7 @@ export const layerNoDeps = Layer.effect(
         ...Counts.performs(count, "lenient"),
         [compaction.name, Compact.make(compactions, extract)]
       ]),
-      around: CompactByModel.around(compactions)
+      around: (perform) => ItemsInChat.around(CompactByModel.around(compactions)(perform))
     })
   })
 )

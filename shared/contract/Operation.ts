@@ -69,6 +69,12 @@ export interface Operation {
   readonly dialect: Dialect
   /** Keeps unknown fields for the provider. */
   readonly request: Schema.Codec<RequestBody, unknown>
+  /** Decodes bodies that have one field and lack another: some clients send another operation's requests. */
+  readonly alternative?: {
+    readonly has: string
+    readonly lacks: string
+    readonly request: Schema.Codec<RequestBody, unknown>
+  }
   /** Decodes the same request from `multipart/form-data`. */
   readonly form?: Schema.Codec<RequestBody, FormData> & { readonly to: Schema.Top }
   readonly response: Schema.Top

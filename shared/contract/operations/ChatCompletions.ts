@@ -19,6 +19,7 @@ import {
 import { CompactionItem } from "../CompactionItem.ts"
 import { eventsOf, type Operation } from "../Operation.ts"
 import { TokenUsage } from "../TokenUsage.ts"
+import { ResponsesRequest } from "./Responses.ts"
 import { sessionHeaders, translationHeader } from "../ChatHeaders.ts"
 
 const url = field(Schema.NonEmptyString, "An http(s) URL, or a data URL.")
@@ -361,13 +362,17 @@ export const chatCompletions = {
   workloads: ["chat"],
   dialect: "openai",
   request: ChatCompletionRequest,
+  alternative: { has: "input", lacks: "messages", request: ResponsesRequest },
   response: ChatCompletion,
   records: "reads",
   streams: (request) => request.stream === true,
   headers: [translationHeader, ...sessionHeaders],
   description: "The answer is JSON, or with `stream` server-sent events that end with `data: [DONE]`. " +
     "If the model's provider does not support a field, the request fails with the field's name, or " +
-    "`x-translation-warnings` names the field.",
+    "`x-translation-warnings` names the field.\n\n" +
+    "A body with `input` instead of `messages` is read as a request of `/v1/responses`, as Cursor sends them here. Its answer is a " +
+    "chat completion, too: a call of a custom tool comes as a `function` whose `arguments` are the text for the tool. It is not " +
+    "stored, and cannot name a `previous_response_id`.",
   examples: {
     whole: {
       summary: "One answer in JSON",

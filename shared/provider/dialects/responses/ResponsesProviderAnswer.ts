@@ -1,4 +1,4 @@
-/** Decodes answers of providers of the responses dialect. */
+/** Decodes answers of providers of the responses dialect. The text of a custom tool's call becomes its arguments. */
 import { Predicate } from "effect"
 import type { Usage } from "../../../contract/Usage.ts"
 import * as Json from "../../json/Json.ts"
@@ -40,6 +40,7 @@ export class Decoder implements AnswerDecoder {
       case "response.reasoning_summary_part.added":
         return this.#delta(index, "reasoning", data["summary_index"] === 0 ? "" : "\n\n")
       case "response.function_call_arguments.delta":
+      case "response.custom_tool_call_input.delta":
         return this.#delta(index, "toolArguments", data["delta"])
       case "response.output_item.done":
         return this.#end(index, Json.fields(item))
@@ -64,7 +65,7 @@ export class Decoder implements AnswerDecoder {
   }
 
   #start(index: unknown, item: Json.Fields): ReadonlyArray<ModelEvent> {
-    const isCall = item["type"] === "function_call"
+    const isCall = item["type"] === "function_call" || item["type"] === "custom_tool_call"
     this.#items.set(index, { call: isCall ? this.#calls++ : undefined, hasDeltas: false })
     if (!isCall) return []
     const id = Json.string(item["call_id"]) ?? ToolCalls.newId()
@@ -99,6 +100,8 @@ export class Decoder implements AnswerDecoder {
         return [...rest("reasoning", textIn(item["summary"]) || textIn(item["content"])), ...toSignature(item)]
       case "function_call":
         return [...started, ...rest("toolArguments", item["arguments"])]
+      case "custom_tool_call":
+        return [...started, ...rest("toolArguments", item["input"])]
       case "image_generation_call": {
         const { output_format: format, result } = item
         const mediaType = `image/${Json.string(format) ?? "png"}`
