@@ -2,7 +2,7 @@
 import { DeliverPolicy, jetstream, jetstreamManager } from "@nats-io/jetstream"
 import { Effect, Option, Stream } from "effect"
 import { openMessages } from "./EventStream.ts"
-import { attempt, JetStreamFailed } from "./JetStream.ts"
+import { attempt, JetStreamFailed, orMissing } from "./JetStream.ts"
 import type { Nats } from "./Nats.ts"
 import { type BucketSpec, bucketStream } from "./Storage.ts"
 
@@ -37,6 +37,31 @@ export const keysOf = (nats: Nats["Service"], bucket: BucketSpec, filter: string
     subjectsOf(nats, bucket, filter),
     (subjects) => subjects.map((subject) => subject.slice(prefixOf(bucket).length))
   )
+
+/** A record and the number of the write that made it. */
+export interface Written {
+  readonly key: string
+  /** `None` if the key was deleted. */
+  readonly value: Option.Option<Uint8Array>
+  readonly at: number
+}
+
+/** The first record whose key matches the filter, from a write on. */
+export const nextOf = Effect.fnUntraced(function*(
+  nats: Nats["Service"],
+  bucket: BucketSpec,
+  filter: string,
+  from: number
+): Effect.fn.Return<Option.Option<Written>, JetStreamFailed> {
+  const manager = yield* attempt(() => jetstreamManager(nats.connection, { checkAPI: false, timeout: answerWithinMs }))
+  const query = { seq: from, next_by_subj: prefixOf(bucket) + filter }
+  const message = yield* attempt(() => orMissing(manager.streams.getMessage(bucketStream(bucket), query)))
+  return Option.map(Option.fromNullishOr(message), ({ data, header, seq, subject }) => ({
+    key: subject.slice(prefixOf(bucket).length),
+    value: isDeleted(header.get("KV-Operation")) ? Option.none() : Option.some(data),
+    at: seq
+  }))
+})
 
 /**
  * Every current record whose key matches the filter, once each. Lists the keys first, because the server's own count of

@@ -5,7 +5,7 @@ import { Kvm } from "@nats-io/kv"
 import type { NatsConnection } from "@nats-io/nats-core"
 import { Cause, Config, Deferred, Effect, Option, Queue, type Scope, Stream } from "effect"
 import { atLeast } from "../contract/Fields.ts"
-import { entriesOf, type Entry, keysOf } from "./BucketEntries.ts"
+import { entriesOf, type Entry, keysOf, nextOf, type Written } from "./BucketEntries.ts"
 import { attempt, backOff, JetStreamFailed, mayCreate, replicas } from "./JetStream.ts"
 import { type Nats, type NatsOf, natsOf } from "./Nats.ts"
 import type { BucketSpec } from "./Storage.ts"
@@ -41,6 +41,8 @@ export interface Bucket {
   readonly matching: (filter: string) => Stream.Stream<Entry, JetStreamFailed>
   /** The keys that match, including deleted ones. */
   readonly keys: (filter: string) => Effect.Effect<ReadonlyArray<string>, JetStreamFailed>
+  /** The first record whose key matches, from the write of this number on. */
+  readonly next: (filter: string, from: number) => Effect.Effect<Option.Option<Written>, JetStreamFailed>
   /** Never ends. Restarts from `"loading"` after a lost connection, so that it misses no change. */
   readonly watch: Stream.Stream<WatchEvent>
 }
@@ -132,6 +134,7 @@ export const openBucket = Effect.fn("KeyValue.openBucket")(function*<K extends B
     entries: Stream.runCollect(matching(">")),
     matching,
     keys: (filter) => keysOf(nats, kept, filter),
+    next: (filter, from) => nextOf(nats, kept, filter, from),
     watch: Stream.callback<WatchEvent, JetStreamFailed>((queue) => watchBucket(nats, kept.name, bucket, queue)).pipe(
       Stream.retry(backOff),
       Stream.orDie

@@ -7,14 +7,16 @@
  * A response holds only the items of its own request. The others of its conversation are in the records of its ancestors, until
  * there are many of these or the first is about to expire: then it holds all items itself.
  */
-import { Context, Effect, Layer, Option } from "effect"
+import { Config, Context, Effect, Layer, Option } from "effect"
 import { hash } from "node:crypto"
+import { atLeast } from "../contract/Fields.ts"
 import type { Owner } from "../contract/Owner.ts"
 import { isResponseId, ofSuffix, suffixOf } from "../contract/ResponseId.ts"
 import { backOff, JetStreamFailed, whileJetStreamFails } from "../nats/JetStream.ts"
 import { openBucket } from "../nats/KeyValue.ts"
 import { buckets } from "../nats/Storage.ts"
 import * as ResponseRecord from "./ResponseRecord.ts"
+import * as OwnerQuota from "./OwnerQuota.ts"
 import * as Seal from "./Seal.ts"
 
 /** What a request continues. */
@@ -66,8 +68,16 @@ const maxAncestors = 32
 const maxItemBytes = 64 * 1024 * 1024
 const itemConcurrency = 8
 
-/** The number of pages, before the first page's content. */
+/** The number of pages and the record's place in the count of `OwnerQuota.ts`, before the first page's content. */
 const countBytes = 4
+const placeBytes = 6
+const headBytes = countBytes + placeBytes
+
+/** What NATS needs for each message beside its value, with the key. */
+const messageBytes = 256
+
+/** How many MiB of responses each owner may store. */
+const quotaMiB = Config.schema(atLeast(1), "GATEWAY_RESPONSES_MIB").pipe(Config.withDefault(1024))
 
 /** The id of an item that names its response. */
 const ownItem = /^[a-z]+_([0-9a-f]{32})\d*$/
@@ -78,6 +88,7 @@ const digest = (...parts: ReadonlyArray<string>): string => hash("sha256", parts
 const open = Effect.fn("Responses.open")(function*(patienceMs: number) {
   const seal = yield* Seal.fromSecret
   const bucket = yield* openBucket(buckets.responses).pipe(Effect.retry(whileJetStreamFails))
+  const quota = yield* OwnerQuota.make({ bucket, quota: (yield* quotaMiB) * 1024 * 1024 })
   const keptForMs = yield* bucket.keptForMs.pipe(Effect.retry(whileJetStreamFails))
   const late = Effect.fail(new JetStreamFailed({ detail: "the store of responses did not answer in time" }))
   const again = <A>(effect: Effect.Effect<A, JetStreamFailed>) =>
@@ -108,9 +119,28 @@ const open = Effect.fn("Responses.open")(function*(patienceMs: number) {
     const others = yield* Effect.forEach(rest(pagesFrom(first)), (page) => getPage(owner, id, page), { concurrency })
     return Option.flatMap(
       Option.all(others),
-      (others) => ResponseRecord.decode(id, Buffer.concat([first.value.subarray(countBytes), ...others]))
+      (others) => ResponseRecord.decode(id, Buffer.concat([first.value.subarray(headBytes), ...others]))
     )
   })
+
+  const remove = Effect.fnUntraced(function*(owner: Owner, id: string, first: Option.Option<Uint8Array>) {
+    yield* Effect.forEach([0, ...rest(pagesFrom(first))], (page) => again(bucket.delete(pageKey(owner, id, page))), {
+      concurrency,
+      discard: true
+    })
+  })
+
+  /** The owner's records in the order in which they were stored. */
+  const nextOf = (owner: Owner): OwnerQuota.Next => (from) =>
+    Effect.map(
+      again(bucket.next(`${under(owner)}.*.0`, from)),
+      Option.map(({ at, key, value }) => {
+        const [, id = ""] = key.split(".")
+        const first = Option.flatMap(value, (sealed) => seal.open(placeOf(owner, id, 0), sealed))
+        const place = Option.map(first, (bytes) => Buffer.from(bytes).readUIntBE(countBytes, placeBytes))
+        return { at, place: Option.getOrUndefined(place), delete: remove(owner, id, first) }
+      })
+    )
 
   const isNearExpiry = (now: number, [first]: ReadonlyArray<ResponseRecord.Ancestor>): boolean =>
     first !== undefined && keptForMs > 0 && now - first.at > keptForMs / 2
@@ -123,15 +153,18 @@ const open = Effect.fn("Responses.open")(function*(patienceMs: number) {
         isCopied ? { ...record, ancestors: [], input: joinItems([items, record.input]) } : { ...record, ancestors }
       )
       const count = Math.max(1, Math.ceil(whole.length / pageBytes))
-      const head = Buffer.alloc(countBytes)
+      const head = Buffer.alloc(headBytes)
       head.writeUInt32BE(count)
       const { id } = record
       const bytesOf = (page: number) => whole.subarray(page * pageBytes, (page + 1) * pageBytes)
       const strangers = itemIds(record.output).filter((item) => ownItem.exec(item)?.[1] !== suffixOf(id))
-      yield* Effect.all([
+      const bytes = whole.length + (count + strangers.length) * messageBytes
+      const [place] = yield* Effect.all([
+        again(quota.take(`${under(owner)}.count`, bytes, nextOf(owner))),
         Effect.forEach(rest(count), (page) => putPage(owner, id, page, bytesOf(page)), { concurrency }),
         Effect.forEach(strangers, (item) => again(bucket.put(itemKey(owner, item), id)), { concurrency })
-      ], { concurrency: "unbounded", discard: true })
+      ], { concurrency: "unbounded" })
+      head.writeUIntBE(place, countBytes, placeBytes)
       yield* putPage(owner, id, 0, Buffer.concat([head, bytesOf(0)]))
     }),
     find,
@@ -171,10 +204,7 @@ const open = Effect.fn("Responses.open")(function*(patienceMs: number) {
       if (!isResponseId(id)) return false
       const first = yield* getPage(owner, id, 0)
       if (Option.isNone(first)) return false
-      yield* Effect.forEach([0, ...rest(pagesFrom(first))], (page) => again(bucket.delete(pageKey(owner, id, page))), {
-        concurrency,
-        discard: true
-      })
+      yield* remove(owner, id, first)
       return true
     })
   })

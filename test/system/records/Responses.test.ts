@@ -6,17 +6,24 @@ import { openBucket } from "../../../shared/nats/KeyValue.ts"
 import { Nats } from "../../../shared/nats/Nats.ts"
 import { buckets } from "../../../shared/nats/Storage.ts"
 import { conversationOf, itemsIn, joinItems, Responses } from "../../../shared/records/Responses.ts"
+import { eventually } from "../../fixture/general/Eventually.ts"
 import { NatsServer } from "../../fixture/nats/NatsServer.ts"
 import { testSecret } from "../../fixture/gateway/Gateway.ts"
 
-const start = Effect.fnUntraced(function*(settings: Readonly<Record<string, string>> = {}, patienceMs = 30_000) {
+type Settings = Readonly<Record<string, string>>
+
+const start = Effect.fnUntraced(function*(settings: Settings = {}, patienceMs = 30_000) {
   const server = yield* NatsServer.make()
+  return { server, ...yield* connect(server, settings, patienceMs) }
+})
+
+const connect = Effect.fnUntraced(function*(server: NatsServer, settings: Settings, patienceMs = 30_000) {
   const environment = { NATS_URL: server.url, GATEWAY_SECRET: testSecret, ...settings }
   const layer = Responses.layer({ patienceMs }).pipe(Layer.provideMerge(Nats.layer))
   const provided = Layer.merge(ConfigProvider.layer(ConfigProvider.fromUnknown(environment)), Logger.layer([]))
   const context = yield* Layer.build(layer).pipe(Effect.provide(provided))
   const bucket = yield* openBucket(buckets.responses).pipe(Effect.provideContext(context))
-  return { server, bucket, responses: Context.get(context, Responses) }
+  return { bucket, responses: Context.get(context, Responses) }
 })
 
 const ownerOf = (id: string) => ({ id, salt: randomBytes(16).toString("base64url") })
@@ -58,7 +65,8 @@ describe("a stored response", () => {
         assert.strictEqual(hash("sha256", found.input), hash("sha256", record.input))
       }
       const stored = yield* bucket.entries
-      assert.strictEqual(stored.length, 1 + 1 + 2 + 12)
+      // with the owner's count
+      assert.strictEqual(stored.length, 1 + 1 + 2 + 12 + 1)
       for (const { key, value } of stored) {
         assert.notMatch(`${key} ${Option.getOrThrow(value)}`, /key_1|message|content|xxxxx/)
       }
@@ -82,7 +90,8 @@ describe("a stored response", () => {
       assert.isFalse(yield* responses.delete(owner, deleted.id))
       assert.isTrue(Option.isNone(yield* responses.find(owner, deleted.id)))
       assert.isTrue(Option.isSome(yield* responses.find(owner, kept.id)))
-      assert.strictEqual((yield* bucket.entries).length, 1)
+      // and the owner's count
+      assert.strictEqual((yield* bucket.entries).length, 2)
     }))
 
   it.live("is not read if its pages are exchanged or missing", () =>
@@ -125,7 +134,7 @@ describe("a stored response", () => {
         ({ id }) => Effect.map(responses.find(owner, id), (found) => Option.getOrThrow(found).input.length)
       )
       assert.deepStrictEqual(sizes.flatMap((size, at) => size > 100 ? [at] : []), [32, 64])
-      assert.strictEqual((yield* bucket.entries).length, 70)
+      assert.strictEqual((yield* bucket.entries).length, 71)
 
       // those before the last copy are no longer needed
       yield* responses.delete(owner, turns[10]!.id)
@@ -146,6 +155,27 @@ describe("a stored response", () => {
       assert.deepStrictEqual(ancestors, [{ id: third.id, at: 3.5 * day }])
       assert.deepStrictEqual(said(items), ["first", "Re: first", "second", "Re: second", "third", "Re: third"])
     }))
+
+  it.live(
+    "is deleted when its owner has stored its quota since, by any writer, and others' are not",
+    () =>
+      Effect.gen(function*() {
+        const limited = { GATEWAY_RESPONSES_MIB: "2" }
+        const { responses, server } = yield* start(limited)
+        const second = yield* connect(server, limited)
+        const writers = [responses, second.responses]
+        // each record has 120 KB, so that a writer's block of 1 MiB has room for 8: each takes two of them
+        const [others, ...turns] = Array.from({ length: 31 }, (_, at) => turn("x".repeat(60_000), at))
+        yield* responses.write(other, others!, undefined)
+        for (const [at, one] of turns.entries()) yield* writers[at % 2]!.write(owner, one, undefined)
+        const isKept = ({ id }: { readonly id: string }) => Effect.map(responses.find(owner, id), Option.isSome)
+        yield* Effect.promise(() => eventually(() => Effect.runPromise(isKept(turns[15]!)), (kept) => !kept, 20_000))
+        const kept = yield* Effect.forEach(turns, isKept)
+        assert.deepStrictEqual([kept.indexOf(true), kept.lastIndexOf(false)], [16, 15])
+        assert.isTrue(Option.isSome(yield* responses.find(other, others!.id)))
+      }),
+    30_000
+  )
 
   it.live("is found by its items, of the gateway's making or a provider's", () =>
     Effect.gen(function*() {
