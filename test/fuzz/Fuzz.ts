@@ -6,6 +6,7 @@ import { type Gateway, otherWorkloads } from "../fixture/gateway/Gateway.ts"
 import { mutations } from "../fixture/client/Mutations.ts"
 import { type SampleRequest, sampleRequests } from "../fixture/client/Requests.ts"
 import { type Shape, shapes } from "../fixture/Shapes.ts"
+import { pathRequests } from "./StoredResponses.ts"
 
 export interface FuzzOptions {
   readonly seed: number
@@ -100,6 +101,12 @@ export const fuzz = async (gateway: Gateway, options: FuzzOptions): Promise<Fuzz
     }
     log(`${sample.operation.padEnd(24)} ${JSON.stringify(own)}`)
   }
+  statuses["responses/{id}"] = await fuzzStored(
+    gateway,
+    { clients, seed, requests: Math.ceil(requests / 4) },
+    findings
+  )
+  log(`${"responses/{id}".padEnd(24)} ${JSON.stringify(statuses["responses/{id}"])}`)
   // one after the other, to time each alone; the best of three, because the machine may be busy
   const timed: Array<Timed> = []
   for (const shape of shapes.filter((_, index) => index % shapeStep === 0)) {
@@ -140,23 +147,52 @@ export const fuzz = async (gateway: Gateway, options: FuzzOptions): Promise<Fuzz
   return { statuses, findings, slowest, broken }
 }
 
+/** The routes of stored responses. Returns the number of answers of each status. */
+const fuzzStored = async (
+  gateway: Gateway,
+  { clients, requests, seed }: Pick<FuzzOptions, "clients" | "requests" | "seed">,
+  findings: Array<Finding>
+): Promise<Record<string, number>> => {
+  const own: Record<string, number> = {}
+  const body = Buffer.from(JSON.stringify({ model: "local-chat", input: "Say: one" }))
+  const { id } = JSON.parse((await post(gateway, "/v1/responses", {}, body)).text) as { readonly id: string }
+  const next = pathRequests(id, requests, seed).values()
+  await Promise.all(Array.from({ length: clients }, async () => {
+    for (const { method, path } of next) {
+      const answer = await ask(gateway, path, { method })
+      own[answer.status] = (own[answer.status] ?? 0) + 1
+      const problem = method === "HEAD" && answer.text === "" ? undefined : problemOf(answer)
+      if (problem !== undefined) findings.push({ operation: `${method} responses`, body: path, answer: problem })
+    }
+  }))
+  const { status } = await ask(gateway, `/v1/responses/${id}`, { method: "DELETE" })
+  if (status !== 200) findings.push({ operation: "DELETE responses", body: id, answer: `${status}` })
+  return own
+}
+
 interface Answer {
   /** The status, or the reason for its absence. */
   readonly status: number | "hung" | "broken"
   readonly text: string
 }
 
-const post = async (
+const post = (
   gateway: Gateway,
   path: string,
   headers: Readonly<Record<string, string>>,
   body: Buffer
-): Promise<Answer> => {
+): Promise<Answer> =>
+  ask(gateway, path, {
+    method: "POST",
+    headers: { "content-type": "application/json", ...headers },
+    body: Uint8Array.from(body)
+  })
+
+const ask = async (gateway: Gateway, path: string, { headers, ...request }: RequestInit): Promise<Answer> => {
   try {
     const answer = await fetch(`${gateway.url}${path}`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${gateway.key}`, "content-type": "application/json", ...headers },
-      body: Uint8Array.from(body),
+      ...request,
+      headers: { authorization: `Bearer ${gateway.key}`, ...headers as Readonly<Record<string, string>> },
       signal: AbortSignal.timeout(patienceMs)
     })
     return { status: answer.status, text: await answer.text() }

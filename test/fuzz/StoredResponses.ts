@@ -1,0 +1,58 @@
+/** Requests about stored responses with malformed ids and queries, the same for the same seed. */
+import { randomFrom } from "../fixture/general/Random.ts"
+
+const none = `resp_${"0".repeat(32)}`
+
+/** Anything that a client can put for an id. */
+const ids = [
+  none,
+  "resp_",
+  "resp_*",
+  ">",
+  "*",
+  ".",
+  "%2e%2e",
+  "%00",
+  "%ff",
+  "a%2Fb",
+  "item",
+  `${none}.0`,
+  "a".repeat(8_000)
+]
+
+const values = [
+  "",
+  "0",
+  "1",
+  "-1",
+  "1.5",
+  "1e999",
+  "NaN",
+  "asc",
+  "desc",
+  "true",
+  "null",
+  "[]",
+  "%00",
+  "%ff",
+  "a".repeat(4_000)
+]
+const names = ["limit", "order", "after", "include", "include[]", "stream", "starting_after", "__proto__"]
+
+export interface PathRequest {
+  readonly method: string
+  readonly path: string
+}
+
+/** `count` requests, some about the response of this id. */
+export const pathRequests = (id: string, count: number, seed: number): ReadonlyArray<PathRequest> => {
+  const random = randomFrom(seed)
+  const pick = <A>(from: ReadonlyArray<A>): A => from[Math.floor(random() * from.length)]!
+  return Array.from({ length: count }, () => {
+    const query = Array.from({ length: Math.floor(random() * 4) }, () => `${pick(names)}=${pick(values)}`).join("&")
+    const path = `/v1/responses/${random() < 0.5 ? id : pick(ids)}${pick(["", "", "/input_items"])}`
+    // the response stays until the last request
+    const method = path.includes(id) ? "GET" : pick(["GET", "DELETE", "HEAD", "PUT"])
+    return { method, path: query === "" ? path : `${path}?${query}` }
+  })
+}
