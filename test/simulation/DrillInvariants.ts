@@ -1,13 +1,20 @@
 /** What one failure may cost that comes alone. */
 import { attemptKey, jobStream, newestVersion } from "../../shared/bus/protocol/Subjects.ts"
-import { ingressGoneAfterMs, maxAttempts, overtakenAfterMs, windowBytes } from "../../shared/bus/protocol/Timings.ts"
+import {
+  ingressGoneAfterMs,
+  inlineBodyBytes,
+  maxAttempts,
+  overtakenAfterMs,
+  windowBytes
+} from "../../shared/bus/protocol/Timings.ts"
 import { type Cost, costs, usualMs } from "./Drills.ts"
 import type { Client } from "./gateway/Client.ts"
 import { formerJobsIn } from "./gateway/FormerWorker.ts"
 import { workerGraceMs } from "./gateway/Processes.ts"
 import { mostRepairMs, mostSlowMs } from "./nats/Faults.ts"
-import { type FaultKind, warmUpMs } from "./Scenario.ts"
+import { type Fault, type FaultKind, warmUpMs } from "./Scenario.ts"
 import type { Ended } from "./Simulation.ts"
+import { usageEventsOf } from "./UsageEvents.ts"
 import { type Check, named, roomAt, type Violation } from "./Violation.ts"
 
 /** A new cluster has elected its leaders so many milliseconds after the warm-up. */
@@ -126,6 +133,54 @@ function* attemptsFollowDeliveries({ clients, cluster: { jetStream }, scenario }
   }
 }
 
+/** A worker or ingress that is silent for up to so many milliseconds keeps its jobs. */
+const shortMs = 1_000
+
+/** A job whose body is in its message gets another attempt only if something fails for longer than a moment. */
+function* attemptsAreNeeded(
+  { clients, cluster: { jetStream }, scenario: { faults, tasks } }: Ended
+): Generator<Violation> {
+  const isShort = ({ kind, ms }: Fault) => /^(freeze|hold) (worker|ingress)$/.test(kind) && ms <= shortMs
+  if (tasks !== undefined || faults.length > 1 || !faults.every(isShort)) return
+  const history = jetStream.streams.get(jobStream("chat", newestVersion))?.history
+  for (const client of clients) {
+    if (client.request.bodyBytes > inlineBodyBytes || client.request.at < warmUpMs + startMs) continue
+    if (history?.has(attemptKey(client.job ?? "", 2)) === true) {
+      yield named("attempts are needed", client, "was published again for nothing")
+    }
+  }
+}
+
+/** Servers of NATS that do not answer for so many milliseconds cost no worker, even if a worker cannot change to another. */
+const frozenMs = 4_500
+
+function* frozenServersCostNoWorker(
+  { clients, scenario: { faults, servers, upgradedAt } }: Ended
+): Generator<Violation> {
+  const lastMs = Math.max(...faults.map(({ at, ms }) => at + ms)) - Math.min(...faults.map(({ at }) => at))
+  if (servers === 1 || upgradedAt !== undefined || lastMs > frozenMs) return
+  if (!faults.every(({ kind }) => kind === "freeze nats")) return
+  for (const client of clients) {
+    if (client.outcome === "WorkerLost") yield named("frozen servers cost no worker", client, "has lost its worker")
+  }
+}
+
+/** Within this time another worker has the jobs that one had not claimed when it fell silent, in milliseconds. */
+const movedMs = 4_000
+
+/** A worker that dies or falls silent delays only what it has claimed, if the others have slots for everything. */
+function* unclaimedJobsMove({ clients, scenario }: Ended): Generator<Violation> {
+  const { faults: [fault], slots, workers } = scenario
+  if (costIn(scenario) === undefined || !/^(kill|freeze|hold) worker$/.test(fault?.kind ?? "")) return
+  if (clients.length > slots * (workers - 1) / 2) return
+  for (const client of clients) {
+    const { claimedAt, endedAt = Number.POSITIVE_INFINITY, outcome, request } = client
+    const waitedMs = (claimedAt ?? endedAt) - roomAt(clients, client)
+    if (outcome === "left" || request.at < warmUpMs + startMs || waitedMs <= movedMs) continue
+    yield named("unclaimed jobs move", client, `waited for ${waitedMs.toFixed(0)} ms beside a worker`)
+  }
+}
+
 /** A worker is ahead of its client by a window at most. */
 function* windowsHold({ clients, scenario }: Ended): Generator<Violation> {
   // what has arrived from a provider over HTTP does not wait there
@@ -179,6 +234,31 @@ function* poisonIsReported({ clients, world }: Ended): Generator<Violation> {
   }
 }
 
+/** How long a worker that ends waits for usage to be stored, in milliseconds. */
+const storedWithinMs = 5_000
+
+/** A worker that ends writes its own usage, if that can be stored soon, and then ends soon. */
+function* lastUsageIsWritten(ended: Ended): Generator<Violation> {
+  const { clients, provider, scenario: { faults, upgradedAt, weather }, workers } = ended
+  const [full, deploy, ...others] = faults
+  if (full?.kind !== "full usage" || deploy?.kind !== "deploy worker" || others.length > 0) return
+  if (upgradedAt !== undefined || weather !== undefined || full.ms > storedWithinMs - 1_000) return
+  const { events } = usageEventsOf(ended)
+  for (const { endedAt = Infinity, machine: { name }, terminatedAt } of workers) {
+    if (terminatedAt === undefined) continue
+    const calls = provider.calls.filter(({ outcome, worker }) => worker === name && outcome === "complete")
+    for (const { made, request } of calls) {
+      const client = clients.find((client) => client.request.request === request)
+      const event = events.find(({ id }) => id === client?.job)
+      if (client !== undefined && event?.usage?.outputTokens !== made) {
+        yield named("usage is the bill", client, `has ${event?.usage?.outputTokens} tokens of ${made}`)
+      }
+    }
+    const lateMs = endedAt - Math.max(terminatedAt, full.at + full.ms, ...calls.map(({ until = 0 }) => until))
+    if (lateMs > closeMs + 1_500) yield { invariant: "deploys end", detail: `${name} took ${lateMs.toFixed(0)} ms` }
+  }
+}
+
 /** Version 2 is only for workers of the previous release, and while ingress and workers look for each other. */
 function* newestVersionIsUsed({ clients, cluster, formerJobs, scenario }: Ended): Generator<Violation> {
   const isUsual = costIn(scenario) !== undefined
@@ -192,9 +272,13 @@ export const checks: ReadonlyArray<Check> = [
   failuresCostLittle,
   outagesEnd,
   attemptsFollowDeliveries,
+  attemptsAreNeeded,
+  frozenServersCostNoWorker,
+  unclaimedJobsMove,
   windowsHold,
   orphansEnd,
   deploysEnd,
   poisonIsReported,
+  lastUsageIsWritten,
   newestVersionIsUsed
 ]

@@ -1,5 +1,7 @@
 /** That requests move on: nothing waits beside free slots, shares are fair, slots and budgets come back, messages are few. */
+import { inlineBodyBytes } from "../../shared/bus/protocol/Timings.ts"
 import { queueBytes } from "./gateway/Processes.ts"
+import { warmUpMs } from "./Scenario.ts"
 import type { Ended } from "./Simulation.ts"
 import { type Check, isTouched, named, roomAt, runs, type Violation } from "./Violation.ts"
 
@@ -65,6 +67,30 @@ function* jobsStartAtOnce({ clients, scenario }: Ended): Generator<Violation> {
   }
 }
 
+/** Beside so many free slots a job is claimed within this time, in milliseconds, while nothing fails. */
+const peace = { freeShare: 0.75, mostMs: 100, startMs: 2_000 }
+
+/** While nothing fails, no job waits beside many free slots. */
+function* peaceIsQuick(
+  { clients, scenario, scenario: { faults, slots, upgradedAt, workers } }: Ended
+): Generator<Violation> {
+  if (!isPlain(scenario) || faults.length > 0 || upgradedAt !== undefined) return
+  for (const client of clients) {
+    const { claimedAt, request: { at, bodyBytes } } = client
+    if (claimedAt === undefined || bodyBytes > inlineBodyBytes || at < warmUpMs + peace.startMs) continue
+    const open = clients.filter(({ endedAt = Infinity, request }) => request.at <= at && endedAt > at).length
+    if (open > slots * workers * (1 - peace.freeShare)) continue
+    const waitedMs = claimedAt - at
+    if (waitedMs > peace.mostMs) yield named("jobs start at once", client, `waited for ${waitedMs.toFixed(0)} ms`)
+  }
+}
+
+/** While nothing fails, each event is sent once. */
+function* eventsAreSentOnce({ clients, cluster: { pages }, scenario: { faults, tasks } }: Ended): Generator<Violation> {
+  if (faults.length > 0 || tasks !== undefined || pages <= clients.length) return
+  yield { invariant: "messages are bounded", detail: `${pages} messages with events of ${clients.length} requests` }
+}
+
 /** Every slot of every worker is asked for again, and no bytes of bodies are taken. */
 function* slotsReturn({ clients, ingresses, pulls, scenario, workers }: Ended): Generator<Violation> {
   const ready = workers.filter(({ isReady, machine }) => isReady && machine.isAlive)
@@ -110,4 +136,11 @@ function* messagesAreBounded({ clients, cluster, ingresses, scenario, workers, w
   }
 }
 
-export const checks: ReadonlyArray<Check> = [nothingWaits, jobsStartAtOnce, slotsReturn, messagesAreBounded]
+export const checks: ReadonlyArray<Check> = [
+  nothingWaits,
+  jobsStartAtOnce,
+  peaceIsQuick,
+  slotsReturn,
+  messagesAreBounded,
+  eventsAreSentOnce
+]

@@ -87,7 +87,7 @@ const isQueueLost = ({ cluster: { jetStream } }: Ended, { job }: Client): boolea
  * worker writes the event.
  */
 function* usageIsTheBill(ended: Ended): Generator<Violation> {
-  const { clients, provider, scenario, workers } = ended
+  const { clients, provider, scenario, workers, world } = ended
   const { events, forgotten } = usageEventsOf(ended)
   for (const client of clients) {
     const own = events.filter(({ id }) => id === client.job)
@@ -110,8 +110,12 @@ function* usageIsTheBill(ended: Ended): Generator<Violation> {
     const isOfLostAttempt = scenario.weather !== undefined && scenario.faults.length > 0 &&
       own[0]?.outcome === "failure"
     if (isOfLostAttempt) continue
+    const isCancelled = client.outcome === "left" && last.outcome === "aborted" &&
+      !isTouched(scenario, client.request.at, world.now)
     if (own.length === 0) yield named("usage is the bill", client, "has no event")
-    else if (
+    else if (isCancelled && own[0]?.outcome !== "cancelled") {
+      yield named("usage is the bill", client, `is cancelled, its event ${own[0]?.outcome}`)
+    } else if (
       last.outcome === "complete" && client.outcome === "complete" && own[0]?.usage?.outputTokens !== last.made
     ) {
       yield named("usage is the bill", client, `has ${own[0]?.usage?.outputTokens} tokens, was billed for ${last.made}`)

@@ -1,6 +1,7 @@
 /** What must hold for calls over HTTP: when a second call is allowed, and that providers are used again once they recover. */
 import { providerNames } from "./gateway/HttpProvider.ts"
 import type { Call } from "./gateway/Provider.ts"
+import { activeMs, warmUpMs } from "./Scenario.ts"
 import type { Ended } from "./Simulation.ts"
 import { type Check, named, type Violation } from "./Violation.ts"
 
@@ -45,4 +46,28 @@ function* circuitsClose({ lastProbes, provider, scenario }: Ended): Generator<Vi
   }
 }
 
-export const checks: ReadonlyArray<Check> = [secondCallFollowsFailure, circuitsClose]
+/** After an outage a provider is paced for some time before it has all calls again, in milliseconds. */
+const pacedMs = 4_000
+
+/** Which share of the calls may still go to another one. */
+const mostMoved = 0.25
+
+/** A provider that has answered 429 gets as many calls again as it has accepted before, if no more are asked for. */
+function* paceIsKept({ clients, provider, scenario: { faults, weather = [], workers } }: Ended): Generator<Violation> {
+  const [bad, ...others] = weather
+  if (bad?.kind !== "429" || bad.provider !== 0 || others.length > 0 || faults.length > 0 || workers > 1) return
+  const seconds = (from: number, until: number) => {
+    const within = clients.filter(({ request: { at } }) => at >= from && at < until)
+    return [...Map.groupBy(within, ({ request: { at } }) => Math.floor(at / 1_000)).values()].map((each) => each.length)
+  }
+  const from = bad.until + pacedMs
+  const until = warmUpMs + activeMs
+  if (Math.max(0, ...seconds(from, until)) > Math.max(0, ...seconds(0, bad.from))) return
+  const later = provider.calls.filter((call) => call.from >= from && call.from < until)
+  const moved = later.filter((call) => call.provider === providerNames[1]).length
+  if (moved > mostMoved * later.length) {
+    yield { invariant: "pace is kept", detail: `${moved} of ${later.length} calls went to the second provider` }
+  }
+}
+
+export const checks: ReadonlyArray<Check> = [secondCallFollowsFailure, circuitsClose, paceIsKept]

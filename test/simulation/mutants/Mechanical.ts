@@ -19,27 +19,34 @@ import {
 import type { Switch } from "./Mutants.ts"
 import {
   absentWorker,
+  all,
   alone,
   bodies,
   cuts,
+  deployWithoutUsage,
+  election,
   extremes,
   fault,
   frozenLeader,
+  frozenServers,
+  heldEnds,
   lastClaimsLost,
+  lastJobAway,
   lateBundles,
   longAlone,
   longAndCut,
   longFreeze,
   longSilence,
-  longSilenceInCluster,
   lostAnswers,
   lostCancel,
   lostCredit,
   lostEnds,
+  lostGo,
   type Needs,
   orphans,
+  peace,
   rests,
-  slowVersion2,
+  shortSilence,
   version2,
   weather
 } from "./Needs.ts"
@@ -141,7 +148,7 @@ const notes: ReadonlyArray<Note> = [
       "a job whose call is free runs twice until its first frame is refused, or its claim waits for an answer in vain"
   },
   { file: tracker, line: "return this.#outbox.publish(...job.toMessage", needs: alone() },
-  { file: tracker, line: "if (state.state === \"Claimed\" && state.redispatch", needs: longSilenceInCluster },
+  { file: tracker, line: "if (state.state === \"Claimed\" && state.redispatch", needs: frozenServers },
   { file: tracker, line: "if (wasStalled || !this.#nats.isSettled())", needs: version2 },
   { file: tracker, line: "else if (!isStalled) this.occupancyExchange", needs: version2 },
   { file: tracker, line: "if (wasStalled) this.#workers", needs: longFreeze },
@@ -167,7 +174,7 @@ const notes: ReadonlyArray<Note> = [
   { file: tracker, line: "if (job.worker === undefined || attempt === undefined) return", needs: longAlone },
   { file: watch, line: "if (now() - askedAt <= stalledMs) return", needs: longSilence },
   { file: watch, line: "if (this.#askedAt !== undefined) return", needs: alone("freeze nats") },
-  { file: watch, line: "if (silentMs > Timings.pongWithinMs)", needs: longSilenceInCluster },
+  { file: watch, line: "if (silentMs > Timings.pongWithinMs)", needs: shortSilence },
   { file: watch, line: "if (silentMs > mostMs)", needs: longAlone },
   { file: watch, line: "if (this.#unheard.size === 0) nats.outbox", excuse: afterReconnect },
   {
@@ -175,23 +182,39 @@ const notes: ReadonlyArray<Note> = [
     line: "if (now - link.lastSeen <= Timings.pingAfterMs)",
     needs: alone("kill worker", "freeze worker")
   },
-  { file: publications, line: "if (job.confirmingSince", needs: frozenLeader },
+  {
+    file: publications,
+    line: "if (job.confirmingSince",
+    excuse: `ingress asks more often whether a stream has its jobs, and ${rates}`
+  },
+  { file: publications, line: "if (now - since > overtakenForMs", needs: shortSilence },
   { file: publications, line: "if (pool.askingSince", excuse: rates },
   { file: publications, line: "if (pool.hasOvertaken", needs: absentWorker },
   { file: publications, line: "if (job.version <= pool.version)", needs: absentWorker },
   { file: publications, line: "if (since !== undefined", needs: lastClaimsLost },
   { file: publications, line: "if (now >= job.confirmAt", needs: alone("jobs forget newest") },
   { file: publications, line: "if (state.state !== \"Published\") return", needs: alone("jobs forget newest") },
-  { file: publications, line: "if (storedAs === undefined || now < pool.askAt)", needs: lastClaimsLost },
-  { file: publications, line: "if (delivered === undefined) return", needs: lastClaimsLost },
+  {
+    file: publications,
+    line: "if (storedAs === undefined || now < pool.askAt)",
+    excuse: "ingress asks for the state of the queue more often, and nearly always when it needs that"
+  },
+  { file: publications, line: "if (delivered === undefined) return", needs: lastJobAway },
+  { file: publications, line: "if (each.pool !== pool", needs: lastJobAway },
   { file: publications, line: "if (each.", needs: lastClaimsLost },
   { file: publications, line: "if (each.pool === pool", needs: frozenLeader },
   { file: publications, line: "if (job.state.state !== \"Published\" || job.state.attempt", needs: lastClaimsLost },
   { file: publications, line: "if (!pool.awaitsStream) return", needs: frozenLeader },
+  { file: publications, line: "if (hasNoAnswer)", needs: election },
   { file: publications, line: "if (hasNoAnswer", needs: frozenLeader },
   { file: publications, line: "if (verdict === \"full\")", needs: fault("full stream") },
-  { file: publications, line: "if (verdict === \"duplicate\")", needs: absentWorker },
-  { file: receiver, line: "if (link !== undefined) link.server", needs: longSilenceInCluster },
+  {
+    file: publications,
+    line: "if (verdict === \"duplicate\")",
+    excuse:
+      "a job that waits in the stream counts as overtaken up to two seconds later, or one that was lost up to two seconds earlier"
+  },
+  { file: receiver, line: "if (link !== undefined) link.server", needs: frozenServers },
   {
     file: receiver,
     line: "if (link.acknowledged < link.next)",
@@ -243,16 +266,68 @@ const notes: ReadonlyArray<Note> = [
     line: "if (isConnected()) yield* Effect.promise(() => connection.flush())",
     excuse: "what a closing worker has sent was acknowledged before"
   },
-  { file: server, line: "if (this.#bundles.ask(ingress)) return", needs: slowVersion2 },
+  {
+    file: server,
+    line: "if (this.#bundles.ask(ingress)) return",
+    excuse:
+      "heartbeats show as well that a worker lives; one that has forgotten its ingress looks frozen, which costs two seconds"
+  },
   { file: server, line: "if (since === undefined) {", needs: orphans },
-  { file: server, line: "} else if (now - since >= Timings.ingressGoneAfterMs)", needs: fault("cut ingress") },
+  {
+    file: server,
+    line: "} else if (now - since >= Timings.ingressGoneAfterMs)",
+    needs: all(alone("cut ingress"), extremes)
+  },
   { file: server, line: "if (now - since > Timings.ingressGoneAfterMs", needs: orphans },
   { file: server, line: "if (reply.ingress === ingress) reply.abandon()", needs: orphans },
   { file: server, line: "if (control.type === \"noResponders\")", needs: orphans },
   { file: server, line: "if (this.#nats.isSettled()) this.#missing", needs: orphans },
+  { file: server, line: "if (this.#nats.isConnected()) {", needs: lostGo },
+  {
+    file: server,
+    line: "if (!isConnected()) return",
+    below: "const { connection",
+    excuse:
+      "what a closing worker has sent is lost only if a connection breaks at the same moment, which may cost the worker anyway"
+  },
   { file: server, line: "if (!isConnected()) return", needs: alone("deploy worker") },
+  {
+    file: server,
+    line: "if (job.bodySize <= smallBodyBytes)",
+    excuse: "claims leave a millisecond earlier or later, and no simulated body kills its worker in that time"
+  },
   { file: server, line: "if (!reply.isOver) reply.fail", needs: fault("deploy worker") },
-  { file: server, line: "if (job.body === undefined)", needs: bodies }
+  { file: server, line: "if (job.body === undefined)", needs: bodies },
+  { file: source, line: "if (this.#stopped) return", below: "watch()", needs: alone("consumer forgets pulls") },
+  { file: source, line: "if (this.#isQuiet(each)) quiet++", needs: version2 },
+  {
+    file: source,
+    line: "if (isNews || this.#inFlight === 1)",
+    excuse: "a worker that has rested requests jobs for its free slots with its next check, 250 ms later at most"
+  },
+  {
+    file: pulls,
+    line: "if (this.#subscription === undefined || !this.#nats",
+    below: "watch()",
+    needs: alone("consumer forgets pulls")
+  },
+  { file: pulls, line: "if (isCurrent) {", needs: peace },
+  { file: pulls, line: "if (headers === undefined", needs: peace },
+  { file: pulls, line: "if (!this.#hasLeader) {", needs: peace },
+  { file: writer, line: "if (this.#waiting.size > 0) {", needs: deployWithoutUsage },
+  { file: writer, line: "if (this.#waiting.size === 0) this.#onEmpty", needs: deployWithoutUsage },
+  { file: writer, line: "if (page === undefined ||", needs: peace },
+  { file: writer, line: "if (message.data.length === 0)", needs: peace },
+  { file: writer, line: "if (now - page.sentAt", needs: fault("lost confirmations", "cut worker", "kill nats") },
+  { file: links, line: "if (link.jobs.size === 0)", needs: alone("kill worker") },
+  { file: life, line: "if (error._tag === \"Cancelled\")", needs: weather },
+  {
+    file: life,
+    line: "if (mayBeSent(means, job)) meter.cancelled()",
+    needs: fault("kill worker", "freeze worker", "hold worker")
+  },
+  { file: life, line: "else if (delivery === 2 ||", needs: heldEnds },
+  { file: pool, line: "if (this.#rests(now)", excuse: rates }
 ]
 
 interface Line extends Switch {

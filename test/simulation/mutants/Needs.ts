@@ -116,14 +116,19 @@ export const lostAnswers = all(
 export const lateBundles = cluster(fault("freeze nats", "isolate nats", "slow routes"))
 /** Many bytes are lost. */
 export const longAndCut = all(cuts, extremes)
-/** Jobs in version 2 are silent for so long that ingress asks for their workers. */
-export const slowVersion2 = all(only(({ upgradedAt }) => upgradedAt !== undefined), extremes)
 /** One of several workers is silent for longer than its jobs may be. */
 export const longSilence = all(severalWorkers, aloneWith(["freeze worker", "hold worker"], { ms: 8_500 }))
-/** The same, and it may be the only one behind its server of NATS, so that this is suspected. */
-export const longSilenceInCluster = cluster(longSilence)
 /** Ingress is frozen for longer than workers may be silent, while their calls go on. */
 export const longFreeze = all(aloneWith(["freeze ingress"], { ms: 8_500 }), extremes)
+/** Two servers of NATS are frozen at a time, so that their workers cannot change to another at once; calls go on meanwhile. */
+export const frozenServers = all(
+  cluster(aloneWith(["freeze nats"], { ms: 4_300 })),
+  extremes,
+  (scenario) => ({
+    ...scenario,
+    faults: scenario.faults.flatMap((fault) => [fault, { ...fault, target: fault.target + 1 }])
+  })
+)
 /** A leader is frozen for longer than requests to JetStream may take. */
 export const frozenLeader = cluster(aloneWith(["freeze nats"], { ms: 6_000 }))
 /** Jobs wait in their stream for the only worker, which died before they were delivered. */
@@ -207,3 +212,61 @@ export const lostEvents: Needs = (scenario) => {
     faults: [{ ...fault, kind: "hold worker" }, { ...fault, kind: "kill worker", at: at + 10_600, ms: 300 }]
   }
 }
+/** A worker is silent for less time than may cost it jobs. */
+export const shortSilence = all(severalWorkers, aloneWith(["freeze worker", "hold worker"], { ms: 950 }))
+/** A silent worker may get the last job, after which no others show that it is late. */
+export const lastJobAway: Needs = all(
+  aloneWith(["freeze worker"], { ms: 8_000, moment: undefined }),
+  (scenario) => ({
+    ...scenario,
+    workers: 2,
+    requests: scenario.requests.slice(0, 1).map((each) => ({ ...each, at: (scenario.faults[0]?.at ?? 0) + 10 }))
+  })
+)
+/** The answer to a worker's question is lost. */
+export const lostGo = aloneWith(["cut ingress"], { moment: { text: "Gw-Ctl: go", isBefore: true } })
+/** Nothing fails, and jobs end as soon as they have begun. */
+export const peace = all(aloneWith([], {}), (scenario) => ({
+  ...scenario,
+  requests: scenario.requests.map((each) => ({ ...each, chunks: 1, everyMs: 5 }))
+}))
+/** A worker cannot say that it has ended calls for so long that JetStream delivers their jobs to another one. */
+export const heldEnds = all(
+  severalWorkers,
+  aloneWith(["hold worker"], { ms: 7_500, moment: undefined }),
+  (scenario) => ({ ...scenario, requests: scenario.requests.map((each) => ({ ...each, isPaid: true })) })
+)
+/** A worker ends while no usage can be stored for a while. */
+export const deployWithoutUsage: Needs = (scenario) => {
+  const fault = { at: warmUpMs + 8_000, target: 0, ms: 3_000, moment: undefined }
+  const requests = scenario.requests.map((each, index) => ({
+    ...each,
+    at: fault.at - 10 * index,
+    chunks: 2,
+    everyMs: 50
+  }))
+  return {
+    ...scenario,
+    ...plain,
+    requests,
+    faults: [{ ...fault, kind: "full usage" }, { ...fault, kind: "deploy worker", at: fault.at + 20 }]
+  }
+}
+/** The first provider answers 429 for a while, and requests keep coming at a steady rate. */
+export const paced: Needs = (scenario) => ({
+  ...scenario,
+  ...plain,
+  ingresses: 1,
+  workers: 1,
+  faults: [],
+  weather: [{ provider: 0, kind: "429", from: warmUpMs + 5_000, until: warmUpMs + 7_000, share: 1 }],
+  requests: Array.from({ length: 150 }, (_, request) => ({
+    ...scenario.requests[request % scenario.requests.length]!,
+    request,
+    at: warmUpMs + request * activeMs / 150,
+    bodyBytes: 200,
+    chunks: 2,
+    everyMs: 20,
+    leavesAfterMs: undefined
+  }))
+})

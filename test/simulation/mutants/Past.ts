@@ -48,6 +48,7 @@ import {
   lostCredit,
   lostEnds,
   lostEvents,
+  paced,
   repeatedClaims,
   rests,
   tasks,
@@ -380,7 +381,7 @@ export const past: ReadonlyArray<Patch> = [
     file: pace,
     from: "if (phase === \"learned\" && until <= now + momentMs) unused.set(candidate.key, turn)",
     to: "",
-    needs: weather
+    needs: paced
   },
   // seed 30076
   {

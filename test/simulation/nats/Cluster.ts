@@ -19,6 +19,8 @@ export class Cluster {
   readonly jetStream: JetStream
   /** How many messages clients have published. */
   published = 0
+  /** How many of them have usage events. */
+  pages = 0
   /** Added to the way between two servers, in milliseconds. */
   slowMs = 0
   /** Streams in memory lose nothing while servers remain. Otherwise an empty server may be elected. */

@@ -191,6 +191,7 @@ export class Server {
 
   #publish(client: Client, message: Message): void {
     this.cluster.published++
+    if (message.subject.startsWith("usage.")) this.cluster.pages++
     const isKept = this.cluster.jetStream.accept(this, message)
     const isHeard = this.send(message.subject, message)
     if (isKept || isHeard || message.reply === "") return
