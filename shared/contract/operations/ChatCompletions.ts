@@ -302,6 +302,21 @@ const ReasoningDetail = Schema.Union([
 ])
 export type ReasoningDetail = typeof ReasoningDetail.Type
 
+/** A source of the text. */
+const AnswerAnnotation = Schema.Struct({
+  type: constant("url_citation", "A page on the web."),
+  url_citation: field(
+    Schema.Struct({
+      start_index: field(Schema.Int, "Where the supported part of `content` begins, in characters."),
+      end_index: field(Schema.Int, "Where it ends."),
+      title: field(Schema.String, "The page's title; empty if unknown."),
+      url: field(Schema.String, "The page's address.")
+    }),
+    "The page, and the part of the text that it supports."
+  )
+})
+export type AnswerAnnotation = typeof AnswerAnnotation.Type
+
 /** A picture by the model, as a data URL. */
 const AnswerImage = Schema.Struct({
   type: constant("image_url", "An image."),
@@ -327,6 +342,10 @@ export const ChatCompletion = Schema.Struct({
           reasoning_details: field(
             Schema.optionalKey(Schema.Array(ReasoningDetail)),
             "The reasoning with signatures: send it back unchanged in the next request."
+          ),
+          annotations: field(
+            Schema.optionalKey(Schema.Array(AnswerAnnotation)),
+            "Sources of the text, if the provider names any."
           ),
           images: field(Schema.optionalKey(Schema.Array(AnswerImage)), "Images by the model.")
         }),

@@ -157,6 +157,10 @@ export const GenerateContentAnswer = Schema.Struct({
         "Why the answer ended, such as `STOP`, `MAX_TOKENS` or `SAFETY`; only in its last event if streamed."
       ),
       index: field(Schema.Int, "0 to `candidateCount` - 1."),
+      groundingMetadata: field(
+        Schema.optionalKey(JsonObject),
+        "Sources of the text, if the provider names any; only in its last event if streamed."
+      ),
       safetyRatings: field(Schema.Array(JsonObject), "The provider's ratings of the answer; empty if it gives none.")
     })),
     "The `candidateCount` answers."

@@ -227,7 +227,11 @@ export const MessageUsage = Schema.Struct({
 })
 
 const AnswerBlock = Schema.Union([
-  Schema.Struct({ type: constant("text", "A text."), text: field(Schema.String, "The text.") }),
+  Schema.Struct({
+    type: constant("text", "A text."),
+    text: field(Schema.String, "The text."),
+    citations: field(Schema.optionalKey(Schema.Array(JsonObject)), "Sources of the text, if the provider names any.")
+  }),
   Schema.Struct({
     type: constant("thinking", "The model's reasoning: send it back unchanged."),
     thinking: field(Schema.String, "The reasoning."),

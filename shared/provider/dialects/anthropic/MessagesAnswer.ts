@@ -2,7 +2,7 @@
 import type * as Contract from "../../../contract/operations/Messages.ts"
 import type { Usage } from "../../../contract/Usage.ts"
 import { type AnswerEncoder, type AnswerIdentity, idOf } from "../conversation/Dialect.ts"
-import type { ModelEvent } from "../conversation/ModelEvent.ts"
+import type { Citation, ModelEvent } from "../conversation/ModelEvent.ts"
 import * as Signature from "../conversation/Signature.ts"
 import * as ToolCalls from "../conversation/ToolCalls.ts"
 import * as UsageSum from "../../../contract/UsageSum.ts"
@@ -47,13 +47,22 @@ const toImage = (mediaType: string, data: string): Contract.AnswerBlock => ({
   source: { type: "base64", media_type: mediaType, data }
 })
 
+/** Its index is a mark of this gateway, with which it is removed on its way to Anthropic: only Anthropic's own are valid there. */
+const toCitation = ({ quote, title, url }: Citation) => ({
+  type: "web_search_result_location",
+  url,
+  title,
+  cited_text: quote,
+  encrypted_index: Signature.toClient({ origin: "openai", value: "" }, "anthropic")
+})
+
 type Thinking = { readonly kind: "thinking"; text: string; signature: string | undefined }
 type ToolBlock = { readonly kind: "tool"; readonly id: string; readonly name: string; text: string }
 
 type OpenBlock =
   | Thinking
   | ToolBlock
-  | { readonly kind: "text"; text: string }
+  | { readonly kind: "text"; text: string; readonly citations: Array<ReturnType<typeof toCitation>> }
   | { readonly kind: "whole"; readonly block: Contract.AnswerBlock }
 
 /** Collects events into blocks, in order. */
@@ -73,7 +82,12 @@ const toBlocks = (events: ReadonlyArray<ModelEvent>): ReadonlyArray<Contract.Ans
       case "refusal": {
         const last = blocks.at(-1)
         if (last?.kind === "text") last.text += event.delta
-        else blocks.push({ kind: "text", text: event.delta })
+        else blocks.push({ kind: "text", text: event.delta, citations: [] })
+        break
+      }
+      case "citation": {
+        const last = blocks.findLast((block) => block.kind === "text")
+        if (last?.kind === "text") last.citations.push(toCitation(event.citation))
         break
       }
       case "reasoning":
@@ -103,7 +117,11 @@ const toBlocks = (events: ReadonlyArray<ModelEvent>): ReadonlyArray<Contract.Ans
   return blocks.map((block) => {
     switch (block.kind) {
       case "text":
-        return { type: "text", text: block.text }
+        return {
+          type: "text",
+          text: block.text,
+          ...(block.citations.length === 0 ? {} : { citations: block.citations })
+        }
       case "thinking":
         return { type: "thinking", thinking: block.text, signature: block.signature ?? "" }
       case "tool":
@@ -137,6 +155,11 @@ export class Encoder implements AnswerEncoder {
       case "refusal":
         return begin + this.#block("text", { type: "text", text: "" }) +
           this.#delta({ type: "text_delta", text: event.delta })
+      // a block that has ended takes none
+      case "citation":
+        return this.#open === "text"
+          ? begin + this.#delta({ type: "citations_delta", citation: toCitation(event.citation) })
+          : begin
       case "reasoning":
         return begin + this.#block("thinking", { type: "thinking", thinking: "", signature: "" }) +
           this.#delta({ type: "thinking_delta", thinking: event.delta })

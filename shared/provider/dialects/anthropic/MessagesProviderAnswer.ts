@@ -4,7 +4,7 @@ import type { Usage } from "../../../contract/Usage.ts"
 import { usageOf } from "./AnthropicUsage.ts"
 import * as Json from "../../json/Json.ts"
 import type { AnswerDecoder } from "../conversation/Dialect.ts"
-import type { FinishReason, ModelEvent } from "../conversation/ModelEvent.ts"
+import type { Citation, FinishReason, ModelEvent } from "../conversation/ModelEvent.ts"
 import * as ToolCalls from "../conversation/ToolCalls.ts"
 
 interface CallBlock {
@@ -15,6 +15,10 @@ interface CallBlock {
 
 export class Decoder implements AnswerDecoder {
   readonly #calls = new Map<unknown, CallBlock>()
+  /** The sources of the open block, whose text began here. */
+  #citations: Array<unknown> = []
+  #blockStart = 0
+  #textLength = 0
   #finish: FinishReason = "stop"
   #stopSequence: string | undefined
   isComplete = false
@@ -65,7 +69,9 @@ export class Decoder implements AnswerDecoder {
   #start(index: unknown, block: Json.Fields): ReadonlyArray<ModelEvent> {
     switch (block["type"]) {
       case "text":
-        return toDelta("text", block["text"])
+        this.#blockStart = this.#textLength
+        this.#citations = [...Json.list(block["citations"])]
+        return this.#text(block["text"])
       case "thinking":
         return [...toDelta("reasoning", block["thinking"]), ...toSignature(block["signature"])]
       case "redacted_thinking":
@@ -87,7 +93,10 @@ export class Decoder implements AnswerDecoder {
   #delta(index: unknown, delta: Json.Fields): ReadonlyArray<ModelEvent> {
     switch (delta["type"]) {
       case "text_delta":
-        return toDelta("text", delta["text"])
+        return this.#text(delta["text"])
+      case "citations_delta":
+        this.#citations.push(delta["citation"])
+        return []
       case "thinking_delta":
         return toDelta("reasoning", delta["thinking"])
       case "signature_delta":
@@ -99,9 +108,16 @@ export class Decoder implements AnswerDecoder {
     }
   }
 
-  /** This dialect omits empty arguments, which others send as `{}`. */
+  #text(text: unknown): ReadonlyArray<ModelEvent> {
+    if (typeof text === "string") this.#textLength += text.length
+    return toDelta("text", text)
+  }
+
+  /** This dialect omits empty arguments, which others send as `{}`. The sources of a block are those of its text. */
   #end(index: unknown): ReadonlyArray<ModelEvent> {
-    return this.#calls.get(index)?.begun === false ? this.#arguments(index, "{}") : []
+    if (this.#calls.get(index)?.begun === false) return this.#arguments(index, "{}")
+    const [start, end] = [this.#blockStart, this.#textLength]
+    return this.#citations.splice(0).flatMap((citation) => toCitation(Json.fields(citation), start, end))
   }
 
   #arguments(index: unknown, delta: string): ReadonlyArray<ModelEvent> {
@@ -117,6 +133,17 @@ export class Decoder implements AnswerDecoder {
     if (reason === "stop_sequence") this.#stopSequence = Json.string(message["stop_sequence"])
     return toDelta("refusal", Json.fields(message["stop_details"])["explanation"])
   }
+}
+
+/** Documents of the request have no address, and no counterpart in other dialects. */
+const toCitation = (
+  { cited_text: quote, source, title, url = source }: Json.Fields,
+  start: number,
+  end: number
+): ReadonlyArray<ModelEvent> => {
+  if (typeof url !== "string" || !/^https?:/.test(url)) return []
+  const citation: Citation = { url, title: Json.string(title) ?? "", start, end, quote: Json.string(quote) ?? "" }
+  return [{ type: "citation", choice: 0, citation }]
 }
 
 const isEmpty = (input: unknown): boolean => Object.keys(Json.fields(input)).length === 0

@@ -8,8 +8,22 @@ import type { Signature } from "./Signature.ts"
 
 export type FinishReason = "stop" | "length" | "tool_calls" | "content_filter"
 
+/** A source on the web that the answer names for a part of its text. */
+export interface Citation {
+  readonly url: string
+  /** Empty if unknown. */
+  readonly title: string
+  /** The part of the text: characters, counted through all the text of the choice. Empty if unknown. */
+  readonly start: number
+  readonly end: number
+  /** What the source says; empty if unknown. */
+  readonly quote: string
+}
+
 export type ModelEvent =
   | { readonly type: "text"; readonly choice: number; readonly delta: string }
+  /** A source of text that precedes. */
+  | { readonly type: "citation"; readonly choice: number; readonly citation: Citation }
   /** The model's explanation of why it does not answer. */
   | { readonly type: "refusal"; readonly choice: number; readonly delta: string }
   | { readonly type: "reasoning"; readonly choice: number; readonly delta: string }

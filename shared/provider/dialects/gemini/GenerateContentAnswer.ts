@@ -4,7 +4,8 @@ import type { Usage } from "../../../contract/Usage.ts"
 import { toUsageMetadata } from "./GeminiUsage.ts"
 import { Choices } from "../conversation/Choices.ts"
 import { type AnswerEncoder, type AnswerIdentity, idOf } from "../conversation/Dialect.ts"
-import type { FinishReason, ModelEvent } from "../conversation/ModelEvent.ts"
+import { toGrounding } from "./Grounding.ts"
+import type { Citation, FinishReason, ModelEvent } from "../conversation/ModelEvent.ts"
 import * as Signature from "../conversation/Signature.ts"
 import * as ToolCalls from "../conversation/ToolCalls.ts"
 import * as UsageSum from "../../../contract/UsageSum.ts"
@@ -23,13 +24,21 @@ const toFinishReason = (reason: FinishReason | undefined): string => {
 interface Candidate {
   readonly parts: Array<Record<string, unknown>>
   readonly calls: Map<number, { readonly id: string; readonly name: string; text: string }>
+  text: string
+  readonly citations: Array<Citation>
   finish: FinishReason | undefined
 }
 
 /** A function call is a single part in this dialect, so the encoder collects its arguments first. */
 export class Encoder implements AnswerEncoder {
   readonly #identity: AnswerIdentity
-  readonly #candidates = new Choices<Candidate>(() => ({ parts: [], calls: new Map(), finish: undefined }))
+  readonly #candidates = new Choices<Candidate>(() => ({
+    parts: [],
+    calls: new Map(),
+    text: "",
+    citations: [],
+    finish: undefined
+  }))
   #usage = UsageSum.none
 
   constructor(identity: AnswerIdentity) {
@@ -44,7 +53,7 @@ export class Encoder implements AnswerEncoder {
   /** One frame with the finish reason of each candidate and the usage. */
   lastFrames(): string {
     const last = [...this.#candidates].map(([index, candidate]) =>
-      this.#candidate(index, callParts(candidate), candidate.finish)
+      this.#candidate(index, callParts(candidate), candidate)
     )
     return this.#frame(last, this.#usage)
   }
@@ -55,7 +64,7 @@ export class Encoder implements AnswerEncoder {
       if (part !== undefined && event.type !== "usage") append(this.#candidates.of(event.choice).parts, part)
     }
     const candidates = [...this.#candidates].map(([index, candidate]) =>
-      this.#candidate(index, [...candidate.parts, ...callParts(candidate)], candidate.finish)
+      this.#candidate(index, [...candidate.parts, ...callParts(candidate)], candidate)
     )
     return this.#answer(candidates, this.#usage)
   }
@@ -69,8 +78,13 @@ export class Encoder implements AnswerEncoder {
     const candidate = this.#candidates.of(event.choice)
     switch (event.type) {
       case "text":
+        candidate.text += event.delta
+        return { text: event.delta }
       case "refusal":
         return { text: event.delta }
+      case "citation":
+        candidate.citations.push(event.citation)
+        return undefined
       case "reasoning":
         return { text: event.delta, thought: true }
       case "signature":
@@ -94,11 +108,12 @@ export class Encoder implements AnswerEncoder {
   #candidate(
     index: number,
     parts: ReadonlyArray<Record<string, unknown>>,
-    finish?: FinishReason
+    { citations = [], finish, text = "" }: Partial<Candidate> = {}
   ): Contract.GenerateContentAnswer["candidates"][number] {
     return {
       content: { role: "model", parts },
       ...(finish === undefined ? {} : { finishReason: toFinishReason(finish) }),
+      ...(citations.length === 0 ? {} : { groundingMetadata: toGrounding(citations, text) }),
       index,
       safetyRatings: []
     }

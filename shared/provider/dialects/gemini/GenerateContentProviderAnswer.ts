@@ -5,6 +5,7 @@ import { usageOf } from "./GeminiUsage.ts"
 import * as Json from "../../json/Json.ts"
 import { Choices } from "../conversation/Choices.ts"
 import type { AnswerDecoder } from "../conversation/Dialect.ts"
+import { fromGrounding } from "./Grounding.ts"
 import type { FinishReason, ModelEvent } from "../conversation/ModelEvent.ts"
 import * as ToolCalls from "../conversation/ToolCalls.ts"
 
@@ -12,12 +13,21 @@ interface Candidate {
   calls: number
   /** The last piece was reasoning without a signature. */
   thinking: boolean
+  text: string
+  /** The sources of the text. */
+  grounding: unknown
   finish: FinishReason | undefined
 }
 
 /** Each frame is an answer that continues the previous one. */
 export class Decoder implements AnswerDecoder {
-  readonly #candidates = new Choices<Candidate>(() => ({ calls: 0, thinking: false, finish: undefined }))
+  readonly #candidates = new Choices<Candidate>(() => ({
+    calls: 0,
+    thinking: false,
+    text: "",
+    grounding: undefined,
+    finish: undefined
+  }))
   /** Every frame has all usage so far: only the last one is read. */
   #reported: unknown
 
@@ -32,9 +42,10 @@ export class Decoder implements AnswerDecoder {
     if (typeof blocked === "string") this.#candidates.of(0).finish = "content_filter"
     const events: Array<ModelEvent> = []
     for (const [position, item] of Json.list(data["candidates"]).entries()) {
-      const { content, finishReason: reason, index } = Json.fields(item)
+      const { content, finishReason: reason, groundingMetadata, index } = Json.fields(item)
       const number = Json.count(index) ?? position
       const candidate = this.#candidates.of(number)
+      candidate.grounding = groundingMetadata ?? candidate.grounding
       for (const part of Json.list(Json.fields(content)["parts"])) {
         this.#decodePart(number, candidate, Json.fields(part), events)
       }
@@ -56,9 +67,14 @@ export class Decoder implements AnswerDecoder {
   last(): ReadonlyArray<ModelEvent> {
     if (this.#candidates.size === 0) this.#candidates.of(0)
     return [...this.#candidates].flatMap(([choice, candidate]): ReadonlyArray<ModelEvent> => {
-      const { calls, finish = "stop" } = candidate
+      const { calls, finish = "stop", grounding, text } = candidate
       const reason = finish === "stop" && calls > 0 ? "tool_calls" : finish
-      return [...endReasoning(choice, candidate), { type: "finish", choice, reason }]
+      const citations = fromGrounding(grounding, text)
+      return [
+        ...endReasoning(choice, candidate),
+        ...citations.map((citation): ModelEvent => ({ type: "citation", choice, citation })),
+        { type: "finish", choice, reason }
+      ]
     })
   }
 
@@ -79,7 +95,10 @@ export class Decoder implements AnswerDecoder {
     }
     if (typeof text === "string" && text !== "") {
       if (part["thought"] === true) candidate.thinking = true
-      else events.push(...endReasoning(choice, candidate))
+      else {
+        candidate.text += text
+        events.push(...endReasoning(choice, candidate))
+      }
       events.push({ type: part["thought"] === true ? "reasoning" : "text", choice, delta: text })
     }
     // pictures in the reasoning are not for the client

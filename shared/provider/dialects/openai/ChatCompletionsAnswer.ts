@@ -2,10 +2,11 @@
 import type * as Contract from "../../../contract/operations/ChatCompletions.ts"
 import { Choices } from "../conversation/Choices.ts"
 import { type AnswerEncoder, type AnswerIdentity, idOf } from "../conversation/Dialect.ts"
+import { toUrlCitation } from "./UrlCitation.ts"
 import { Chunks } from "./Chunks.ts"
 import { toTokenUsage } from "./OpenAiUsage.ts"
 import { toDataUrl } from "../conversation/Media.ts"
-import type { FinishReason, ModelEvent } from "../conversation/ModelEvent.ts"
+import type { Citation, FinishReason, ModelEvent } from "../conversation/ModelEvent.ts"
 import * as Signature from "../conversation/Signature.ts"
 import * as UsageSum from "../../../contract/UsageSum.ts"
 
@@ -21,6 +22,11 @@ const toImage = (mediaType: string, data: string): Contract.AnswerImage => ({
   image_url: { url: toDataUrl(mediaType, data) }
 })
 
+const toAnnotation = (citation: Citation): Contract.AnswerAnnotation => ({
+  type: "url_citation",
+  url_citation: toUrlCitation(citation)
+})
+
 interface Choice {
   text: string | undefined
   refusal: string | undefined
@@ -28,6 +34,7 @@ interface Choice {
   /** The reasoning since the last signature. */
   unsigned: string
   readonly details: Array<Contract.ReasoningDetail>
+  readonly annotations: Array<Contract.AnswerAnnotation>
   readonly images: Array<Contract.AnswerImage>
   readonly calls: Array<{ readonly id: string; readonly name: string; arguments: string }>
   finish: FinishReason
@@ -42,6 +49,7 @@ class AnswerFold {
     reasoning: undefined,
     unsigned: "",
     details: [],
+    annotations: [],
     images: [],
     calls: [],
     finish: "stop"
@@ -57,6 +65,9 @@ class AnswerFold {
     switch (event.type) {
       case "text":
         choice.text = (choice.text ?? "") + event.delta
+        return
+      case "citation":
+        choice.annotations.push(toAnnotation(event.citation))
         return
       case "refusal":
         choice.refusal = (choice.refusal ?? "") + event.delta
@@ -99,6 +110,7 @@ class AnswerFold {
           refusal: choice.refusal ?? null,
           ...(choice.reasoning === undefined ? {} : { reasoning_content: choice.reasoning }),
           ...(choice.details.length === 0 ? {} : { reasoning_details: choice.details }),
+          ...(choice.annotations.length === 0 ? {} : { annotations: choice.annotations }),
           ...(choice.images.length === 0 ? {} : { images: choice.images }),
           ...(choice.calls.length === 0 ? {} : {
             tool_calls: choice.calls.map(({ id, ...call }) => ({ id, type: "function" as const, function: call }))
@@ -130,6 +142,9 @@ class AnswerFrames {
         return this.#chunks.usage(event.usage)
       case "text":
         return this.#opening(event.choice, "") + this.#delta(event.choice, { content: event.delta })
+      case "citation":
+        return this.#opening(event.choice, "") +
+          this.#delta(event.choice, { annotations: [toAnnotation(event.citation)] })
       case "refusal":
         return this.#opening(event.choice, null) + this.#delta(event.choice, { refusal: event.delta })
       case "reasoning": {

@@ -4,6 +4,7 @@ import type { Usage } from "../../../contract/Usage.ts"
 import * as Json from "../../json/Json.ts"
 import { usageOf } from "./OpenAiUsage.ts"
 import { Choices } from "../conversation/Choices.ts"
+import { fromUrlCitation } from "./UrlCitation.ts"
 import type { AnswerDecoder } from "../conversation/Dialect.ts"
 import { fromUrl } from "../conversation/Media.ts"
 import type { FinishReason, ModelEvent } from "../conversation/ModelEvent.ts"
@@ -86,6 +87,11 @@ export class Decoder implements AnswerDecoder {
       events.push(...this.#endReasoning(number, choice))
     }
     if (text !== "") events.push({ type: "text", choice: number, delta: text })
+    for (const annotation of Json.list(said["annotations"])) {
+      for (const citation of fromUrlCitation(Json.fields(annotation)["url_citation"])) {
+        events.push({ type: "citation", choice: number, citation })
+      }
+    }
     if (refusal !== "") {
       choice.refused = true
       events.push({ type: "refusal", choice: number, delta: refusal })

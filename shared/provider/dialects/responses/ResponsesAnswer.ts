@@ -1,8 +1,9 @@
 /** Encodes answers for clients of the responses dialect: items, and the events that build them. */
 import type * as Contract from "../../../contract/operations/Responses.ts"
 import * as UsageSum from "../../../contract/UsageSum.ts"
+import { toUrlCitation } from "../openai/UrlCitation.ts"
 import { type AnswerEncoder, type AnswerIdentity, idOf } from "../conversation/Dialect.ts"
-import type { FinishReason, ModelEvent } from "../conversation/ModelEvent.ts"
+import type { Citation, FinishReason, ModelEvent } from "../conversation/ModelEvent.ts"
 import * as Signature from "../conversation/Signature.ts"
 import * as Json from "../../json/Json.ts"
 import { toResponsesUsage } from "../openai/OpenAiUsage.ts"
@@ -40,7 +41,7 @@ const settingsOf = (request: Contract.ResponsesRequest): object => ({
 const toFormat = (format: NonNullable<Contract.ResponsesRequest["text"]>["format"]): object =>
   format?.type === "json_schema" ? { description: null, strict: false, ...format } : format ?? { type: "text" }
 
-type TextPart = { type: "output_text"; text: string; annotations: []; logprobs: [] } | {
+type TextPart = { type: "output_text"; text: string; annotations: Array<object>; logprobs: [] } | {
   type: "refusal"
   refusal: string
 }
@@ -92,6 +93,9 @@ export class Encoder implements AnswerEncoder {
   readonly #returnsEncrypted: boolean
   readonly #output: Array<object> = []
   #open: Item | undefined
+  #textLength = 0
+  /** Where the text of the last part begins in the text of the answer. */
+  #partStart = 0
   #sequence = 0
   #finish: FinishReason = "stop"
   #hasRefused = false
@@ -132,6 +136,8 @@ export class Encoder implements AnswerEncoder {
     switch (event.type) {
       case "text":
         return begin + this.#text({ type: "output_text", text: "", annotations: [], logprobs: [] }, event.delta)
+      case "citation":
+        return begin + this.#citation(event.citation)
       case "refusal":
         this.#hasRefused = true
         return begin + this.#text({ type: "refusal", refusal: "" }, event.delta)
@@ -322,6 +328,7 @@ export class Encoder implements AnswerEncoder {
     if (part?.type !== empty.type) {
       frames += this.#endPart(item)
       part = empty
+      this.#partStart = this.#textLength
       const content_index = item.content.push(part) - 1
       frames += this.#within(item, "response.content_part.added", { content_index, part })
     }
@@ -331,7 +338,19 @@ export class Encoder implements AnswerEncoder {
       return frames + this.#within(item, "response.refusal.delta", at)
     }
     part.text += delta
+    this.#textLength += delta.length
     return frames + this.#within(item, "response.output_text.delta", { ...at, logprobs: [] })
+  }
+
+  /** A source belongs to the part that it is about: it has no place after the end of that. */
+  #citation(citation: Citation): string {
+    const item = this.#open
+    const part = item?.type === "message" ? item.content.at(-1) : undefined
+    if (item?.type !== "message" || part?.type !== "output_text" || citation.start < this.#partStart) return ""
+    const annotation = { type: "url_citation", ...toUrlCitation(citation, this.#partStart) }
+    const annotation_index = part.annotations.push(annotation) - 1
+    const at = { content_index: item.content.length - 1, annotation_index }
+    return this.#within(item, "response.output_text.annotation.added", { ...at, annotation })
   }
 
   #reasoning(delta: string): string {

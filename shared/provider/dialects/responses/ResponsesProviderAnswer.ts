@@ -2,6 +2,7 @@
 import { Predicate } from "effect"
 import type { Usage } from "../../../contract/Usage.ts"
 import * as Json from "../../json/Json.ts"
+import { fromUrlCitation } from "../openai/UrlCitation.ts"
 import type { AnswerDecoder } from "../conversation/Dialect.ts"
 import type { FinishReason, ModelEvent } from "../conversation/ModelEvent.ts"
 import * as ToolCalls from "../conversation/ToolCalls.ts"
@@ -12,6 +13,8 @@ interface Streamed {
   /** The number of the call, if it is one. */
   readonly call: number | undefined
   hasDeltas: boolean
+  /** The length of the text before it. */
+  readonly start: number
 }
 
 type Delta = "text" | "refusal" | "reasoning" | "toolArguments"
@@ -19,6 +22,7 @@ type Delta = "text" | "refusal" | "reasoning" | "toolArguments"
 export class Decoder implements AnswerDecoder {
   readonly #items = new Map<unknown, Streamed>()
   #calls = 0
+  #textLength = 0
   #hasRefused = false
   #reason: FinishReason | undefined
   isComplete = false
@@ -66,7 +70,7 @@ export class Decoder implements AnswerDecoder {
 
   #start(index: unknown, item: Json.Fields): ReadonlyArray<ModelEvent> {
     const isCall = item["type"] === "function_call" || item["type"] === "custom_tool_call"
-    this.#items.set(index, { call: isCall ? this.#calls++ : undefined, hasDeltas: false })
+    this.#items.set(index, { call: isCall ? this.#calls++ : undefined, hasDeltas: false, start: this.#textLength })
     if (!isCall) return []
     const id = Json.string(item["call_id"]) ?? ToolCalls.newId()
     return [{ type: "toolCall", choice: 0, call: this.#calls - 1, id, name: Json.string(item["name"]) ?? "" }]
@@ -81,6 +85,7 @@ export class Decoder implements AnswerDecoder {
     const item = this.#items.get(index)
     if (item !== undefined) item.hasDeltas = true
     if (type === "refusal") this.#hasRefused = true
+    if (type === "text") this.#textLength += delta.length
     if (type !== "toolArguments") return [{ type, choice: 0, delta }]
     return item?.call === undefined ? [] : [{ type, choice: 0, call: item.call, delta }]
   }
@@ -88,14 +93,21 @@ export class Decoder implements AnswerDecoder {
   /** A whole item: what no delta has brought. */
   #end(index: unknown, item: Json.Fields): ReadonlyArray<ModelEvent> {
     const started = this.#items.has(index) ? [] : this.#start(index, item)
-    const hasDeltas = this.#items.get(index)?.hasDeltas === true
+    const { hasDeltas = false, start = 0 } = this.#items.get(index) ?? {}
     const rest = (type: Delta, text: unknown) => hasDeltas ? [] : this.#delta(index, type, text)
     switch (item["type"]) {
-      case "message":
-        return Json.list(item["content"]).map(Json.fields).flatMap(({ refusal, text }) => [
-          ...rest("text", text),
-          ...rest("refusal", refusal)
-        ])
+      case "message": {
+        let base = start
+        return Json.list(item["content"]).map(Json.fields).flatMap(({ annotations, refusal, text }) => {
+          const citations = Json.list(annotations).flatMap((annotation) => fromUrlCitation(annotation, base))
+          base += Json.string(text)?.length ?? 0
+          return [
+            ...rest("text", text),
+            ...citations.map((citation): ModelEvent => ({ type: "citation", choice: 0, citation })),
+            ...rest("refusal", refusal)
+          ]
+        })
+      }
       case "reasoning":
         return [...rest("reasoning", textIn(item["summary"]) || textIn(item["content"])), ...toSignature(item)]
       case "function_call":

@@ -23,6 +23,7 @@ export class Events {
   usage: Usage | undefined
   /** The size of the text so far, in bytes. */
   textBytes = 0
+  #textLength = 0
   /** Whether the finish reason has arrived. */
   isComplete = false
 
@@ -35,6 +36,7 @@ export class Events {
     switch (part.type) {
       case "text-delta":
         this.textBytes += Buffer.byteLength(part.delta)
+        this.#textLength += part.delta.length
         return { events: part.delta === "" ? [] : [{ type: "text", choice, delta: part.delta }] }
       case "reasoning-delta":
         this.textBytes += Buffer.byteLength(part.delta)
@@ -42,6 +44,12 @@ export class Events {
       // not the deltas of its arguments: those of several calls may be interleaved
       case "tool-call":
         return { events: part.providerExecuted === true ? [] : this.#callOf(part) }
+      case "source": {
+        if (part.sourceType !== "url") return { events: [] }
+        const at = { start: this.#textLength, end: this.#textLength }
+        const citation = { url: part.url, title: part.title ?? "", ...at, quote: "" }
+        return { events: [{ type: "citation", choice, citation }] }
+      }
       case "file": {
         const data = dataOf(part.data)
         return data === undefined

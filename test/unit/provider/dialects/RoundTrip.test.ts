@@ -829,6 +829,9 @@ No field is dropped silently:
 * In the responses dialect, a tool of the provider that the target does not have is left out with a warning, unless
   \`tool_choice\` requires it. A custom tool becomes a function with one string argument; a namespace becomes a prefix of its
   tools' names. Their calls come back in the client's form (\`ResponsesTools.ts\`).
+* Sources on the web that a provider names for its text reach clients of every dialect but text completions,
+  unless they arrive when the client's dialect has ended that text. Sources without an address, such as documents of the
+  request, have no counterpart in other dialects.
 * The gateway fetches pictures and files at a URL if the provider does not, from public addresses only.
 
 \`test/unit/provider/dialects/RoundTrip.test.ts\` generates the rest and fails if it is out of date. To update:
