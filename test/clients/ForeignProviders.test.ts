@@ -7,8 +7,10 @@ import { type Api, chatProviders, type Provider, providers } from "../fixture/ga
 import { receivedBy, sharedGateway } from "../fixture/gateway/SharedGateway.ts"
 
 const shared = sharedGateway(chatProviders({
-  provider: "  misspelt: { protocol: anthropic, baseUrl: \"ROOT\", options: { maxtokens: 5 } }",
-  model: "  misspelt: { workload: chat, targets: [{ provider: misspelt }] }"
+  provider: "  misspelt: { protocol: anthropic, baseUrl: \"ROOT\", options: { maxtokens: 5 } }\n" +
+    "  marking: { protocol: openai, baseUrl: \"ROOT/v1\", options: { cacheControl: true } }",
+  model: "  misspelt: { workload: chat, targets: [{ provider: misspelt }] }\n" +
+    "  marking: { workload: chat, targets: [{ provider: marking }] }"
 }))
 
 // Plain clients
@@ -349,6 +351,74 @@ describe("a request that its provider cannot take in full", () => {
     const answer = await post(chat.path("misspelt", false), chat.body("misspelt", false))
     assert.strictEqual(answer.status, 500)
     assert.include(shared().log, "providers.misspelt.options.maxtokens in the catalogue")
+  })
+})
+
+describe("a client that says what the provider may cache", () => {
+  const key = () => ({ apiKey: shared().key, maxRetries: 0 })
+  const usage = { input: 100, cached: 60, cacheWritten: 20 }
+
+  it.each(
+    [
+      ["on-anthropic", 3, [20, 60, 20], []],
+      ["marking", 3, [40, 60, 0], []],
+      ["on-gemini", 0, [40, 60, 0], ["system[0]", "messages[0].content[0]", "tools[0]"]]
+    ] as const
+  )("by Anthropic's marks has them sent to %s: %d", async (model, marks, tokens, lost) => {
+    shared().provider.say({ text: "Fine.", usage })
+    const cache_control = { type: "ephemeral" as const, ttl: "1h" as const }
+    const { received, result } = await receivedBy(
+      shared(),
+      () =>
+        new Anthropic({ baseURL: shared().url, ...key() }).messages.create({
+          model,
+          max_tokens: 100,
+          system: [{ type: "text", text: "Be brief.", cache_control }],
+          tools: [{ name: "look", input_schema: { type: "object" }, cache_control }],
+          messages: [{ role: "user", content: [{ type: "text", text, cache_control }] }]
+        }).withResponse()
+    )
+    const { data, response } = await result
+    assert.lengthOf(
+      JSON.stringify(received.json).match(/"cache_control":\{"type":"ephemeral","ttl":"1h"\}/g) ?? [],
+      marks
+    )
+    const { cache_creation_input_tokens: written, cache_read_input_tokens: read, input_tokens: fresh } = data.usage
+    assert.deepStrictEqual([fresh, read, written], [...tokens])
+    const warnings = response.headers.get("x-translation-warnings") ?? ""
+    assert.strictEqual(warnings, lost.map((path) => `${path}.cache_control is not carried over`).join("; "))
+  })
+
+  it.each(["chat.completions", "responses"] as const)("by OpenAI's key, of %s, has Anthropic cache it", async (api) => {
+    shared().provider.say({ text: "Fine.", usage })
+    const client = new OpenAI({ baseURL: `${shared().url}/v1`, ...key() })
+    const request = { model: "on-anthropic", prompt_cache_key: "session-1" }
+    const { received, result } = await receivedBy(shared(), async () =>
+      api === "responses"
+        ? (await client.responses.create({ ...request, instructions: "Be brief.", input: text }))
+          .usage?.input_tokens_details.cached_tokens
+        : (await client.chat.completions.create({
+          ...request,
+          messages: [{ role: "system", content: "Be brief." }, { role: "user", content: text }]
+        })).usage?.prompt_tokens_details?.cached_tokens)
+    assert.strictEqual(await result, 60)
+    const cache_control = { type: "ephemeral" }
+    assert.deepNestedInclude(received.json, {
+      "system[0]": { type: "text", text: "Be brief.", cache_control },
+      "messages[0].content[0]": { type: "text", text, cache_control }
+    })
+  })
+
+  it("by OpenAI's key has it passed on to OpenAI", async () => {
+    const client = new OpenAI({ baseURL: `${shared().url}/v1`, ...key() })
+    const { received, result } = await receivedBy(shared(), () =>
+      client.chat.completions.create({
+        model: "on-openai",
+        prompt_cache_key: "session-1",
+        messages: [{ role: "user", content: text }]
+      }))
+    await result
+    assert.deepNestedInclude(received.json, { prompt_cache_key: "session-1" })
   })
 })
 

@@ -44,6 +44,13 @@ const text = [
 describe("the built-in engine", () => {
   const model = "local-chat"
 
+  it("repeats a function's strictness, which is OpenAI's default where the client left it out", async () => {
+    const { strict, ...unsaid } = weather
+    const loose = { ...unsaid, name: "get_time", strict }
+    const { tools } = await create({ model, input: "Hello", tools: [unsaid as typeof weather, loose] })
+    assert.deepStrictEqual(tools.map((tool) => tool.type === "function" && tool.strict), [true, false])
+  })
+
   it("answers a text", async () => {
     const response = await create({
       model,

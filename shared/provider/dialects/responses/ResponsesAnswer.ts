@@ -30,7 +30,7 @@ const settingsOf = (request: Contract.ResponsesRequest): object => ({
   text: { ...request.text, format: toFormat(request.text?.format) },
   tool_choice: request.tool_choice ?? "auto",
   tools: (request.tools ?? []).map((tool) =>
-    tool.type === "function" ? { description: null, parameters: null, strict: null, ...tool } : tool
+    tool.type === "function" ? { description: null, parameters: null, strict: true, ...tool } : tool
   ),
   top_logprobs: 0,
   top_p: request.top_p ?? 1,
