@@ -123,7 +123,6 @@ const meteringMs = 5_000
 /**
  * If ingress refuses a redelivered job or is gone, the job is over unless another worker has it. Its first worker has died before
  * it metered the job, or lives and could not reach JetStream: only if the job is still unsettled a while later, it counts as lost.
- * An ingress that is silent, but not gone, may still agree to it.
  */
 const claim = (job: ServedJob, meter: Meter, isIdempotent: boolean): Effect.Effect<void, Cancelled> => {
   const claiming = job.claim(isIdempotent ? "idempotent" : "unsent")
@@ -134,7 +133,7 @@ const claim = (job: ServedJob, meter: Meter, isIdempotent: boolean): Effect.Effe
       if (job.reply.isMoved) return
       // this worker has to end, and knows nothing about the job
       if (Cause.hasInterruptsOnly(cause) && !job.reply.isOver) job.pulled.giveBack()
-      else if (delivery === 2 || !job.reply.isOver) job.pulled.giveBack(meteringMs)
+      else if (delivery === 2) job.pulled.giveBack(meteringMs)
       else meter.lost()
     })
   return Effect.onError(claiming, refused)
