@@ -61,20 +61,6 @@ type Named = readonly [name: string, value: unknown]
 const examplesOf = (examples: ReadonlyArray<Named>) =>
   examples.length === 0 ? {} : { examples: Object.fromEntries(examples) }
 
-const requestSchema = ({ alternative, request }: Operation) => {
-  if (alternative === undefined) return refTo(request)
-  const { has, lacks } = alternative
-  const other = {
-    allOf: [refTo(alternative.request)],
-    required: [has],
-    properties: {
-      [has]: { description: `Must be given instead of \`${lacks}\`.` },
-      [lacks]: { not: {}, description: `Must be left out beside \`${has}\`.` }
-    }
-  }
-  return { anyOf: [refTo(request), other] }
-}
-
 const requestBody = (operation: Operation, path: string) => {
   const of = (isForm: boolean) =>
     examplesOf(
@@ -85,7 +71,7 @@ const requestBody = (operation: Operation, path: string) => {
   return {
     required: true,
     content: {
-      ...json(requestSchema(operation), of(false)),
+      ...json(refTo(operation.request), of(false)),
       ...(operation.form === undefined ? {} : { [form]: { schema: refTo(operation.form.to), ...of(true) } })
     }
   }
