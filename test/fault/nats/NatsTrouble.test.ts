@@ -67,7 +67,7 @@ describe("a full disk", { timeout: 120_000 }, () => {
 describe("a client that does not read from NATS", { timeout: 120_000 }, () => {
   const streams = 24
 
-  it.live("is disconnected; what it missed becomes an error, never a partial answer, and it recovers", () =>
+  it.live("is disconnected; what it missed is sent again or becomes an error, never a partial answer", () =>
     Effect.scoped(Effect.gen(function*() {
       const nats = yield* NatsServer.make({ config: `max_pending: 1MB, write_deadline: "1s"` })
       yield* Gateway.runOn(nats, {}, async (gateway) => {
@@ -86,7 +86,7 @@ describe("a client that does not read from NATS", { timeout: 120_000 }, () => {
         const outcomes = tally(await Promise.all(waiting.map((stream) => stream.outcome())))
         console.log(outcomes)
         const { "failed answer_lost": answers = 0, "failed worker_lost": workers = 0, whole = 0 } = outcomes
-        assert.isAbove(answers + workers, 0)
+        // all may be whole: the worker sends again what it still keeps
         assert.strictEqual(answers + workers + whole, streams)
         assert.deepStrictEqual(await outcomeOf(gateway.request(chat("free-chat"))), { kind: "whole" })
         await untilNoJobs(nats)
