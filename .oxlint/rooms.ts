@@ -57,7 +57,11 @@ const rooms: Readonly<Record<string, Room>> = {
   "shared/limits": { rooms: bus, packages: natsClient, why: "limits stand on nats, contract and telemetry" },
   "shared/keys": { rooms: bus, packages: natsClient, why: "keys stand on nats, contract and telemetry" },
   "shared/usage": { rooms: bus, packages: natsClient, why: "usage stands on nats, contract and telemetry" },
-  "shared/tasks": { rooms: [...bus, "shared/usage"], packages: natsClient, why: "tasks stand on the bus and on usage" },
+  "shared/tasks": {
+    rooms: [...bus, "shared/usage", "shared/records", "shared/worker"],
+    packages: natsClient,
+    why: "tasks stand on the bus, on sealed records, and on the life of a job"
+  },
   "shared/secrets": {
     rooms: [],
     packages: natsClient,

@@ -1,7 +1,7 @@
 /** Keeps the queues of the catalogue's pools able to deliver. The console does this because it runs once per gateway. */
 import { Effect, Exit, Latch, Layer } from "effect"
 import { repairConsumer } from "../../shared/bus/provision/ConsumerRepair.ts"
-import { versionsOf } from "../../shared/bus/protocol/Subjects.ts"
+import { queuesOf, versionsOf } from "../../shared/bus/protocol/Subjects.ts"
 import { Catalogue } from "../../shared/catalogue/Catalogue.ts"
 import { poolsOf } from "../../shared/catalogue/Model.ts"
 import { Nats } from "../../shared/nats/Nats.ts"
@@ -17,11 +17,18 @@ export const layer = Layer.effectDiscard(Effect.gen(function*() {
   const catalogue = yield* Catalogue
   const nats = yield* Nats
   const check = Effect.suspend(() =>
-    Effect.forEach(poolsOf(catalogue.current()), ({ pool, workload }) => {
-      Metrics.update(Metrics.consumersRecreated(workload, pool), 0)
-      return Effect.forEach(versionsOf(workload), (version) =>
-        Effect.exit(Effect.when(repairConsumer(workload, pool, version), Effect.sync(nats.isConnected))))
-    })
+    Effect.forEach(
+      poolsOf(catalogue.current()).flatMap(({ pool, workload }) =>
+        queuesOf(workload).map((queue) => ({ pool, queue }))
+      ),
+      ({ pool, queue }) => {
+        Metrics.update(Metrics.consumersRecreated(queue, pool), 0)
+        return Effect.forEach(
+          versionsOf(queue),
+          (version) => Effect.exit(Effect.when(repairConsumer(queue, pool, version), Effect.sync(nats.isConnected)))
+        )
+      }
+    )
   )
   // the server may have restarted
   const reconnected = Latch.makeUnsafe(false)

@@ -8,7 +8,7 @@ import { JobClient } from "../../shared/bus/ingress/JobClient.ts"
 import { provisionPatiently } from "../../shared/bus/provision/JobStreams.ts"
 import { layerBothPatient, Nats } from "../../shared/nats/Nats.ts"
 import { Presence } from "../../shared/bus/provision/Presence.ts"
-import { newestOf, versionsOf } from "../../shared/bus/protocol/Subjects.ts"
+import { newestOf, queuesOf, versionsOf } from "../../shared/bus/protocol/Subjects.ts"
 import { poolsOf } from "../../shared/catalogue/Model.ts"
 import { Models } from "../../shared/catalogue/Models.ts"
 import { ResultFiles } from "../../shared/files/ResultFiles.ts"
@@ -18,11 +18,13 @@ import { Owners } from "../../shared/records/Owners.ts"
 import { HealthServer } from "../../shared/process/HealthServer.ts"
 import * as HttpServer from "../../shared/process/HttpServer.ts"
 import { refuseWhileStarting } from "../../shared/process/RefuseWhileStarting.ts"
+import { AnswerTasks } from "../../shared/tasks/AnswerTasks.ts"
 import { Spending } from "../../shared/usage/Spending.ts"
 import { Admission } from "./request/Admission.ts"
 import { Drain, onRelease } from "../../shared/process/Drain.ts"
 import { Front } from "./exchange/Front.ts"
 import { Upgrades } from "./exchange/Upgrades.ts"
+import * as AnswerTaskRoutes from "./routes/AnswerTasks.ts"
 import * as Files from "./routes/Files.ts"
 import * as NotReady from "./answer/NotReady.ts"
 import * as ModelRoutes from "./routes/Models.ts"
@@ -71,10 +73,12 @@ const queues = Layer.effectDiscard(Effect.gen(function*() {
   const run = Effect.runForkWith(yield* Effect.context<Nats>())
   const ensure = Effect.suspend(() =>
     Effect.forEach(
-      poolsOf(models.current()).flatMap((pool) => versionsOf(pool.workload).map((version) => ({ ...pool, version }))),
-      ({ pool, version, workload }) => {
-        const provision = provisionPatiently(workload, pool, version)
-        return version === newestOf(workload) ? provision : Effect.forkIn(provision, scope)
+      poolsOf(models.current()).flatMap(({ pool, workload }) =>
+        queuesOf(workload).flatMap((queue) => versionsOf(queue).map((version) => ({ queue, pool, version })))
+      ),
+      ({ pool, queue, version }) => {
+        const provision = provisionPatiently(queue, pool, version)
+        return version === newestOf(queue) ? provision : Effect.forkIn(provision, scope)
       },
       { discard: true, concurrency: "unbounded" }
     )
@@ -121,6 +125,7 @@ export const routes = Layer.mergeAll(
   StoredResponses.layer,
   ModelRoutes.layer,
   Tasks.layer,
+  AnswerTaskRoutes.layer,
   Files.layer,
   Docs.layer
 ).pipe(
@@ -141,7 +146,7 @@ export const layer = Layer.merge(readiness, onRelease).pipe(
     ResultFiles.layer,
     Drain.layer
   ]),
-  Layer.provide([Tasks.services, StoredResponses.services]),
+  Layer.provide([Tasks.services, StoredResponses.services, AnswerTasks.layer]),
   Layer.provide([Limits.layerKeys, Spending.layer]),
   Layer.provide(Presence.layer),
   Layer.provide([layerBothPatient, Models.layer]),

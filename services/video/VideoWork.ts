@@ -2,7 +2,7 @@
  * The work of a video task: decodes its request, starts it at a provider, stores the provider's reference to it at once, follows
  * it to its end and stores the video. A later worker follows what an earlier one has started.
  */
-import { Clock, Effect, Option, Schema } from "effect"
+import { Clock, Effect, Exit, Option, Schema } from "effect"
 import {
   InternalError,
   isProviderFault,
@@ -24,7 +24,8 @@ import type { VideoProvider, VideoProviders } from "../../shared/provider/routin
 import { type Failure, isInterruption, type TaskWork } from "../../shared/tasks/TaskLife.ts"
 import type { TaskRecord } from "../../shared/tasks/TaskRecord.ts"
 import { resumption } from "../../shared/tasks/TaskState.ts"
-import type { ClaimedTask, TaskStore } from "../../shared/tasks/TaskStore.ts"
+import type { ClaimedTask } from "../../shared/tasks/RecordStore.ts"
+import type { TaskStore } from "../../shared/tasks/TaskStore.ts"
 import { type VideoResult, videoResult } from "../../shared/tasks/VideoResult.ts"
 import * as Attributes from "../../shared/telemetry/Attributes.ts"
 import * as Span from "../../shared/telemetry/Span.ts"
@@ -245,9 +246,19 @@ const stop = Effect.fnUntraced(function*(means: Dependencies, task: TaskRecord) 
   yield* stopAt(toStarted(task, request, next))
 })
 
+const count = (exit: Exit.Exit<VideoResult, Failure>): Effect.Effect<void> =>
+  Effect.sync(() => {
+    if (Exit.hasInterrupts(exit)) return
+    const error = Option.getOrUndefined(Exit.findErrorOption(exit))
+    if (error !== undefined && isInterruption(error)) return
+    const outcome = Exit.isSuccess(exit) ? "Done" : error?._tag ?? "InternalError"
+    Metrics.update(Metrics.jobs("video.generations", outcome), 1)
+  })
+
 export const make = (means: Dependencies): TaskWork => ({
-  perform: (claimed, report) => perform(means, claimed, report),
+  perform: (claimed, report) => Effect.onExit(perform(means, claimed, report), count),
   stop: (task) => stop(means, task),
+  keyOf: ({ id }) => id,
   usageOf: ({ result }) =>
     Option.getOrUndefined(Option.map(
       videoResult(result),

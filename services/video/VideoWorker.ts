@@ -39,7 +39,7 @@ export const layer = Layer.effect(
       cost: (...about) => costAt(catalogue.current().models, ...about)
     }
     const run = (job: PulledJob) => TaskLife.runTask(means, job)
-    return yield* start("video", pool, slots, yield* queue.serve({ workload: "video", pool, slots, graceMs, run }))
+    return yield* start("video", pool, slots, yield* queue.serve({ queue: "video", pool, slots, graceMs, run }))
   })
 ).pipe(
   Layer.provide([TaskQueue.layer, TaskStore.layer({ patienceMs }), VideoProviders.layer, UsageLog.layer])

@@ -82,6 +82,8 @@ export interface Operation {
   readonly responseTypes?: ReadonlyArray<string>
   /** Whether the client asked for server-sent events. */
   readonly streams: (request: RequestBody) => boolean
+  /** Its field `background` asks for an answer that outlives the connection. */
+  readonly hasBackground?: boolean
   /** The request must have at least one of these headers, with a date as its API version. They travel with the job. */
   readonly versionHeaders?: ReadonlyArray<string>
   /** Further request headers that travel with the job, in lower case. */

@@ -23,6 +23,7 @@ export interface Bucket {
   readonly getRevision: (key: string) => Effect.Effect<Option.Option<Revision>, JetStreamFailed>
   /** `false` if the key exists already. */
   readonly create: (key: string, value: string) => Effect.Effect<boolean, JetStreamFailed>
+  readonly createBytes: (key: string, value: Uint8Array) => Effect.Effect<boolean, JetStreamFailed>
   readonly put: (key: string, value: string | Uint8Array) => Effect.Effect<void, JetStreamFailed>
   /**
    * Replaces this revision and returns the new one; `None` if another write came first. May be repeated after a failure. The
@@ -99,6 +100,18 @@ export const openBucket = Effect.fn("KeyValue.openBucket")(function*<K extends B
         ? Option.some({ value: entry.string(), revision: entry.revision })
         : Option.none())
 
+  const create = (key: string, value: string | Uint8Array) =>
+    attempt(async () => {
+      try {
+        await bucket.create(key, value)
+        return true
+      } catch (cause) {
+        const entry = await bucket.get(key)
+        if (entry?.operation === "PUT") return false
+        throw cause
+      }
+    })
+
   return {
     getRevision,
     get: (key) => Effect.map(getRevision(key), Option.map(({ value }) => value)),
@@ -107,17 +120,8 @@ export const openBucket = Effect.fn("KeyValue.openBucket")(function*<K extends B
         entry?.operation === "PUT"
           ? Option.some(entry.value)
           : Option.none()),
-    create: (key, value) =>
-      attempt(async () => {
-        try {
-          await bucket.create(key, value)
-          return true
-        } catch (cause) {
-          const entry = await bucket.get(key)
-          if (entry?.operation === "PUT") return false
-          throw cause
-        }
-      }),
+    create,
+    createBytes: create,
     put: (key, value) => Effect.asVoid(attempt(() => bucket.put(key, value))),
     update: (key, value, revision) =>
       attempt(async () => {

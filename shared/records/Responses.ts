@@ -8,7 +8,6 @@
  * there are many of these or the first is about to expire: then it holds all items itself.
  */
 import { Config, Context, Effect, Layer, Option } from "effect"
-import { hash } from "node:crypto"
 import { atLeast } from "../contract/Fields.ts"
 import type { Owner } from "../contract/Owner.ts"
 import { isResponseId, ofSuffix, suffixOf } from "../contract/ResponseId.ts"
@@ -17,6 +16,7 @@ import { openBucket } from "../nats/KeyValue.ts"
 import { buckets } from "../nats/Storage.ts"
 import * as ResponseRecord from "./ResponseRecord.ts"
 import * as OwnerQuota from "./OwnerQuota.ts"
+import { digest, ownerToken } from "./OwnerToken.ts"
 import * as Seal from "./Seal.ts"
 
 /** What a request continues. */
@@ -82,9 +82,6 @@ const quotaMiB = Config.schema(atLeast(1), "GATEWAY_RESPONSES_MIB").pipe(Config.
 /** The id of an item that names its response. */
 const ownItem = /^[a-z]+_([0-9a-f]{32})\d*$/
 
-/** Base64url of 132 bits. */
-const digest = (...parts: ReadonlyArray<string>): string => hash("sha256", parts.join("\0"), "base64url").slice(0, 22)
-
 const open = Effect.fn("Responses.open")(function*(patienceMs: number) {
   const seal = yield* Seal.fromSecret
   const bucket = yield* openBucket(buckets.responses).pipe(Effect.retry(whileJetStreamFails))
@@ -94,10 +91,8 @@ const open = Effect.fn("Responses.open")(function*(patienceMs: number) {
   const again = <A>(effect: Effect.Effect<A, JetStreamFailed>) =>
     Effect.retry(effect, backOff).pipe(Effect.timeoutOrElse({ duration: patienceMs, orElse: () => late }))
 
-  // keys do not tell who owns a record
-  const under = ({ id, salt }: Owner): string => digest(id, salt)
-  const pageKey = (owner: Owner, id: string, page: number) => `${under(owner)}.${id}.${page}`
-  const itemKey = (owner: Owner, item: string) => `${under(owner)}.item.${digest(item)}`
+  const pageKey = (owner: Owner, id: string, page: number) => `${ownerToken(owner)}.${id}.${page}`
+  const itemKey = (owner: Owner, item: string) => `${ownerToken(owner)}.item.${digest(item)}`
   const placeOf = (owner: Owner, id: string, page: number): Seal.Place => ({ owner, kind: "response", id, page })
 
   const putPage = (owner: Owner, id: string, page: number, bytes: Uint8Array) =>
@@ -133,7 +128,7 @@ const open = Effect.fn("Responses.open")(function*(patienceMs: number) {
   /** The owner's records in the order in which they were stored. */
   const nextOf = (owner: Owner): OwnerQuota.Next => (from) =>
     Effect.map(
-      again(bucket.next(`${under(owner)}.*.0`, from)),
+      again(bucket.next(`${ownerToken(owner)}.*.0`, from)),
       Option.map(({ at, key, value }) => {
         const [, id = ""] = key.split(".")
         const first = Option.flatMap(value, (sealed) => seal.open(placeOf(owner, id, 0), sealed))
@@ -160,7 +155,7 @@ const open = Effect.fn("Responses.open")(function*(patienceMs: number) {
       const strangers = itemIds(record.output).filter((item) => ownItem.exec(item)?.[1] !== suffixOf(id))
       const bytes = whole.length + (count + strangers.length) * messageBytes
       const [place] = yield* Effect.all([
-        again(quota.take(`${under(owner)}.count`, bytes, nextOf(owner))),
+        again(quota.take(`${ownerToken(owner)}.count`, bytes, nextOf(owner))),
         Effect.forEach(rest(count), (page) => putPage(owner, id, page, bytesOf(page)), { concurrency }),
         Effect.forEach(strangers, (item) => again(bucket.put(itemKey(owner, item), id)), { concurrency })
       ], { concurrency: "unbounded" })

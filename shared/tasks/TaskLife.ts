@@ -4,7 +4,7 @@
  * Meanwhile the worker renews its claim. If a renewal is refused, another worker has the task or a client has cancelled it, and all
  * work on it stops.
  */
-import { Cause, Clock, Effect, Metric, Option } from "effect"
+import { Cause, Clock, Effect, Option } from "effect"
 import type { PulledJob } from "../bus/worker/JobSource.ts"
 import { InternalError, type JobError, PoisonJob } from "../contract/JobError.ts"
 import type { JetStreamFailed } from "../nats/JetStream.ts"
@@ -14,7 +14,7 @@ import * as Span from "../telemetry/Span.ts"
 import * as TraceParent from "../telemetry/TraceParent.ts"
 import type { TaskRecord } from "./TaskRecord.ts"
 import { isPoison, type Settlement, settlementOf } from "./TaskState.ts"
-import type { ClaimedTask, TaskRefused } from "./TaskStore.ts"
+import type { ClaimedTask, TaskRefused } from "./RecordStore.ts"
 import { type TaskMetering, type UsageOf, writeUsage } from "./TaskUsage.ts"
 
 /** A task's record refuses its worker, or cannot be read or written: the work stops and does not count as failed. */
@@ -30,10 +30,18 @@ export interface TaskWork {
    * From the claim to the result for the record, also if another worker has begun: see `resumption`. Takes the progress in
    * percent. Interrupted if the task is cancelled or lost.
    */
-  readonly perform: (task: ClaimedTask, report: (progress: number) => void) => Effect.Effect<unknown, Failure>
+  readonly perform: (
+    task: ClaimedTask,
+    report: (progress: number) => void,
+    job: PulledJob
+  ) => Effect.Effect<unknown, Failure>
   /** Stops a cancelled task at its provider. May run repeatedly: every worker that finds the task cancelled does this. */
   readonly stop: (task: TaskRecord) => Effect.Effect<void, Failure>
+  /** The key of the task's record. */
+  readonly keyOf: (job: PulledJob) => string
   readonly usageOf: UsageOf
+  /** Writes the usage of a task that this worker has run, if the work meters itself. Returns when it is stored. */
+  readonly meter?: (job: PulledJob) => Effect.Effect<boolean>
 }
 
 export interface Dependencies extends TaskMetering {
@@ -57,18 +65,19 @@ const renewClaim = (task: ClaimedTask, progress: () => number): Effect.Effect<ne
     )
   )
 
-const stopCancelled = Effect.fnUntraced(function*({ store, work }: Dependencies, id: string) {
-  const task = Option.getOrUndefined(yield* store.find(id))
+const stopCancelled = Effect.fnUntraced(function*({ store, work }: Dependencies, job: PulledJob) {
+  const task = Option.getOrUndefined(yield* store.find(work.keyOf(job)))
   if (task?.status === "cancelled") yield* work.stop(task)
 })
 
 /** Handles a failure of the work, and returns whether the queue is done with the task. */
 const recover = (
   means: Dependencies,
-  { id, operation, publishedAt }: PulledJob,
+  job: PulledJob,
   task: ClaimedTask | undefined,
   cause: Cause.Cause<Failure>
 ): Effect.Effect<Settlement, Failure> => {
+  const { id, publishedAt } = job
   const error = Option.getOrUndefined(Cause.findErrorOption(cause))
   if (error === undefined && Cause.hasInterruptsOnly(cause)) return Effect.interrupt
   switch (error?._tag) {
@@ -77,14 +86,13 @@ const recover = (
     case "TaskRefused":
       return Effect.flatMap(Clock.currentTimeMillis, (now) => {
         const settlement = settlementOf(error.refusal, now - publishedAt)
-        return settlement === "done" ? Effect.as(stopCancelled(means, id), settlement) : Effect.succeed(settlement)
+        return settlement === "done" ? Effect.as(stopCancelled(means, job), settlement) : Effect.succeed(settlement)
       })
     default: {
       const ours = error === undefined
       const outcome = ours ? new InternalError() : error
       return Effect.gen(function*() {
         if (ours) yield* Effect.logError("task failed by an internal error", { id }, cause)
-        Metrics.update(Metrics.jobs(operation, outcome._tag), 1)
         if (task !== undefined) yield* task.record({ event: "failed", error: outcome })
         return "done" as const
       })
@@ -103,23 +111,29 @@ const perform = (means: Dependencies, job: PulledJob, task: ClaimedTask): Effect
   const work = Effect.suspend((): Effect.Effect<unknown, Failure> =>
     isPoison(task.current())
       ? refusePoison(means, task.current())
-      : means.work.perform(task, (percent) => void (progress = percent))
+      : means.work.perform(task, (percent) => void (progress = percent), job)
   ).pipe(Effect.flatMap((result) => task.record({ event: "completed", result })))
   return Effect.raceFirst(work, renewClaim(task, () => progress)).pipe(
-    Effect.andThen(Metric.update(Metrics.jobs(job.operation, "Done"), 1)),
     Effect.as("done" as const),
     Effect.onInterrupt(() => task.record({ event: "released" }).pipe(Effect.timeout(releaseWithinMs), Effect.ignore)),
     Effect.catchCause((cause) => recover(means, job, task, cause))
   )
 }
 
+/** Once for each task: by the work itself, or from the record, as after the loss of a worker. */
+const meter = Effect.fnUntraced(function*(means: Dependencies, job: PulledJob) {
+  const { keyOf, meter, usageOf } = means.work
+  if (meter !== undefined && (yield* meter(job))) return
+  yield* writeUsage(means, usageOf, keyOf(job))
+})
+
 export const runTask = (means: Dependencies, job: PulledJob): Effect.Effect<Settlement> =>
   Effect.flatMap(Clock.currentTimeMillis, (begun) =>
-    means.store.claim(job.id, means.worker).pipe(
+    means.store.claim(means.work.keyOf(job), means.worker).pipe(
       Effect.flatMap((task) => perform(means, job, task)),
       // a refused claim, or an end that could not be written
       Effect.catchCause((cause) => recover(means, job, undefined, cause)),
-      Effect.tap((settlement) => settlement === "done" ? writeUsage(means, means.work.usageOf, job.id) : Effect.void),
+      Effect.tap((settlement) => settlement === "done" ? meter(means, job) : Effect.void),
       Effect.catchCause((cause) =>
         Cause.hasInterruptsOnly(cause)
           ? Effect.interrupt

@@ -4,7 +4,8 @@
  */
 import { Clock, Context, Effect, Exit, type Fiber, Layer, Metric, type Scope } from "effect"
 import { QueueFull, Unavailable } from "../contract/JobError.ts"
-import type { Workload } from "../contract/Operation.ts"
+import type { Owner } from "../contract/Owner.ts"
+import { ownerToken } from "../records/OwnerToken.ts"
 import * as Attributes from "../telemetry/Attributes.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import * as Span from "../telemetry/Span.ts"
@@ -23,12 +24,17 @@ import type { Settlement } from "./TaskState.ts"
 
 /** What a queue stores about a task. */
 export interface TaskSubmission {
-  readonly workload: Workload
+  readonly queue: Subjects.TaskQueueName
   readonly pool: string
   readonly id: string
   readonly operation: string
   readonly model: string
   readonly tenant: string
+  /** Whose task it is. Videos have none: their queue is in a version of the protocol that does not say it. */
+  readonly owner?: Owner | undefined
+  readonly contentType?: string
+  /** The request's other headers that concern the worker. */
+  readonly headers?: Readonly<Record<string, string>> | undefined
   /** Of the request that created it. */
   readonly traceparent: string | undefined
 }
@@ -62,7 +68,7 @@ export class TaskQueue extends Context.Service<TaskQueue, {
       const context = yield* Effect.context<Nats>()
       return TaskQueue.of({
         submit: (task) => {
-          const subject = Subjects.jobSubject(task.workload, task.pool, noReply.version)
+          const subject = subjectOf(task)
           return Effect.flatMap(TraceParent.current, (traceparent) => publish(nats, { ...task, traceparent })).pipe(
             Effect.tapErrorTag("JetStreamFailed", () => Metric.update(Metrics.jetStreamErrors("submit"), 1)),
             Effect.retry(whileJetStreamFails),
@@ -87,9 +93,11 @@ export class TaskQueue extends Context.Service<TaskQueue, {
 
 const unavailable = new Unavailable({ retryAfterMs: 2_000 })
 
-/** A task has no client that waits for frames, and its record holds the request. */
+const subjectOf = ({ owner, pool, queue }: TaskSubmission): string =>
+  Subjects.taskSubject(queue, pool, owner === undefined ? "" : ownerToken(owner))
+
+/** A task has no client that waits for frames, and its request is stored. */
 const noReply = {
-  version: 2,
   owner: undefined,
   attempt: 0,
   reply: "",
@@ -102,9 +110,9 @@ const noReply = {
 
 const publish = (nats: Nats["Service"], task: TaskSubmission): Effect.Effect<void, JetStreamFailed | QueueFull> =>
   attempt(() => {
-    const { headers, payload } = encodeJob({ ...noReply, ...task }, new Uint8Array(0), task.id)
-    const subject = Subjects.jobSubject(task.workload, task.pool, noReply.version)
-    return nats.outbox.request(subject, payload, headers, answerWithinMs)
+    const version = Subjects.newestOf(task.queue)
+    const { headers, payload } = encodeJob({ ...noReply, ...task, version }, new Uint8Array(0), task.id)
+    return nats.outbox.request(subjectOf(task), payload, headers, answerWithinMs)
   }).pipe(
     Effect.flatMap((answer): Effect.Effect<void, JetStreamFailed | QueueFull> => {
       const { detail, verdict } = verdictIn(answer)

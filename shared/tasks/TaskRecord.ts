@@ -6,7 +6,7 @@
  */
 import { Effect, type Option, Schema } from "effect"
 import { JobError } from "../contract/JobError.ts"
-import { TaskStatus } from "../contract/Operation.ts"
+import { TaskStatus, workloads } from "../contract/Operation.ts"
 
 /** The worker that has the task: its id on the bus and the number of its claim. */
 const Holder = Schema.Struct({ worker: Schema.String, claim: Schema.Int })
@@ -20,6 +20,17 @@ const ProviderTask = Schema.Struct({
   /** The provider's reference to the work, which only its engine can read. `null` until the provider has answered. */
   task: Schema.Unknown
 })
+
+/** What a worker needs to know about a request whose answer is stored. Absent for videos. */
+const AnswerRequest = Schema.Struct({
+  workload: Schema.Literals(workloads),
+  contentType: Schema.String,
+  /** Further headers that concern the worker. */
+  headers: Schema.optionalKey(Schema.Record(Schema.String, Schema.String)),
+  /** How many pages hold the body. */
+  pages: Schema.Int
+})
+export type AnswerRequest = typeof AnswerRequest.Type
 
 export const TaskRecord = Schema.Struct({
   /** `task_` and 32 base62 characters; the further results of a request add `-` and their index. */
@@ -48,6 +59,7 @@ export const TaskRecord = Schema.Struct({
   leaseUntil: Schema.Finite,
   /** Set before the call to the provider, so that a later worker knows that it may have been made. */
   providerTask: Schema.NullOr(ProviderTask),
+  request: Schema.optionalKey(AnswerRequest),
   /** What the operation's own code stores about the finished work. */
   result: Schema.Unknown,
   error: Schema.NullOr(JobError),
@@ -67,12 +79,12 @@ export const decode: (text: string) => Option.Option<TaskRecord> = Schema.decode
 export interface NewTask
   extends
     Pick<TaskRecord, "id" | "tenant" | "operation" | "model" | "pool" | "bodyHash">,
-    Partial<Pick<TaskRecord, "count" | "index" | "traceparent">>
+    Partial<Pick<TaskRecord, "count" | "index" | "traceparent" | "request">>
 {}
 
 /** A new task at `now` in epoch milliseconds. */
 export const make = (
-  { bodyHash, count = 1, id, index = 0, model, operation, pool, tenant, traceparent }: NewTask,
+  { bodyHash, count = 1, id, index = 0, model, operation, pool, request, tenant, traceparent }: NewTask,
   now: number
 ): TaskRecord => ({
   id,
@@ -82,6 +94,7 @@ export const make = (
   pool,
   bodyHash,
   ...(traceparent === undefined ? {} : { traceparent }),
+  ...(request === undefined ? {} : { request }),
   count,
   index,
   status: "queued",

@@ -8,10 +8,10 @@ import type { UsageEvent } from "../usage/UsageEvent.ts"
 import type { UsageLog } from "../usage/UsageLog.ts"
 import type { TaskRecord } from "./TaskRecord.ts"
 import { hasEnded } from "./TaskState.ts"
-import type { TaskStore } from "./TaskStore.ts"
+import type { RecordStore } from "./RecordStore.ts"
 
 export interface TaskMetering {
-  readonly store: TaskStore["Service"]
+  readonly store: Pick<RecordStore, "claim" | "find">
   readonly workload: Workload
   readonly log: UsageLog["Service"]
   /** The cost in US dollars of this usage of a model at a provider; `null` if unknown. */
@@ -55,8 +55,8 @@ const eventOf = (cost: TaskMetering["cost"], task: TaskRecord, usage: Usage | un
 const patience = backOff.pipe(Schedule.upTo({ duration: "10 seconds" }))
 
 /** The record of a task that has ended. A server that was the leader until a moment ago may answer with an older one, or none. */
-const readEnded = (store: TaskStore["Service"], id: string) => {
-  const read = Effect.map(store.find(id), Option.getOrUndefined)
+const readEnded = (store: TaskMetering["store"], key: string) => {
+  const read = Effect.map(store.find(key), Option.getOrUndefined)
   return read.pipe(
     Effect.filterOrFail(
       (task) => task !== undefined && hasEnded(task.status),
@@ -72,9 +72,9 @@ const readEnded = (store: TaskStore["Service"], id: string) => {
 export const writeUsage = Effect.fnUntraced(function*(
   { cost, log, store, workload }: TaskMetering,
   usageOf: UsageOf,
-  id: string
+  key: string
 ) {
-  const task = yield* readEnded(store, id)
+  const task = yield* readEnded(store, key)
   const event = task === undefined ? undefined : eventOf(cost, task, usageOf(task))
   if (event === undefined) return
   yield* Effect.callback<void>((resume) => log.write(workload, event, () => resume(Effect.void)))

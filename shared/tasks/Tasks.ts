@@ -4,7 +4,7 @@
  */
 import { Clock, Context, Effect, Layer, Option, Schema } from "effect"
 import { type QueueFull, Unavailable } from "../contract/JobError.ts"
-import type { Workload } from "../contract/Operation.ts"
+import type { TaskQueueName } from "../bus/protocol/Subjects.ts"
 import { TaskQueue } from "./TaskQueue.ts"
 import * as TaskRecord from "./TaskRecord.ts"
 import { keptForMs, TaskStore } from "./TaskStore.ts"
@@ -45,8 +45,8 @@ export class Tasks extends Context.Service<Tasks, {
   /** Cancels what has not ended. Returns the new records; `None` if one has expired. */
   readonly cancel: (records: Records) => Effect.Effect<Option.Option<Records>, Unavailable>
 }>()("shared/tasks/Tasks") {
-  /** For tasks of this workload. */
-  static readonly layer = (workload: Workload) =>
+  /** For tasks of this queue. */
+  static readonly layer = (name: TaskQueueName) =>
     Layer.effect(
       Tasks,
       Effect.gen(function*() {
@@ -55,7 +55,7 @@ export class Tasks extends Context.Service<Tasks, {
         const orUnavailable = <A, E>(effect: Effect.Effect<A, E>) => Effect.mapError(effect, () => unavailable)
 
         const submit = ({ id, model, operation, pool, tenant, traceparent }: TaskRecord.TaskRecord) =>
-          queue.submit({ workload, id, model, operation, pool, tenant, traceparent })
+          queue.submit({ queue: name, id, model, operation, pool, tenant, traceparent })
 
         const cancel = (records: Records) =>
           Effect.forEach(records, ({ id }) => store.cancel(id), { concurrency: "unbounded" }).pipe(

@@ -4,7 +4,7 @@
  */
 import { Cause, Context, Effect, Exit, Option } from "effect"
 import * as Fiberless from "../bounds/Fiberless.ts"
-import type { JobReply } from "../bus/worker/JobReply.ts"
+import type { Reply } from "../bus/worker/JobReply.ts"
 import type { ServedJob } from "../bus/worker/JobServer.ts"
 import { type Cancelled, InternalError, InvalidRequest, type JobError } from "../contract/JobError.ts"
 import type { Operation } from "../contract/Operation.ts"
@@ -33,6 +33,8 @@ export interface Work {
   readonly deadline: number
   /** How long it waited in the queue, in milliseconds. */
   readonly queuedMs: number
+  /** The id of the task, if the answer outlives its client. */
+  readonly taskId?: string
   /** Called before every call to a provider. */
   readonly onCall: Meter["called"]
   /** Called with the usage so far, if an answer fails after it started. */
@@ -46,7 +48,7 @@ export class Performer extends Context.Service<Performer, {
   /** Whether a job for this model may be performed twice. */
   readonly isIdempotent: (model: string) => boolean
   /** Writes the answer to the reply. Fails before the reply has started if there is no answer at all. */
-  readonly perform: (work: Work, reply: JobReply) => Effect.Effect<Usage | undefined, JobError>
+  readonly perform: (work: Work, reply: Reply) => Effect.Effect<Usage | undefined, JobError>
   readonly cost: Metering["cost"]
 }>()("shared/worker/Performer") {}
 

@@ -9,6 +9,7 @@ import { compaction } from "../../../shared/contract/operations/Compaction.ts"
 import { responses as responsesOperation } from "../../../shared/contract/operations/Responses.ts"
 import { responsesCount } from "../../../shared/contract/operations/TokenCounts.ts"
 import type { JobError } from "../../../shared/contract/JobError.ts"
+import { isResponseId } from "../../../shared/contract/ResponseId.ts"
 import type { Usage } from "../../../shared/contract/Usage.ts"
 import { encryptedReasoning } from "../../../shared/provider/dialects/responses/ResponsesRequest.ts"
 import * as Json from "../../../shared/provider/json/Json.ts"
@@ -28,6 +29,13 @@ const withReasoning = (request: References.Request): ReadonlyArray<readonly [str
   const include = Json.list(References.valueOf(request, "include"))
   return include.includes(encryptedReasoning) ? [] : [["include", [...include, encryptedReasoning]]]
 }
+
+/** What the gateway says of a response in the background: its id is the one that the client has. */
+const inBackground = ({ taskId }: Work): { readonly id: string; readonly background: true } | undefined =>
+  taskId !== undefined && isResponseId(taskId) ? { id: taskId, background: true } : undefined
+
+/** Providers always get requests whose answers are awaited. */
+const awaited = ["background", false] as const
 
 /** The request with everything that it refers to. */
 const expand = Effect.fnUntraced(function*(
@@ -52,11 +60,15 @@ const respond = Effect.fnUntraced(function*(
   const { owner } = work
   // of an older ingress
   if (isStored && owner === undefined) return yield* References.unavailable()
-  const changed = References.change(request, isStored ? new Map([...changes, ...withReasoning(request)]) : changes)
+  const background = inBackground(work)
+  const changed = References.change(
+    request,
+    new Map([...changes, ...isStored ? withReasoning(request) : [], ...background === undefined ? [] : [awaited]])
+  )
   const expanded = yield* ExpandCompactions.prepare(stores.compactions, changed)
   // what the provider says of both is right
   if (!isStored && previous === null) return yield* perform(expanded, answer)
-  const recorded = new RecordedAnswer(answer, { store: isStored, previous_response_id: previous })
+  const recorded = new RecordedAnswer(answer, { store: isStored, previous_response_id: previous, ...background })
   const usage = yield* perform(expanded, recorded)
   const response = recorded.response()
   if (response !== undefined && isStored && owner !== undefined) {

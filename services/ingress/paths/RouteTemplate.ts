@@ -10,12 +10,17 @@ export const modelPaths = ["/v1/models", "/v1beta/models"] as const
 /** Stored responses. */
 export const responsesPath = "/v1/responses"
 
-const exact = new Map([...modelPaths, responsesPath, "/openapi.json", "/docs"].map((path) => [`GET ${path}`, path]))
+/** Requests whose answers outlive the connection. */
+export const tasksPath = "/v1/tasks"
+
+const exact = new Map(
+  [...modelPaths, responsesPath, tasksPath, "/openapi.json", "/docs"].map((path) => [`GET ${path}`, path])
+)
 
 const matchOperation = PathTemplate.matcher(operations)
 
 /** Routes by the start of their path, with the template for the rest of the path. */
-const byPrefix: Array<readonly [start: string, template: (rest: string) => string]> = [
+const byPrefix: Array<readonly [start: string, template: (rest: string) => string | undefined]> = [
   ...modelPaths.map((path) => [`GET ${path}/`, () => `${path}/{model}`] as const),
   [`GET ${filesPath}`, () => `${filesPath}{id}`],
   ...["GET", "DELETE"].map((method) =>
@@ -23,7 +28,17 @@ const byPrefix: Array<readonly [start: string, template: (rest: string) => strin
       `${method} ${responsesPath}/`,
       (rest: string) => `${responsesPath}/{response_id}${rest.endsWith("/input_items") ? "/input_items" : ""}`
     ] as const
-  )
+  ),
+  ...["GET", "DELETE"].map((method) =>
+    [
+      `${method} ${tasksPath}/`,
+      (rest: string) => `${tasksPath}/{task_id}${rest.endsWith("/content") ? "/content" : ""}`
+    ] as const
+  ),
+  ...[`${responsesPath}/{response_id}`, `${tasksPath}/{task_id}`].map((path) => {
+    const start = path.slice(0, path.indexOf("{"))
+    return [`POST ${start}`, (rest: string) => rest.endsWith("/cancel") ? `${path}/cancel` : undefined] as const
+  })
 ]
 
 for (const { kind, paths: [path] } of operations) {
@@ -53,7 +68,10 @@ export const pathOf = (target: string): string => {
 /** The template of a request's route; `undefined` if no route matches. */
 export const of = (method: string, url: string): string | undefined => {
   const path = pathOf(url)
-  if (method === "POST") return matchOperation(path)?.template
+  if (method === "POST") {
+    const operation = matchOperation(path)
+    if (operation !== undefined) return operation.template
+  }
   const asked = `${method} ${path}`
   const found = exact.get(asked)
   if (found !== undefined) return found

@@ -4,11 +4,12 @@ import * as Headers from "./Headers.ts"
 import * as OperationRoutes from "./OperationRoutes.ts"
 import * as OtherRoutes from "./OtherRoutes.ts"
 import * as ResponseRoutes from "./ResponseRoutes.ts"
+import * as TaskRoutes from "./TaskRoutes.ts"
 import { securitySchemes, tags, toOperation } from "./Route.ts"
 import * as Schemas from "./Schemas.ts"
 
 const byPath = Map.groupBy(
-  [...OperationRoutes.routes, ...ResponseRoutes.routes, ...OtherRoutes.routes],
+  [...OperationRoutes.routes, ...ResponseRoutes.routes, ...TaskRoutes.routes, ...OtherRoutes.routes],
   ({ path }) => path
 )
 
@@ -45,6 +46,7 @@ export const document = {
     schemas: Schemas.components({
       ...OperationRoutes.schemas,
       ...ResponseRoutes.schemas,
+      ...TaskRoutes.schemas,
       ...OtherRoutes.schemas,
       ...Errors.schemas
     }),

@@ -124,6 +124,8 @@ export const of = {
   tasks: [new IngressError.TaskNotFound()],
   storedResponses: [new JobError.ReferenceNotFound({ param: "response_id" })],
   storedStreams: [invalid("stream", "a stored response is not available as a stream", "not_supported")],
+  cancellations: [invalid("response_id", "was not created with `background`, so it cannot be cancelled")],
+  unfinished: [new IngressError.TaskNotCompleted({ status: "in_progress" })],
   itemPages: [invalid("limit", "must be a whole number from 1 to 100")],
   contents: [
     new IngressError.TaskNotCompleted({ status: "in_progress" }),

@@ -69,8 +69,25 @@ const file = {
 
 const location = { location: header("The URL of the task.", text, "/v1/video/generations/task_10p1BSzrov2PD") }
 
+const preference = {
+  "preference-applied": header(
+    "`respond-async` if the gateway answered before the work was done.",
+    text,
+    "respond-async"
+  )
+}
+
 /** Every response header, by name. */
-export const components = { ...common, ...limits, ...anthropicLimits, ...answered, ...retry, ...file, ...location }
+export const components = {
+  ...common,
+  ...limits,
+  ...anthropicLimits,
+  ...answered,
+  ...retry,
+  ...file,
+  ...location,
+  ...preference
+}
 
 const refs = (names: ReadonlyArray<string>) =>
   Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
@@ -82,6 +99,7 @@ export const of = {
   anthropicLimits: refs(Object.keys(anthropicLimits)),
   answered: refs(Object.keys(answered)),
   file: refs(Object.keys(file)),
+  accepted: refs([...Object.keys(location), ...Object.keys(preference), "retry-after"]),
   task: refs([...Object.keys(location), "retry-after"]),
   waiting: refs(["retry-after"])
 }
@@ -107,6 +125,11 @@ const descriptions: Readonly<Record<string, Description>> = {
     "Requests with the same idempotency key, API key and body create one task.",
     "order-1871",
     { type: "string", minLength: 1, maxLength: 255 }
+  ],
+  prefer: [
+    "`respond-async`: answer at once with a task, and make the answer in the background. Ignored with `stream`.",
+    "wait=30",
+    { type: "string" }
   ],
   range: ["The requested part of the file.", "bytes=0-1023"],
   "if-range": ["The etag of the file. `range` is ignored if it differs.", file.etag.example],

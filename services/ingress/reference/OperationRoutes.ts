@@ -1,5 +1,6 @@
 /** The operations and their tasks in the reference. */
 import { Schema } from "effect"
+import { taskQueueOf } from "../../../shared/bus/protocol/Subjects.ts"
 import type { Example, Operation, Workload } from "../../../shared/contract/Operation.ts"
 import { operations } from "../../../shared/contract/operations/operations.ts"
 import { videoTypes } from "../../../shared/contract/operations/VideoGenerations.ts"
@@ -7,6 +8,7 @@ import * as Errors from "./Errors.ts"
 import * as Headers from "./Headers.ts"
 import { type Parameter, parameter, type Response, type Route } from "./Route.ts"
 import { binary, json, ref } from "./Schemas.ts"
+import { taskExample } from "./TaskRoutes.ts"
 
 const tagOf: Readonly<Record<Workload, Route["tag"]>> = {
   chat: "Chat",
@@ -98,6 +100,16 @@ const success = (operation: Operation): Response => ({
   content: contentOf(operation)
 })
 
+/** Whether clients may ask for an answer later by a header; see `Operations.ts`. */
+const mayOutlive = ({ kind, workloads }: Operation): boolean =>
+  kind !== "task" && workloads.some((workload) => taskQueueOf(workload) !== undefined)
+
+const accepted: Response = {
+  description: "With `Prefer: respond-async`: the task that makes the answer",
+  headers: Headers.of.accepted,
+  content: json(ref("Task"), { example: { ...taskExample, status: "queued", completed_at: null, url: null } })
+}
+
 const modelParameter = ({ examples }: Operation): Parameter => ({
   ...parameter("path", "model", "The name of a model of the gateway. It may contain slashes."),
   examples: Object.fromEntries(Object.entries(examples).map(([name, { model }]) => [name, { value: model }]))
@@ -109,7 +121,8 @@ const parametersOf = (operation: Operation, path: string): ReadonlyArray<Paramet
     ...(hasModelInPath(path) ? [modelParameter(operation)] : []),
     ...versionHeaders.map(Headers.versionOf),
     ...headers.map(Headers.request),
-    Headers.request(kind === "task" ? "idempotency-key" : "x-stainless-timeout")
+    Headers.request(kind === "task" ? "idempotency-key" : "x-stainless-timeout"),
+    ...(mayOutlive(operation) ? [Headers.request("prefer")] : [])
   ]
 }
 
@@ -140,7 +153,7 @@ const routesOf = (operation: Operation): ReadonlyArray<Route> =>
     parameters: parametersOf(operation, path),
     body: requestBody(operation, path),
     headers: { ...Headers.of.limits, ...(operation.dialect === "anthropic" ? Headers.of.anthropicLimits : {}) },
-    responses: { 200: success(operation) },
+    responses: { 200: success(operation), ...(mayOutlive(operation) ? { 202: accepted } : {}) },
     errors: errorsOf(operation)
   }))
 

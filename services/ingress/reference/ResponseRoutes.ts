@@ -8,7 +8,10 @@ import { json, ref } from "./Schemas.ts"
 const StoredResponse = Schema.Struct({
   id: field(Schema.String, "Unique per response."),
   object: constant("response", "A response."),
-  status: field(Schema.Literals(["completed", "incomplete"]), "As in the answer."),
+  status: field(
+    Schema.Literals(["completed", "incomplete", "queued", "in_progress", "failed", "cancelled"]),
+    "As in the answer; a response in the background can also have one of the last four."
+  ),
   output: field(Schema.Array(JsonObject), "The items of the answer.")
 })
 
@@ -62,7 +65,9 @@ export const routes: ReadonlyArray<Route> = [
     method: "get",
     operationId: "responses.get",
     summary: "Get a stored response",
-    description: "The response as it was answered, for 30 days or as long as the operator has set.",
+    description:
+      "The response as it was answered, for 30 days or as long as the operator has set. One in the background " +
+      "has a `status` of `queued` or `in_progress` until it is complete; if it fails or is cancelled, it is kept for a day.",
     parameters: [responseParameter, optionalQuery("stream", "Must be `false` or left out.")],
     responses: {
       200: {
@@ -77,13 +82,29 @@ export const routes: ReadonlyArray<Route> = [
     method: "delete",
     operationId: "responses.delete",
     summary: "Delete a stored response",
-    description: "Neither it nor the responses that continue it can be continued any more.",
+    description:
+      "Neither it nor the responses that continue it can be continued any more. Stops one in the background.",
     responses: {
       200: {
         description: "The response no longer exists",
         content: json(ref("DeletedResponse"), { example: { id, object: "response", deleted: true } })
       }
     }
+  },
+  {
+    ...shared,
+    method: "post",
+    path: `${shared.path}/cancel`,
+    operationId: "responses.cancel",
+    summary: "Cancel a response in the background",
+    description: "Stops the call to the provider. A response that has ended stays as it is.",
+    responses: {
+      200: {
+        description: "The response",
+        content: json(ref("StoredResponse"), { example: { id, object: "response", status: "cancelled", output: [] } })
+      }
+    },
+    errors: [...shared.errors, ...Errors.of.cancellations]
   },
   {
     ...shared,

@@ -12,6 +12,7 @@ export const tags = [
   { name: "Video", description: "Generating videos, as tasks that outlive the connection." },
   { name: "Speech", description: "Text to speech." },
   { name: "Search", description: "Embeddings, and ranking documents by relevance." },
+  { name: "Tasks", description: "Requests whose answers outlive the connection." },
   { name: "Catalogue", description: "Models and result files." },
   { name: "Service", description: "This description. Needs no API key." }
 ] as const

@@ -23,6 +23,8 @@ import { authenticate } from "../request/Authentication.ts"
 import { DecodeTurns } from "../request/DecodeTurns.ts"
 import { Exchange, type Exchanges } from "../exchange/Exchange.ts"
 import { Front } from "../exchange/Front.ts"
+import * as AnswerTaskRoutes from "./AnswerTasks.ts"
+import { type Outlives, outlives as outlivesIn } from "../request/Outlives.ts"
 import { refusalOf } from "../request/TaskRequest.ts"
 import { noMemory, UploadBudget } from "../request/UploadBudget.ts"
 import * as IncomingBody from "../request/IncomingBody.ts"
@@ -32,7 +34,7 @@ import { ShadowTraffic } from "./ShadowTraffic.ts"
 
 const unavailable = new Unavailable({ retryAfterMs: 1_000 })
 
-/** What the body of a request asks for. */
+/** What a request asks for. */
 interface Wish {
   /** How many results. */
   readonly count: number
@@ -40,6 +42,7 @@ interface Wish {
   readonly streams: boolean
   /** See `JobRequest`. */
   readonly isPlain: boolean
+  readonly outlives: Outlives
 }
 
 /** A request that has been admitted. */
@@ -121,17 +124,23 @@ export const serveOperations = Effect.fnUntraced(function*(operations: ReadonlyA
       exchange.record.setModel(operation, name)
       const refusal = refusalOf(operation, name, model, decoded)
       if (refusal !== undefined) return exchange.fail(refusal)
+      const outlives = outlivesIn(operation, headers, model, decoded)
+      if (outlives instanceof InvalidRequest) return exchange.fail(outlives)
       const admitting = admission.admit(key, { operation, model: name, decoded, bytes: body.length })
       const streams = operation.streams(decoded)
-      const wish = { count: decoded.n ?? 1, streams, isPlain: !streams && pathModel === undefined }
+      const wish: Wish = { count: decoded.n ?? 1, streams, isPlain: !streams && pathModel === undefined, outlives }
       exchange.run(admitting, admit(upload, name, model, wish))
     })
   }
 
   /** A request that only reads records needs no owner that has none, and so no storage. */
-  const ownerFor = ({ records }: Operation, { owner: id }: ApiKey): Effect.Effect<Owner | undefined, Unavailable> => {
-    const owner = records === undefined ? undefined : owners.known(id)
-    if (owner !== undefined || records !== "writes") return Effect.succeed(owner)
+  const ownerFor = (
+    { records }: Operation,
+    { owner: id }: ApiKey,
+    outlives: Wish["outlives"]
+  ): Effect.Effect<Owner | undefined, Unavailable> => {
+    const owner = records === undefined && outlives === undefined ? undefined : owners.known(id)
+    if (owner !== undefined || (records !== "writes" && outlives === undefined)) return Effect.succeed(owner)
     return Effect.catchEager(owners.add(id), () => Effect.fail(unavailable))
   }
 
@@ -140,14 +149,14 @@ export const serveOperations = Effect.fnUntraced(function*(operations: ReadonlyA
     { body, budget, exchange, key }: Upload,
     model: string,
     { pool, shadow, workload }: OfferedModel,
-    { count, isPlain, streams }: Wish
+    { count, isPlain, outlives, streams }: Wish
   ) =>
   (settle: Settle | undefined) => {
     const { headers, operation, record } = exchange
     if (settle !== undefined) exchange.whenClosed(() => settle(undefined))
-    exchange.run(ownerFor(operation, key), (owner) => {
-      // from here on the job counts its body; a task has no job
-      if (operation.kind !== "task") budget.release()
+    exchange.run(ownerFor(operation, key, outlives), (owner) => {
+      // from here on the job counts its body; a task has no job here
+      if (operation.kind !== "task" && outlives === undefined) budget.release()
       serve({
         operation,
         headers,
@@ -163,6 +172,7 @@ export const serveOperations = Effect.fnUntraced(function*(operations: ReadonlyA
         count,
         streams,
         isPlain,
+        outlives,
         traceparent: TraceParent.format(record.span),
         settle
       }, exchange)
@@ -181,9 +191,13 @@ const relayJobs = Effect.gen(function*() {
   const clock = yield* Clock.Clock
   const queueTimeoutMs = yield* queueTimeout
   const models = yield* Models
+  const createTask = yield* AnswerTaskRoutes.makeCreate
   const traffic = new ShadowTraffic(jobs, yield* Random.Random)
   return (admitted: AdmittedRequest, exchange: Exchange) => {
     const { headers, operation, settle, shadow, streams } = admitted
+    if (admitted.outlives !== undefined) {
+      return createTask(admitted, forwardedHeaders(operation, headers), exchange)
+    }
     const timeoutMs = Math.min(queueTimeoutMs, clientQueueTimeoutMs(headers["x-stainless-timeout"]))
     const request: JobRequest = {
       workload: admitted.workload,

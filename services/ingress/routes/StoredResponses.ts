@@ -1,4 +1,7 @@
-/** `/v1/responses/{response_id}`: clients get and delete their stored responses, and list what each was made from. */
+/**
+ * `/v1/responses/{response_id}`: clients get and delete their stored responses, list what each was made from, and cancel those in
+ * the background.
+ */
 import { Effect, Option } from "effect"
 import { HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { InvalidRequest, ReferenceNotFound, Unavailable } from "../../../shared/contract/JobError.ts"
@@ -8,9 +11,11 @@ import { KeyRing } from "../../../shared/keys/KeyRing.ts"
 import { Owners } from "../../../shared/records/Owners.ts"
 import type { ResponseRecord } from "../../../shared/records/ResponseRecord.ts"
 import { idOf, itemsIn, joinItems, Responses } from "../../../shared/records/Responses.ts"
+import { AnswerTasks } from "../../../shared/tasks/AnswerTasks.ts"
 import { authenticate } from "../request/Authentication.ts"
 import type { RequestError } from "../errors/IngressError.ts"
 import { responsesPath } from "../paths/RouteTemplate.ts"
+import * as BackgroundResponse from "./BackgroundResponse.ts"
 import { respond } from "./Respond.ts"
 
 const dialect = "openai"
@@ -75,6 +80,7 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
   const keys = yield* KeyRing
   const owners = yield* Owners
   const responses = yield* Responses
+  const tasks = yield* AnswerTasks
 
   const find = ({ id, owner }: Asked) =>
     Effect.flatMap(
@@ -82,16 +88,39 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
       (found) => Effect.fromOption(found, () => notFound)
     )
 
+  /** A response in the background that is not complete. */
+  const findUnfinished = Effect.fnUntraced(function*({ id, owner }: Asked) {
+    const task = Option.filter(yield* tasks.find(owner, id), ({ status }) => status !== "completed")
+    if (Option.isNone(task)) return yield* notFound
+    const body = yield* tasks.readRequest(owner, task.value)
+    return yield* Effect.fromOption(
+      Option.map(body, (body) => BackgroundResponse.view(task.value, body)),
+      () => notFound
+    )
+  })
+
   const get = Effect.fnUntraced(function*(asked: Asked) {
     if (asked.query.get("stream") === "true") {
       return yield* InvalidRequest.at("stream", "a stored response is not available as a stream", "not_supported")
     }
-    return show(yield* find(asked))
+    return yield* find(asked).pipe(
+      Effect.map(show),
+      Effect.catchTag("ReferenceNotFound", () => findUnfinished(asked))
+    )
+  })
+
+  const cancel = Effect.fnUntraced(function*(asked: Asked) {
+    const task = Option.getOrUndefined(yield* tasks.cancel(asked.owner, asked.id))
+    if (task !== undefined && task.status !== "completed") return yield* findUnfinished(asked)
+    const response = show(yield* find(asked))
+    if (task !== undefined || Reflect.get(response, "background") === true) return response
+    return yield* InvalidRequest.at("response_id", "was not created with `background`, so it cannot be cancelled")
   })
 
   const remove = Effect.fnUntraced(function*({ id, owner }: Asked) {
+    const hadTask = yield* tasks.delete(owner, id)
     const isDeleted = yield* Effect.mapError(responses.delete(owner, id), unavailable)
-    return isDeleted ? { id, object: "response", deleted: true } : yield* notFound
+    return isDeleted || hadTask ? { id, object: "response", deleted: true } : yield* notFound
   })
 
   const listInput = Effect.fnUntraced(function*(asked: Asked) {
@@ -103,7 +132,7 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
   })
 
   const add = (
-    method: "GET" | "DELETE",
+    method: "GET" | "POST" | "DELETE",
     suffix: string,
     name: string,
     answer: (asked: Asked) => Effect.Effect<object, RequestError>
@@ -126,5 +155,6 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
 
   yield* add("GET", "", "get", get)
   yield* add("DELETE", "", "delete", remove)
+  yield* add("POST", "/cancel", "cancel", cancel)
   yield* add("GET", "/input_items", "input_items", listInput)
 }))

@@ -3,33 +3,34 @@
  * ingress that created them and a pool may have no worker to report them.
  */
 import { Effect, Layer, Option, Schedule } from "effect"
+import { taskQueueOf } from "../../../shared/bus/protocol/Subjects.ts"
 import { queueCounts } from "../../../shared/bus/provision/QueueState.ts"
 import { poolsOf } from "../../../shared/catalogue/Model.ts"
 import { Models } from "../../../shared/catalogue/Models.ts"
-import { operations } from "../../../shared/contract/operations/operations.ts"
 import * as Metrics from "../../../shared/telemetry/Metrics.ts"
 
 /** How often the queues are read, in milliseconds. */
 const everyMs = 5_000
-
-const taskWorkloads = new Set(operations.flatMap(({ kind, workloads }) => kind === "task" ? workloads : []))
 
 export const layer = Layer.effectDiscard(Effect.gen(function*() {
   const models = yield* Models
   let reported: ReadonlyArray<() => void> = []
 
   const update = Effect.gen(function*() {
-    const pools = poolsOf(models.current()).filter(({ workload }) => taskWorkloads.has(workload))
-    const counts = yield* Effect.forEach(pools, ({ pool, workload }) => Effect.option(queueCounts(workload, pool)), {
+    const queues = poolsOf(models.current()).flatMap(({ pool, workload }) => {
+      const queue = taskQueueOf(workload)
+      return queue === undefined ? [] : [{ pool, queue }]
+    })
+    const counts = yield* Effect.forEach(queues, ({ pool, queue }) => Effect.option(queueCounts(queue, pool)), {
       concurrency: "unbounded"
     })
     for (const forget of reported) forget()
-    reported = pools.flatMap(({ pool, workload }, index) => {
+    reported = queues.flatMap(({ pool, queue }, index) => {
       const found = Option.getOrNull(counts[index] ?? Option.none())
       // a queue that does not answer has no metric: its last count may be outdated
       return found === null ? [] : [
-        Metrics.observeUnsafe(Metrics.queueTasks(workload, pool, "waiting"), () => found.pending),
-        Metrics.observeUnsafe(Metrics.queueTasks(workload, pool, "running"), () => found.ackPending)
+        Metrics.observeUnsafe(Metrics.queueTasks(queue, pool, "waiting"), () => found.pending),
+        Metrics.observeUnsafe(Metrics.queueTasks(queue, pool, "running"), () => found.ackPending)
       ]
     })
   })

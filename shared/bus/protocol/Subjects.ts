@@ -11,28 +11,54 @@ export const versions = [2, 3] as const
 export type Version = typeof versions[number]
 export const newestVersion: Version = 3
 
-/** The versions in which a workload's jobs are stored, oldest first. Tasks have no frames, so they need no other. */
-export const versionsOf = (workload: Workload): ReadonlyArray<Version> => workload === "video" ? [2] : versions
-export const newestOf = (workload: Workload): Version => versionsOf(workload).at(-1) ?? 2
+/**
+ * A queue of durable tasks, which are on disk and have slots of their own. Every video is a task; its queue is older than the
+ * others and has the name of jobs.
+ */
+export type TaskQueueName = "chat-tasks" | "video"
+export type QueueName = Workload | TaskQueueName
+
+const taskQueues: Readonly<Partial<Record<Workload, TaskQueueName>>> = { chat: "chat-tasks", video: "video" }
+
+/** `undefined` if the requests of the workload cannot outlive their client. */
+export const taskQueueOf = (workload: Workload): TaskQueueName | undefined => taskQueues[workload]
+/** All queues of a workload. */
+export const queuesOf = (workload: Workload): ReadonlyArray<QueueName> => [
+  ...new Set([workload, taskQueueOf(workload) ?? workload])
+]
+export const isTaskQueue = (queue: QueueName): queue is TaskQueueName =>
+  Object.values(taskQueues).some((name) => name === queue)
+/** Whether each owner has a subject of the queue, which bounds how many of its tasks wait. */
+export const isByOwner = (queue: QueueName): boolean => isTaskQueue(queue) && queue !== "video"
+
+/** The versions in which a queue's jobs are stored, oldest first. Tasks have no frames, so they need only one. */
+export const versionsOf = (queue: QueueName): ReadonlyArray<Version> =>
+  queue === "video" ? [2] : isByOwner(queue) ? [3] : versions
+export const newestOf = (queue: QueueName): Version => versionsOf(queue).at(-1) ?? 2
 
 /** The number in the names of a version's subjects and streams. */
 const suffixOf = (version: Version): string => version === 2 ? "" : String(version)
 
 /** The job queue of a pool, one for each version. */
-export const jobSubject = (workload: Workload, pool: string, version: Version): string =>
-  `jobs${suffixOf(version)}.${workload}.${pool}`
-export const jobStream = (workload: Workload, version: Version): string =>
-  `JOBS${suffixOf(version)}_${workload.toUpperCase()}`
-export const jobStreamSubjects = (workload: Workload, version: Version): string =>
-  `jobs${suffixOf(version)}.${workload}.>`
+export const jobSubject = (queue: QueueName, pool: string, version: Version): string =>
+  `jobs${suffixOf(version)}.${queue}.${pool}`
+/** A task of one owner; see `ownerToken`. */
+export const taskSubject = (queue: TaskQueueName, pool: string, owner: string): string =>
+  queue === "video" ? jobSubject(queue, pool, 2) : `${jobSubject(queue, pool, 3)}.${owner}`
+/** All jobs of a pool. */
+export const poolSubjects = (queue: QueueName, pool: string, version: Version): string =>
+  isByOwner(queue) ? `${jobSubject(queue, pool, version)}.*` : jobSubject(queue, pool, version)
+export const jobStream = (queue: QueueName, version: Version): string =>
+  `JOBS${suffixOf(version)}_${queue.toUpperCase()}`
+export const jobStreamSubjects = (queue: QueueName, version: Version): string => `jobs${suffixOf(version)}.${queue}.>`
 
 /** JetStream's subject for pull requests to a pool. */
-export const pullSubject = (workload: Workload, pool: string, version: Version): string =>
-  `$JS.API.CONSUMER.MSG.NEXT.${jobStream(workload, version)}.${pool}`
+export const pullSubject = (queue: QueueName, pool: string, version: Version): string =>
+  `$JS.API.CONSUMER.MSG.NEXT.${jobStream(queue, version)}.${pool}`
 
 /** JetStream's subject for requests about the state of a pool's queue. */
-export const queueStateSubject = (workload: Workload, pool: string, version: Version): string =>
-  `$JS.API.CONSUMER.INFO.${jobStream(workload, version)}.${pool}`
+export const queueStateSubject = (queue: QueueName, pool: string, version: Version): string =>
+  `$JS.API.CONSUMER.INFO.${jobStream(queue, version)}.${pool}`
 
 /** The reply subject of one attempt at a job. */
 export const replySubject = (workload: Workload, ingress: string, job: string, attempt: number): string =>

@@ -24,15 +24,17 @@ export interface Right {
 
 const api = (word: string): string => `$JS.API.${word}`
 
-/** The streams of a workload's jobs, one for each version. */
+/** The streams of a workload's jobs and tasks, one for each queue and version. */
 const jobStreamsOf = (workload: Workload) =>
-  Subjects.versionsOf(workload).map((version) => ({ workload, version, stream: Subjects.jobStream(workload, version) }))
+  Subjects.queuesOf(workload).flatMap((queue) =>
+    Subjects.versionsOf(queue).map((version) => ({ queue, version, stream: Subjects.jobStream(queue, version) }))
+  )
 const jobStreams = workloads.flatMap(jobStreamsOf)
 
 const submitsJobs: Right = {
   does: "submits jobs of every workload and receives their answers",
   publish: [
-    ...jobStreams.map(({ workload, version }) => Subjects.jobStreamSubjects(workload, version)),
+    ...jobStreams.map(({ queue, version }) => Subjects.jobStreamSubjects(queue, version)),
     ...jobStreams.map(({ stream }) => api(`CONSUMER.INFO.${stream}.*`)),
     "ctl.>",
     "in.>"
@@ -43,9 +45,9 @@ const submitsJobs: Right = {
 const serves = (workload: Workload): Right => ({
   does: `takes and answers jobs of ${workload}`,
   publish: [
-    ...jobStreamsOf(workload).flatMap(({ stream, version }) => [
+    ...jobStreamsOf(workload).flatMap(({ queue, stream, version }) => [
       api(`CONSUMER.INFO.${stream}.*`),
-      Subjects.pullSubject(workload, "*", version),
+      Subjects.pullSubject(queue, "*", version),
       `$JS.ACK.${stream}.>`,
       // the form of newer servers, with domain and account first
       `$JS.ACK.*.*.${stream}.>`
@@ -136,10 +138,10 @@ const oversees: Right = {
 
 const repairs: Right = {
   does: "recreates consumers of job queues that cannot deliver",
-  publish: jobStreams.flatMap(({ stream, version, workload }) => [
+  publish: jobStreams.flatMap(({ queue, stream, version }) => [
     api(`STREAM.INFO.${stream}`),
     api(`CONSUMER.DELETE.${stream}.*`),
-    api(`CONSUMER.CREATE.${stream}.*.${Subjects.jobSubject(workload, "*", version)}`)
+    api(`CONSUMER.CREATE.${stream}.*.${Subjects.poolSubjects(queue, "*", version)}`)
   ])
 }
 
@@ -149,6 +151,7 @@ const works = (workload: Workload): ReadonlyArray<Right> => [
   announcesSlots(workload),
   reportsState,
   writes(buckets.providerLimits),
+  ...(Subjects.queuesOf(workload).some(Subjects.isByOwner) ? [writes(buckets.tasks)] : []),
   storesEvents(events.usage, workload)
 ]
 
@@ -171,6 +174,7 @@ export const rights = {
     watches(buckets.owners),
     writes(buckets.owners),
     writes(buckets.responses),
+    writes(buckets.tasks),
     writes(buckets.videoTasks),
     fetches(stores.results),
     keeps(stores.videoContent)

@@ -7,11 +7,10 @@
  */
 import { jetstreamManager } from "@nats-io/jetstream"
 import { Effect } from "effect"
-import type { Workload } from "../../contract/Operation.ts"
 import { attempt, orMissing } from "../../nats/JetStream.ts"
 import { Nats } from "../../nats/Nats.ts"
 import * as Metrics from "../../telemetry/Metrics.ts"
-import { jobStream, type Version } from "../protocol/Subjects.ts"
+import { jobStream, type QueueName, type Version } from "../protocol/Subjects.ts"
 import { consumerConfig } from "./JobStreams.ts"
 
 /** Right after an election a stream may report an older state than its consumer: for how long, in milliseconds. */
@@ -32,8 +31,8 @@ const defectOf = Effect.fnUntraced(function*(stream: string, pool: string) {
 
 /** Returns whether it recreated the consumer. Fails if JetStream does not answer; it may be electing a leader. */
 export const repairConsumer = Effect.fn("ConsumerRepair.repair")(
-  function*(workload: Workload, pool: string, version: Version) {
-    const stream = jobStream(workload, version)
+  function*(queue: QueueName, pool: string, version: Version) {
+    const stream = jobStream(queue, version)
     if ((yield* defectOf(stream, pool)) === undefined) return false
     yield* Effect.sleep(confirmAfterMs)
     const defect = yield* defectOf(stream, pool)
@@ -42,9 +41,9 @@ export const repairConsumer = Effect.fn("ConsumerRepair.repair")(
     yield* attempt(async () => {
       const manager = await jetstreamManager(connection, { checkAPI: false, timeout: 3_000 })
       await orMissing(manager.consumers.delete(stream, pool))
-      await manager.consumers.add(stream, consumerConfig(workload, pool, version))
+      await manager.consumers.add(stream, consumerConfig(queue, pool, version))
     })
-    Metrics.update(Metrics.consumersRecreated(workload, pool), 1)
+    Metrics.update(Metrics.consumersRecreated(queue, pool), 1)
     yield* Effect.logWarning(`the consumer of a job queue was ${defect}: recreated it`, { stream, pool })
     return true
   }

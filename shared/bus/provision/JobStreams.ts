@@ -1,16 +1,15 @@
 /**
- * The JetStream streams and consumers that store jobs until a worker takes them: one stream per workload and version of the
+ * The JetStream streams and consumers that store jobs until a worker takes them: one stream per queue and version of the
  * protocol, one durable consumer per pool.
  *
  * A single server stores interactive jobs in memory, since a job is useless once its client's socket is gone. Clusters store
- * them on disk: a memory stream whose servers restart one after the other elects a leader that has lost its messages. Video
- * jobs outlive their client and are always on disk.
+ * them on disk: a memory stream whose servers restart one after the other elects a leader that has lost its messages. The jobs
+ * of durable tasks outlive their client and are always on disk.
  */
 import type { ConsumerConfig } from "@nats-io/jetstream"
 import { AckPolicy, DiscardPolicy, jetstreamManager, RetentionPolicy, StorageType } from "@nats-io/jetstream"
 import { nanos } from "@nats-io/nats-core"
 import { Effect } from "effect"
-import type { Workload } from "../../contract/Operation.ts"
 import * as Metrics from "../../telemetry/Metrics.ts"
 import { ackWaitMs, inlineBodyBytes, maxDeliveries } from "../protocol/Timings.ts"
 import {
@@ -23,9 +22,17 @@ import {
   replicas
 } from "../../nats/JetStream.ts"
 import { Nats } from "../../nats/Nats.ts"
-import { jobStream, jobStreamSubjects, jobSubject, type Version } from "../protocol/Subjects.ts"
+import {
+  isByOwner,
+  isTaskQueue,
+  jobStream,
+  jobStreamSubjects,
+  poolSubjects,
+  type QueueName,
+  type Version
+} from "../protocol/Subjects.ts"
 
-/** How a stream stores the jobs of a workload. */
+/** How a stream stores the jobs of a queue. */
 interface Retention {
   readonly storage: StorageType
   /** How long a job may wait, in milliseconds. */
@@ -51,15 +58,15 @@ const durable: Retention = {
   maxBytes: 32 * 1024 * 1024
 }
 
-const retentionOf = (workload: Workload): Retention => workload === "video" ? durable : interactive
+const retentionOf = (queue: QueueName): Retention => isTaskQueue(queue) ? durable : interactive
 
 /**
  * The storage of a stream can never change, so version 2 keeps its own until it is removed. Until then its bytes stay reserved in
  * memory, so a memory stream of a newer version reserves none and is bounded by the server's memory.
  */
-const placeOf = (workload: Workload, version: Version, replicas: number) => {
-  const { maxBytes, storage } = retentionOf(workload)
-  if (version === 2) return { storage, max_bytes: maxBytes }
+const placeOf = (queue: QueueName, version: Version, replicas: number) => {
+  const { maxBytes, storage } = retentionOf(queue)
+  if (version === 2 || isTaskQueue(queue)) return { storage, max_bytes: maxBytes }
   return replicas > 1
     ? { storage: StorageType.File, max_bytes: maxBytes }
     : { storage: StorageType.Memory, max_bytes: -1 }
@@ -68,53 +75,57 @@ const placeOf = (workload: Workload, version: Version, replicas: number) => {
 /** How many jobs may wait in one stream. */
 const maxJobs = 10_000
 
-export const streamConfig = (workload: Workload, version: Version, replicas: number): NamedStream => ({
-  name: jobStream(workload, version),
-  subjects: [jobStreamSubjects(workload, version)],
+/** How many tasks of one owner may wait or run in one pool. */
+const maxTasks = 1_000
+
+export const streamConfig = (queue: QueueName, version: Version, replicas: number): NamedStream => ({
+  name: jobStream(queue, version),
+  subjects: [jobStreamSubjects(queue, version)],
   retention: RetentionPolicy.Workqueue,
-  ...placeOf(workload, version, replicas),
+  ...placeOf(queue, version, replicas),
   discard: DiscardPolicy.New,
   num_replicas: replicas,
   max_msgs: maxJobs,
+  ...(isByOwner(queue) ? { max_msgs_per_subject: maxTasks, discard_new_per_subject: true } : {}),
   // an inline body and its headers
   max_msg_size: inlineBodyBytes + 64 * 1024,
-  max_age: nanos(retentionOf(workload).maxAgeMs),
+  max_age: nanos(retentionOf(queue).maxAgeMs),
   duplicate_window: nanos(2 * 60_000)
 })
 
 /** A consumer is stored like its stream. */
-export const consumerConfig = (workload: Workload, pool: string, version: Version): Partial<ConsumerConfig> => ({
+export const consumerConfig = (queue: QueueName, pool: string, version: Version): Partial<ConsumerConfig> => ({
   durable_name: pool,
-  filter_subject: jobSubject(workload, pool, version),
+  filter_subject: poolSubjects(queue, pool, version),
   ack_policy: AckPolicy.Explicit,
   ack_wait: nanos(ackWaitMs),
-  max_deliver: retentionOf(workload).maxDeliver,
+  max_deliver: retentionOf(queue).maxDeliver,
   max_ack_pending: -1,
   max_waiting: 4_096
 })
 
-/** Ensures that the stream of a workload and the consumer of one of its pools exist. */
+/** Ensures that the stream of a queue and the consumer of one of its pools exist. */
 export const provision = Effect.fn("JobStreams.provision")(
-  function*(workload: Workload, pool: string, version: Version) {
+  function*(queue: QueueName, pool: string, version: Version) {
     const nats = yield* Nats
     const creates = yield* mayCreate
-    const config = streamConfig(workload, version, yield* replicas)
+    const config = streamConfig(queue, version, yield* replicas)
     yield* attempt(async () => {
       const manager = await jetstreamManager(nats.connection, { checkAPI: false, timeout: 3_000 })
       if (creates) await ensureStream(manager, config)
       const info = manager.consumers.info(config.name, pool)
       if (await (creates ? orMissing(info) : info) !== undefined) return
-      await manager.consumers.add(config.name, consumerConfig(workload, pool, version))
+      await manager.consumers.add(config.name, consumerConfig(queue, pool, version))
     })
   }
 )
 
 /** Retries until it succeeds: after an outage the server may still be electing leaders. */
-export const provisionPatiently = (workload: Workload, pool: string, version: Version) =>
-  provision(workload, pool, version).pipe(
+export const provisionPatiently = (queue: QueueName, pool: string, version: Version) =>
+  provision(queue, pool, version).pipe(
     Effect.tapError((error) => {
       Metrics.update(Metrics.jetStreamErrors("provision"), 1)
-      return Effect.logWarning("waiting for JetStream", { workload, pool, version, detail: error.message })
+      return Effect.logWarning("waiting for JetStream", { queue, pool, version, detail: error.message })
     }),
     Effect.retry(backOff)
   )

@@ -19,9 +19,9 @@ import { moveAll } from "./Move.ts"
 import { Nats, natsOf } from "../../nats/Nats.ts"
 import { createStore } from "../../nats/ObjectStore.ts"
 import { buckets, bucketStream, events, type InAccount, stores, storeStream } from "../../nats/Storage.ts"
-import { jobStream, type Version, versionsOf } from "../protocol/Subjects.ts"
+import { jobStream, type QueueName, queuesOf, type Version, versionsOf } from "../protocol/Subjects.ts"
 
-/** A queue of a model in the catalogue. */
+/** A pool of a model in the catalogue. */
 export interface Pool {
   readonly workload: Workload
   readonly pool: string
@@ -57,12 +57,13 @@ const stream = async (
 
 const consumer = async (
   manager: JetStreamManager,
-  { pool, workload }: Pool,
+  queue: QueueName,
+  pool: string,
   version: Version
 ): Promise<Provisioned> => {
-  const stream = jobStream(workload, version)
+  const stream = jobStream(queue, version)
   const name = `${stream}/${pool}`
-  const wanted = consumerConfig(workload, pool, version)
+  const wanted = consumerConfig(queue, pool, version)
   const known = await orMissing(manager.consumers.info(stream, pool))
   if (known === undefined) {
     await manager.consumers.add(stream, wanted)
@@ -89,9 +90,9 @@ export const provisionAll = Effect.fn("Provision.all")(function*(pools: Readonly
   const done: Array<Provisioned> = (yield* moveAll).map((name) => ({ name, outcome: "moved" }))
   const note = (run: () => Promise<Provisioned>) => Effect.map(attempt(run), (one) => void done.push(one))
 
-  for (const workload of workloads) {
-    for (const version of versionsOf(workload)) {
-      const config = streamConfig(workload, version, num_replicas)
+  for (const queue of workloads.flatMap(queuesOf)) {
+    for (const version of versionsOf(queue)) {
+      const config = streamConfig(queue, version, num_replicas)
       yield* note(() => stream(manager, config.name, () => manager.streams.add(config), config))
     }
   }
@@ -104,8 +105,10 @@ export const provisionAll = Effect.fn("Provision.all")(function*(pools: Readonly
     [...workloads.map((workload) => ({ workload, pool: "default" })), ...pools]
       .map((pool) => [`${pool.workload}/${pool.pool}`, pool])
   )
-  for (const pool of all.values()) {
-    for (const version of versionsOf(pool.workload)) yield* note(() => consumer(manager, pool, version))
+  for (const { pool, workload } of all.values()) {
+    for (const queue of queuesOf(workload)) {
+      for (const version of versionsOf(queue)) yield* note(() => consumer(manager, queue, pool, version))
+    }
   }
   for (const kept of Object.values(buckets)) {
     const { connection, manager } = yield* placeOf(kept)

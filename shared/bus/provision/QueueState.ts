@@ -2,10 +2,9 @@
 import { type ConsumerInfo, jetstreamManager } from "@nats-io/jetstream"
 import type { NatsConnection } from "@nats-io/nats-core"
 import { DateTime, Effect } from "effect"
-import type { Workload } from "../../contract/Operation.ts"
 import { attempt, type JetStreamFailed, orMissing } from "../../nats/JetStream.ts"
 import { Nats } from "../../nats/Nats.ts"
-import { jobStream, jobSubject, type Version, versionsOf } from "../protocol/Subjects.ts"
+import { jobStream, poolSubjects, type QueueName, type Version, versionsOf } from "../protocol/Subjects.ts"
 
 export interface QueueState {
   /** Not yet delivered to a worker. */
@@ -20,10 +19,10 @@ export interface QueueState {
 
 /** The answers about the queue of each version. Fails if there is none: a single queue may have no leader. */
 const ofVersions = <A>(
-  workload: Workload,
+  queue: QueueName,
   ask: (version: Version) => Promise<A>
 ): Effect.Effect<ReadonlyArray<NonNullable<A>>, JetStreamFailed> =>
-  Effect.partition(versionsOf(workload), (version) => attempt(() => ask(version)), { concurrency: "unbounded" }).pipe(
+  Effect.partition(versionsOf(queue), (version) => attempt(() => ask(version)), { concurrency: "unbounded" }).pipe(
     Effect.flatMap(([answers, [failure]]) =>
       answers.length === 0 && failure !== undefined
         ? Effect.fail(failure)
@@ -32,11 +31,11 @@ const ofVersions = <A>(
   )
 
 /** Of all versions of the protocol together. `null` if the queue does not exist yet. */
-export const queueCounts = Effect.fnUntraced(function*(workload: Workload, pool: string) {
+export const queueCounts = Effect.fnUntraced(function*(queue: QueueName, pool: string) {
   const { connection } = yield* Nats
-  const consumers = yield* ofVersions(workload, async (version) => {
+  const consumers = yield* ofVersions(queue, async (version) => {
     const manager = await jetstreamManager(connection, { checkAPI: false, timeout: 3_000 })
-    return orMissing(manager.consumers.info(jobStream(workload, version), pool))
+    return orMissing(manager.consumers.info(jobStream(queue, version), pool))
   })
   const sum = (of: (consumer: ConsumerInfo) => number) => consumers.reduce((total, one) => total + of(one), 0)
   return consumers.length === 0 ? null : {
@@ -47,19 +46,19 @@ export const queueCounts = Effect.fnUntraced(function*(workload: Workload, pool:
 })
 
 /** `null` if the queue does not exist yet. */
-export const queueState = Effect.fnUntraced(function*(workload: Workload, pool: string) {
-  const counts = yield* queueCounts(workload, pool)
+export const queueState = Effect.fnUntraced(function*(queue: QueueName, pool: string) {
+  const counts = yield* queueCounts(queue, pool)
   if (counts === null) return null
   const { connection } = yield* Nats
   const isEmpty = counts.pending + counts.ackPending === 0
-  const oldest = isEmpty ? [] : yield* ofVersions(workload, (version) => oldestAt(connection, workload, pool, version))
+  const oldest = isEmpty ? [] : yield* ofVersions(queue, (version) => oldestAt(connection, queue, pool, version))
   return { ...counts, oldestAt: oldest.length === 0 ? null : Math.min(...oldest) } satisfies QueueState
 })
 
 /** The client's own API cannot read the first message of a subject. */
-const oldestAt = async (connection: NatsConnection, workload: Workload, pool: string, version: Version) => {
-  const question = JSON.stringify({ seq: 1, next_by_subj: jobSubject(workload, pool, version) })
-  const subject = `$JS.API.STREAM.MSG.GET.${jobStream(workload, version)}`
+const oldestAt = async (connection: NatsConnection, queue: QueueName, pool: string, version: Version) => {
+  const question = JSON.stringify({ seq: 1, next_by_subj: poolSubjects(queue, pool, version) })
+  const subject = `$JS.API.STREAM.MSG.GET.${jobStream(queue, version)}`
   const answer = await connection.request(subject, question, { timeout: 3_000 })
   const { message } = answer.json<{ readonly message?: { readonly time: string } }>()
   return message === undefined ? undefined : DateTime.makeUnsafe(message.time).epochMilliseconds

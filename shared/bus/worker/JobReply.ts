@@ -32,6 +32,22 @@ export interface ReplyOptions {
   readonly onCancel: () => void
 }
 
+/** Where a job's answer goes: to the ingress that waits for it, or into the log of a task. */
+export type Reply = Pick<
+  JobReply,
+  | "hasStarted"
+  | "startedAt"
+  | "isOver"
+  | "isMoved"
+  | "isCommitted"
+  | "start"
+  | "write"
+  | "onDrain"
+  | "end"
+  | "fail"
+  | "abandon"
+>
+
 export class JobReply {
   readonly #options: ReplyOptions
   readonly #source: FrameSource

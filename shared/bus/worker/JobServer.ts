@@ -5,6 +5,7 @@
 import type { Msg } from "@nats-io/nats-core"
 import { Clock, Config, Context, Effect, Latch, Layer, type Scope } from "effect"
 import { atLeast } from "../../contract/Fields.ts"
+import type { Workload } from "../../contract/Operation.ts"
 import type { AnswerLost } from "../../contract/JobError.ts"
 import { Cancelled, WorkerLost } from "../../contract/JobError.ts"
 import { bodyBudgetBytes } from "../../bounds/BodyBudget.ts"
@@ -15,7 +16,7 @@ import { BundleSender } from "./BundleSender.ts"
 import { SingleFrames } from "./SingleFrames.ts"
 import type { Redispatch } from "../protocol/Frame.ts"
 import { decodeControl, encodeFrame } from "../protocol/Frame.ts"
-import { JobReply } from "./JobReply.ts"
+import { JobReply, type Reply } from "./JobReply.ts"
 import type { PulledJob } from "./JobSource.ts"
 import { JobSource } from "./JobSource.ts"
 import * as Timings from "../protocol/Timings.ts"
@@ -27,9 +28,9 @@ import { every, everyWhile, monotonicMs } from "../../bounds/MonotonicClock.ts"
 import * as Subjects from "../protocol/Subjects.ts"
 
 /** A job that this worker runs. */
-export interface ServedJob {
+export interface ServedJob<R extends Reply = Reply> {
   readonly pulled: PulledJob
-  readonly reply: JobReply
+  readonly reply: R
   /**
    * Tells ingress that this worker has the job, and returns when work on it may start. Waits until ingress agrees if
    * `redispatch` is `mayHaveBeenSent`, the job has waited long, or another worker had it before.
@@ -55,9 +56,10 @@ export interface ServedJob {
   readonly body: Effect.Effect<Uint8Array, AnswerLost>
 }
 
-export interface ServeOptions extends PoolServer.PoolOptions {
+export interface ServeOptions extends Omit<PoolServer.PoolOptions, "queue"> {
+  readonly workload: Workload
   /** Runs one job, and ends its reply. Interrupted when ingress cancels the job. */
-  readonly run: (job: ServedJob) => Effect.Effect<void>
+  readonly run: (job: ServedJob<JobReply>) => Effect.Effect<void>
 }
 
 /** This process was stalled, or idle, if no check has run for this long, in milliseconds. */
@@ -93,7 +95,7 @@ export class JobServer extends Context.Service<JobServer, {
           Effect.suspend(() => {
             const server = new Server(nats, { ...options, bodyBytes }, clock, context)
             // not the whole context: that holds the scope of this layer, and jobs end with the scope of the caller
-            return Effect.provideService(PoolServer.serve(options, server), Nats, nats)
+            return Effect.provideService(PoolServer.serve({ ...options, queue: options.workload }, server), Nats, nats)
           })
       })
     })
@@ -170,7 +172,7 @@ class Server implements PoolServer.PoolServer {
     const { workload } = options
     this.#frames = new SingleFrames(outbox, workload, worker)
     this.#bundles = new BundleSender({ outbox, workload, worker, now: this.#now, server: nats.server })
-    this.source = new JobSource({ ...options, nats, now: this.#now, onJob: (job) => this.#begin(job) })
+    this.source = new JobSource({ ...options, queue: workload, nats, now: this.#now, onJob: (job) => this.#begin(job) })
   }
 
   readonly open = Effect.suspend(() => {

@@ -7,7 +7,6 @@
  */
 import { Effect, Latch } from "effect"
 import type { Msg } from "@nats-io/nats-core"
-import type { Workload } from "../../contract/Operation.ts"
 import * as Metrics from "../../telemetry/Metrics.ts"
 import { decodeJob, isForeign, type Job } from "../protocol/JobMessage.ts"
 import type { Nats } from "../../nats/Nats.ts"
@@ -58,7 +57,7 @@ const inProgress = Buffer.from("+WPI")
 
 export interface SourceOptions {
   readonly nats: Nats["Service"]
-  readonly workload: Workload
+  readonly queue: Subjects.QueueName
   readonly pool: string
   readonly slots: number
   readonly now: () => number
@@ -85,23 +84,23 @@ export class JobSource {
   constructor(options: SourceOptions) {
     this.#options = options
     this.#nats = options.nats
-    const { pool, slots, workload } = options
+    const { pool, queue: name, slots } = options
     const pullsOf = (version: Subjects.Version): PullRequests => {
       const queue: PullRequests = new PullRequests({
         ...options,
-        subject: Subjects.pullSubject(workload, pool, version),
+        subject: Subjects.pullSubject(name, pool, version),
         wanted: () => this.#wanted(queue),
         mayRest: () => this.#isResting(),
         onJob: (message) => this.#receive(message, queue, version)
       })
       return queue
     }
-    this.#queues = new Map(Subjects.versionsOf(workload).toReversed().map((version) => [version, pullsOf(version)]))
-    this.#latest = this.#queues.get(Subjects.newestOf(workload))
+    this.#queues = new Map(Subjects.versionsOf(name).toReversed().map((version) => [version, pullsOf(version)]))
+    this.#latest = this.#queues.get(Subjects.newestOf(name))
     this.#latestAt = options.now()
     this.#gauges = [
-      Metrics.observeUnsafe(Metrics.workerSlots(workload, pool), () => slots),
-      Metrics.observeUnsafe(Metrics.workerJobs(workload, pool), () => this.#inFlight)
+      Metrics.observeUnsafe(Metrics.workerSlots(name, pool), () => slots),
+      Metrics.observeUnsafe(Metrics.workerJobs(name, pool), () => this.#inFlight)
     ]
   }
 

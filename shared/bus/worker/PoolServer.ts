@@ -1,18 +1,17 @@
 /** Serves a pool of jobs or tasks: starts, restarts after a reconnect, and ends within a grace period. */
 import { Effect, Fiber, FiberMap, type Scope } from "effect"
-import type { Workload } from "../../contract/Operation.ts"
 import { everyWhile } from "../../bounds/MonotonicClock.ts"
 import { type JobSource, watchMs } from "./JobSource.ts"
 import * as Timings from "../protocol/Timings.ts"
 import { provisionPatiently } from "../provision/JobStreams.ts"
 import { Nats } from "../../nats/Nats.ts"
-import { type Version, versionsOf } from "../protocol/Subjects.ts"
+import { type QueueName, type Version, versionsOf } from "../protocol/Subjects.ts"
 
 /** A pool that is being served. */
 export type Serving = Pick<JobSource, "isReady" | "inFlight">
 
 export interface PoolOptions {
-  readonly workload: Workload
+  readonly queue: QueueName
   readonly pool: string
   /** How many jobs run at once, at least 1. */
   readonly slots: number
@@ -39,7 +38,7 @@ export interface PoolServer {
  * not delay the others.
  */
 export const serve = Effect.fnUntraced(function*(
-  { pool, workload }: PoolOptions,
+  { pool, queue }: PoolOptions,
   server: PoolServer
 ): Effect.fn.Return<Serving, never, Nats | Scope.Scope> {
   const nats = yield* Nats
@@ -55,10 +54,10 @@ export const serve = Effect.fnUntraced(function*(
   })
   const run = yield* FiberMap.makeRuntime<Nats, Version>()
   const begin = () => {
-    for (const version of versionsOf(workload)) {
+    for (const version of versionsOf(queue)) {
       run(
         version,
-        provisionPatiently(workload, pool, version).pipe(
+        provisionPatiently(queue, pool, version).pipe(
           Effect.orDie,
           Effect.andThen(Effect.sync(() => {
             source.start(version)

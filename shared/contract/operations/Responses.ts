@@ -289,7 +289,7 @@ export const ResponsesRequest = Schema.Struct({
     Schema.optionalKey(Schema.Null),
     "Not available: conversations are not kept. Send all items in `input`."
   ),
-  background: optional(Schema.Literal(false), "Not available: the answer is always awaited.", false)
+  background: optional(Schema.Boolean, "Answer at once, and store the response once it is complete.", false)
 })
 export type ResponsesRequest = typeof ResponsesRequest.Type
 
@@ -479,6 +479,7 @@ export const responses = {
   response: Response,
   records: "writes",
   streams: (request) => request.stream === true,
+  hasBackground: true,
   headers: [translationHeader, ...sessionHeaders],
   description: "The answer is JSON, or with `stream` named events, each with its `sequence_number`. " +
     "If the model's provider does not support a field, the request fails with the field's name, or " +

@@ -44,7 +44,7 @@ const sourceOf = Effect.fnUntraced(function*(
     Effect.sync(() =>
       new JobSource({
         nats,
-        workload: "chat",
+        queue: "chat",
         pool: "slow",
         slots,
         now,

@@ -30,7 +30,7 @@ const forbidden: ReadonlyArray<Case> = [
     ["bus", "nats", "worker", "catalogue", "keys", "limits", "usage", "tasks"],
     "shared/provider/call/Protocol.ts"
   ),
-  ...rooms(["bus", "nats", "catalogue", "keys", "limits", "files", "tasks"], "shared/worker/Worker.ts"),
+  ...rooms(["bus", "nats", "catalogue", "keys", "limits", "files"], "shared/worker/Worker.ts"),
   ...rooms(["bus", "worker", "provider/call", "catalogue", "keys"], "shared/process/Service.ts"),
   ...rooms(["bus", "worker", "provider/routing"], "shared/keys/ApiKey.ts"),
   ...rooms(["bus", "worker", "provider/routing"], "shared/tasks/TaskRecord.ts"),

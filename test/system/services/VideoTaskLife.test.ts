@@ -132,7 +132,7 @@ const withTask = <A, E>(mayRepeat: boolean, test: (bench: Bench) => Effect.Effec
       const worker = Effect.fnUntraced(function*(name: string) {
         const scope = yield* Scope.fork(outer)
         yield* queue.serve({
-          workload: "video",
+          queue: "video",
           pool: "default",
           slots: 1,
           graceMs: 0,
@@ -147,7 +147,7 @@ const withTask = <A, E>(mayRepeat: boolean, test: (bench: Bench) => Effect.Effec
             }, job).pipe(Effect.tap((settlement) => Deferred.succeed(settled, settlement)))
         }).pipe(Scope.provide(scope))
         // the first worker creates the queue, which then recognises a duplicate
-        yield* Effect.orDie(queue.submit({ ...task, workload: "video", traceparent: undefined }))
+        yield* Effect.orDie(queue.submit({ ...task, queue: "video", traceparent: undefined }))
         return { end: Scope.close(scope, Exit.void) }
       })
       yield* store.create(task, Buffer.from(JSON.stringify(request)))

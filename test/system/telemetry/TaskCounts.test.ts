@@ -7,9 +7,11 @@ import { longVideo, VideoClient } from "../../fixture/client/VideoClient.ts"
 /** A task that still runs when ingress next reads the queues, which is every five seconds. */
 const veryLong = { ...longVideo, width: 1280, height: 720, duration: 20, fps: 30 }
 
-/** An ingress's metrics of the tasks. */
+/** An ingress's metrics of videos. */
 const taskMetrics = async ({ healthUrl }: ServiceProcess): Promise<string> =>
-  [...(await (await fetch(`${healthUrl}/metrics`)).text()).matchAll(/^gateway_queue_tasks\{(.*)\} (\d+)$/gm)]
+  [...(await (await fetch(`${healthUrl}/metrics`)).text()).matchAll(
+    /^gateway_queue_tasks\{(workload="video".*)\} (\d+)$/gm
+  )]
     .map(([, labels, count]) => `${labels} ${count}`).toSorted().join("\n")
 
 const counts = (running: number, waiting: number): string =>

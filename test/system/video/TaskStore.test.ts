@@ -5,7 +5,8 @@ import { TestClock } from "effect/testing"
 import { Nats } from "../../../shared/nats/Nats.ts"
 import * as TaskRecord from "../../../shared/tasks/TaskRecord.ts"
 import * as TaskState from "../../../shared/tasks/TaskState.ts"
-import { TaskRefused, TaskStore } from "../../../shared/tasks/TaskStore.ts"
+import { TaskRefused } from "../../../shared/tasks/RecordStore.ts"
+import { TaskStore } from "../../../shared/tasks/TaskStore.ts"
 import { NatsServer } from "../../fixture/nats/NatsServer.ts"
 
 const named = (id: string): TaskRecord.TaskRecord =>

@@ -24,6 +24,7 @@ import { SignedUrl } from "../../../shared/files/SignedUrl.ts"
 import { Responses } from "../../../shared/records/Responses.ts"
 import { Owners } from "../../../shared/records/Owners.ts"
 import { KeyRing } from "../../../shared/keys/KeyRing.ts"
+import { AnswerTasks } from "../../../shared/tasks/AnswerTasks.ts"
 import { TaskStore } from "../../../shared/tasks/TaskStore.ts"
 import { Tasks } from "../../../shared/tasks/Tasks.ts"
 
@@ -76,6 +77,7 @@ const everything = routes.pipe(
     untouched(Responses),
     untouched(ResultFiles),
     untouched(SignedUrl),
+    untouched(AnswerTasks),
     untouched(TaskStore),
     untouched(Tasks),
     Layer.mock(Presence, { answerWith: () => Effect.void })

@@ -331,7 +331,7 @@ const tables: ReadonlyArray<Table> = [
       "tool_choice.name": [{ tool_choice: { type: "custom" } }],
       "text.format.schema": [{ text: { format: { type: "json_schema", name: "a" } } }],
       max_output_tokens: [{ max_output_tokens: 0 }],
-      background: [{ background: true }],
+      background: [{ background: "yes" }],
       conversation: [{ conversation: "conv_1" }],
       instructions: [{ instructions: 5 }],
       stream: [{ stream: "yes" }],

@@ -1,0 +1,103 @@
+/**
+ * Stores requests and answers of tasks in pages, sealed for their owners. A page of an answer is written once: of two workers that
+ * write the same one, the second is refused.
+ */
+import { Effect, Option, type Schedule } from "effect"
+import type { Owner } from "../contract/Owner.ts"
+import type { JetStreamFailed } from "../nats/JetStream.ts"
+import type { Bucket } from "../nats/KeyValue.ts"
+import { ownerToken } from "../records/OwnerToken.ts"
+import type * as Seal from "../records/Seal.ts"
+
+/** Below NATS's limit of 1 MB for a message. */
+export const maxPageBytes = 512 * 1024
+
+/** Pages that are sent or requested at the same time. */
+const concurrency = 4
+
+/** The key of a task's record. Keys of pages have two more parts. */
+export const recordKey = (owner: Owner, id: string): string => `${ownerToken(owner)}.${id}`
+
+/** The keys of all records of an owner. */
+export const recordKeys = (owner: Owner): string => recordKey(owner, "*")
+
+type Kind = "request" | "answer"
+
+export interface TaskPages {
+  /** Returns the number of pages. */
+  readonly writeRequest: (owner: Owner, id: string, body: Uint8Array) => Effect.Effect<number, JetStreamFailed>
+  /** `None` if a page is missing. */
+  readonly readRequest: (
+    owner: Owner,
+    id: string,
+    pages: number
+  ) => Effect.Effect<Option.Option<Uint8Array>, JetStreamFailed>
+  /** Stores a page of the answer, at most `maxPageBytes`. `false` if there is another one of this number. */
+  readonly append: (
+    owner: Owner,
+    id: string,
+    page: number,
+    bytes: Uint8Array
+  ) => Effect.Effect<boolean, JetStreamFailed>
+  /** A page of the answer, from 0. */
+  readonly read: (
+    owner: Owner,
+    id: string,
+    page: number
+  ) => Effect.Effect<Option.Option<Uint8Array>, JetStreamFailed>
+  /** Deletes the record with all pages. */
+  readonly delete: (owner: Owner, id: string) => Effect.Effect<void, JetStreamFailed>
+}
+
+export const make = (bucket: Bucket, seal: Seal.Seal, patience: Schedule.Schedule<unknown>): TaskPages => {
+  const again = <A>(effect: Effect.Effect<A, JetStreamFailed>) => Effect.retry(effect, patience)
+  const keyOf = (owner: Owner, id: string, kind: Kind, page: number) => `${recordKey(owner, id)}.${kind}.${page}`
+  const placeOf = (owner: Owner, id: string, kind: Kind, page: number): Seal.Place => ({
+    owner,
+    kind: `task ${kind}`,
+    id,
+    page
+  })
+  const get = (owner: Owner, id: string, kind: Kind, page: number) =>
+    Effect.map(
+      again(bucket.getBytes(keyOf(owner, id, kind, page))),
+      Option.flatMap((sealed) => seal.open(placeOf(owner, id, kind, page), sealed))
+    )
+
+  return {
+    writeRequest: Effect.fnUntraced(function*(owner, id, body) {
+      const count = Math.max(1, Math.ceil(body.length / maxPageBytes))
+      const pages = Array.from({ length: count }, (_, page) => page)
+      yield* Effect.forEach(pages, (page) => {
+        const bytes = body.subarray(page * maxPageBytes, (page + 1) * maxPageBytes)
+        return again(
+          bucket.put(keyOf(owner, id, "request", page), seal.seal(placeOf(owner, id, "request", page), bytes))
+        )
+      }, { concurrency, discard: true })
+      return count
+    }),
+    readRequest: (owner, id, pages) =>
+      Effect.map(
+        Effect.forEach(Array.from({ length: pages }, (_, page) => page), (page) => get(owner, id, "request", page), {
+          concurrency
+        }),
+        (found) => Option.map(Option.all(found), (parts) => Buffer.concat(parts))
+      ),
+    append: Effect.fnUntraced(function*(owner, id, page, bytes) {
+      const key = keyOf(owner, id, "answer", page)
+      const sealed = seal.seal(placeOf(owner, id, "answer", page), bytes)
+      if (yield* again(bucket.createBytes(key, sealed))) return true
+      // an earlier try whose confirmation was lost
+      const stored = yield* again(bucket.getBytes(key))
+      return Option.isSome(stored) && Buffer.from(sealed).equals(stored.value)
+    }),
+    read: (owner, id, page) => get(owner, id, "answer", page),
+    delete: Effect.fnUntraced(function*(owner, id) {
+      const key = recordKey(owner, id)
+      const pages = yield* again(bucket.keys(`${key}.>`))
+      // the record first: without it no client finds the pages
+      yield* again(bucket.delete(key))
+      yield* Effect.forEach(pages, (page) => again(bucket.delete(page)), { concurrency, discard: true })
+    })
+  }
+}
