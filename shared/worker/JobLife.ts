@@ -6,6 +6,7 @@ import { Cause, Context, Effect, Exit, Option } from "effect"
 import * as Fiberless from "../bounds/Fiberless.ts"
 import type { Reply } from "../bus/worker/JobReply.ts"
 import type { ServedJob } from "../bus/worker/JobServer.ts"
+import { maxDeliveries } from "../bus/protocol/Timings.ts"
 import { type Cancelled, InternalError, InvalidRequest, type JobError } from "../contract/JobError.ts"
 import type { Operation } from "../contract/Operation.ts"
 import type { Owner } from "../contract/Owner.ts"
@@ -125,6 +126,7 @@ const meteringMs = 5_000
 /**
  * If ingress refuses a redelivered job or is gone, the job is over unless another worker has it. Its first worker has died before
  * it metered the job, or lives and could not reach JetStream: only if the job is still unsettled a while later, it counts as lost.
+ * An ingress that is silent, but not gone, may still agree to it.
  */
 const claim = (job: ServedJob, meter: Meter, isIdempotent: boolean): Effect.Effect<void, Cancelled> => {
   const claiming = job.claim(isIdempotent ? "idempotent" : "unsent")
@@ -135,7 +137,7 @@ const claim = (job: ServedJob, meter: Meter, isIdempotent: boolean): Effect.Effe
       if (job.reply.isMoved) return
       // this worker has to end, and knows nothing about the job
       if (Cause.hasInterruptsOnly(cause) && !job.reply.isOver) job.pulled.giveBack()
-      else if (delivery === 2) job.pulled.giveBack(meteringMs)
+      else if (delivery === 2 || (!job.reply.isOver && delivery < maxDeliveries)) job.pulled.giveBack(meteringMs)
       else meter.lost()
     })
   return Effect.onError(claiming, refused)

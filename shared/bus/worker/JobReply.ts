@@ -14,8 +14,11 @@ import * as Subjects from "../protocol/Subjects.ts"
 
 const empty = new Uint8Array(0)
 
-/** How often a claim that waits is sent, four times a second while NATS is connected: an ingress that answers none is gone. */
-const mostClaims = 20
+/**
+ * How often a claim that waits is sent, four times a second while NATS is connected: for longer than it takes to find that an ingress
+ * is gone.
+ */
+const mostClaims = 24
 
 export interface ReplyOptions {
   readonly outbox: Outbox

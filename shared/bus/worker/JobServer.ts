@@ -39,7 +39,7 @@ export interface ServedJob<R extends Reply = Reply> {
   /**
    * For a job claimed as `unsent`: asks ingress to give the job to no other worker from now on, and returns when
    * ingress has agreed. Sending the claim is not enough: if the connection has just died, the claim never arrives and ingress
-   * gives the job to another worker. Fails if ingress refuses, or is silent for 5 s while NATS is connected. May run repeatedly
+   * gives the job to another worker. Fails if ingress refuses, or is silent for 6 s while NATS is connected. May run repeatedly
    * and concurrently.
    */
   readonly commit: Effect.Effect<void, Cancelled>

@@ -326,7 +326,7 @@ const notes: ReadonlyArray<Note> = [
     line: "if (mayBeSent(means, job)) meter.cancelled()",
     needs: fault("kill worker", "freeze worker", "hold worker")
   },
-  { file: life, line: "else if (delivery === 2)", needs: heldEnds },
+  { file: life, line: "else if (delivery === 2 ||", needs: heldEnds },
   { file: pool, line: "if (this.#rests(now)", excuse: rates }
 ]
 

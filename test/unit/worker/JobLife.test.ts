@@ -150,6 +150,16 @@ describe("a claim without an answer", () => {
       assert.deepStrictEqual(life.said, ["claim unsent", "abandon", "event failure WorkerLost"])
     }))
 
+  it.effect("of a redelivered job leaves the job in the queue while ingress is not gone", () =>
+    Effect.gen(function*() {
+      const delays: Array<number | undefined> = []
+      const giveBack = (delayMs?: number) => void delays.push(delayMs)
+      const life = served({ isGivenUp: true, pulled: { delivery: 3, giveBack } })
+      yield* runWith(life, () => Effect.succeed(usage))
+      assert.deepStrictEqual(life.said, ["claim unsent", "abandon"])
+      assert.deepStrictEqual(delays, [5_000])
+    }))
+
   it.effect("of a redelivered job leaves the job to another worker when this one shuts down", () =>
     Effect.gen(function*() {
       const delays: Array<number | undefined> = []

@@ -43,6 +43,8 @@ export const served = (options: {
   readonly refuses?: boolean
   /** Whether ingress does not answer the claim. */
   readonly isSilent?: boolean
+  /** Whether the worker has stopped waiting for that answer. */
+  readonly isGivenUp?: boolean
   /** Whether ingress has given the job to another worker. */
   readonly isMoved?: boolean
   readonly startedAt?: number
@@ -83,7 +85,9 @@ export const served = (options: {
       Effect.suspend(() => {
         said.push(`claim ${redispatch}`)
         if (options.isSilent === true) return Effect.never
-        return options.refuses === true ? Effect.fail(new Cancelled()) : Effect.void
+        if (options.isGivenUp === true) return Effect.fail(new Cancelled())
+        over = options.refuses === true
+        return over ? Effect.fail(new Cancelled()) : Effect.void
       }),
     commit: Effect.void,
     body: Effect.succeed(options.pulled?.body ?? pulled.body ?? new Uint8Array(0))
