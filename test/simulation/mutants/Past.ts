@@ -218,7 +218,8 @@ export const past: ReadonlyArray<Patch> = [
   {
     name: "a job counts as lost while its worker lives",
     file: life,
-    from: "else if (delivery === 2 || (!job.reply.isOver && delivery < maxDeliveries)) job.pulled.giveBack(meteringMs)\n      else meter.lost()",
+    from:
+      "else if (delivery === 2 || (!job.reply.isOver && delivery < maxDeliveries)) job.pulled.giveBack(meteringMs)\n      else meter.lost()",
     to: "else meter.lost()",
     needs: fault("cut worker", "hold worker")
   },
