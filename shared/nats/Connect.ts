@@ -44,11 +44,21 @@ export const connect = (
       servers: servers.split(",").map((server) => server.trim())
     }
     dial(all).then(
-      (connection) => isWanted ? resume(Effect.succeed(connection)) : void connection.close(),
+      (connection) => {
+        remember(connection, all.servers)
+        return isWanted ? resume(Effect.succeed(connection)) : void connection.close()
+      },
       (cause) => resume(new NatsUnavailable({ servers, ...whyOf(cause, account) }))
     )
     return Effect.sync(() => void (isWanted = false))
   }).pipe(Effect.tap((connection) => requireVersion(connection, servers)))
+
+/** The client drops servers that did not answer its first tries, and would then take one that did for the only one. */
+const remember = (connection: NatsConnection, servers: ReadonlyArray<string>): void => {
+  const known = connection.getServers()
+  const dropped = servers.filter((server) => !known.some(({ src }) => src === server))
+  if (dropped.length > 0) connection.setServers([...known.map(({ listen }) => listen), ...dropped])
+}
 
 /**
  * Retries for `NATS_WAIT_MS` milliseconds (default 60,000): in a cluster services and NATS start in no order, and a service

@@ -33,7 +33,10 @@ const confirmMs = 2_000
 /** How often unconfirmed pages are resent, and about how many events at a time: more would slow down a slow server. */
 const checkMs = 500
 const maxResent = 1_000
-/** After this long `onStored` runs anyway, unless NATS is away or the writer is about to end; the page is still held and resent. */
+/**
+ * After this long, and this long after an outage of NATS, `onStored` runs anyway unless the writer is about to end; the page is still
+ * held and resent.
+ */
 const patienceMs = 10_000
 /** Maximum number of bytes held. Events beyond that are lost. */
 const maxWaitingBytes = 32 * 1024 * 1024
@@ -47,6 +50,8 @@ export class EventWriter {
   #open: Page | undefined
   #waitingBytes = 0
   #count = 0
+  /** When NATS was last away, or just back. */
+  #awayAt = Number.NEGATIVE_INFINITY
   readonly #inbox: string
   readonly #answers: Subscription
   /** Runs while something is held. */
@@ -126,13 +131,13 @@ export class EventWriter {
       this.#watch = undefined
       return
     }
-    // the outbox sends what it held during an outage; a second copy is not needed
-    if (!this.#nats.isSettled()) return
     const now = this.#now()
+    // the outbox sends what it held during an outage; a second copy is not needed
+    if (!this.#nats.isSettled()) return void (this.#awayAt = now)
     let resent = 0
     for (const page of this.#waiting) {
       // an event that its writer cannot store before it ends is left to another, who learns of it if it does not count as stored
-      const isOverdue = this.#onEmpty === undefined && now - page.since > patienceMs
+      const isOverdue = this.#onEmpty === undefined && now - Math.max(page.since, this.#awayAt) > patienceMs
       for (const run of isOverdue ? page.onStored.splice(0) : []) run()
       if (now - page.sentAt < confirmMs || resent >= maxResent) continue
       resent += page.events.length

@@ -126,7 +126,8 @@ export interface Connection {
   /** Calls `onArrival` when the client has the bytes, unless the connection breaks before. */
   readonly send: (bytes: Uint8Array, onArrival?: OnArrival) => void
   onData: (bytes: Buffer) => void
-  onClose: () => void
+  /** `byClient`: the client has closed it. */
+  onClose: (byClient: boolean) => void
   readonly close: () => void
   /** Closes it once everything that was sent has arrived. */
   readonly end: () => void
@@ -183,7 +184,7 @@ export class Network {
       toServer.cut()
       toClient.cut()
       const { onClose } = connection ?? {}
-      world.after(link.delayMs(world), server, () => onClose?.())
+      world.after(link.delayMs(world), server, () => onClose?.(byClient))
       if (!byClient) world.after(link.delayMs(world), machine, () => finish(reset()))
     }
     const finish = (error?: Error) => {

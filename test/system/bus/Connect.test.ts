@@ -183,4 +183,15 @@ describe("a service in a cluster", () => {
         assert.strictEqual(logged.some((line) => line.includes("2.12.0 or newer") && line.includes(version)), warns)
       })
   )
+
+  it.live("knows all of its servers, also those that were down when it started", () =>
+    Effect.gen(function*() {
+      // tried in any order
+      const ports = Array.from({ length: 6 }, () => nextPort())
+      yield* listen(ports[0]!, playServer("2.12.0"))
+      const { nats } = buildNats({ NATS_URL: ports.map((port) => `nats://127.0.0.1:${port}`).join(", ") })
+      const { connection } = yield* nats
+      const known = connection.getServers().map(({ port }) => port)
+      assert.deepStrictEqual(known.toSorted(), ports.toSorted())
+    }))
 })
