@@ -10,7 +10,7 @@ import { parse } from "yaml"
 import * as Catalogue from "../../../shared/catalogue/Catalogue.ts"
 import * as Models from "../../../shared/catalogue/Models.ts"
 import { workloads } from "../../../shared/contract/Operation.ts"
-import { jobStream, versionsOf } from "../../../shared/bus/protocol/Subjects.ts"
+import { jobStream, queuesOf, versionsOf } from "../../../shared/bus/protocol/Subjects.ts"
 import {
   type Document,
   missing,
@@ -66,7 +66,7 @@ stage.each(["overlays/minimal", "overlays/production"])("%s", (overlay) => {
     assert.strictEqual(scaled?.spec.scaleTargetRef.name, workload)
     assert.sameMembers(
       [...new Set(triggers.map(({ metadata }) => metadata["stream"]))],
-      versionsOf(workload).map((version) => jobStream(workload, version))
+      queuesOf(workload).flatMap((queue) => versionsOf(queue).map((version) => jobStream(queue, version)))
     )
     for (const { metadata } of triggers) {
       assert.strictEqual(metadata["account"], "GATEWAY")
@@ -75,6 +75,7 @@ stage.each(["overlays/minimal", "overlays/production"])("%s", (overlay) => {
         Number(pods.find(({ name }) => name === workload)?.environment.get("WORKER_SLOTS"))
       )
     }
+    assert.strictEqual(scaled?.spec.fallback.behavior, "currentReplicasIfHigher")
     const disruptions = named<Pods.Selecting>("PodDisruptionBudget", workload)
     assert.deepInclude(disruptions?.spec.selector?.matchLabels, { "app.kubernetes.io/component": workload })
     const policy = named<Pods.NetworkPolicy>("NetworkPolicy", workload)
@@ -82,6 +83,26 @@ stage.each(["overlays/minimal", "overlays/production"])("%s", (overlay) => {
     assert.deepStrictEqual(policy?.spec.policyTypes, ["Ingress", "Egress"])
     assert.deepStrictEqual(policy?.spec.ingress, [])
     assert.isDefined(named("ServiceAccount", workload))
+  })
+
+  it("lets machines be drained while NATS is away and no pod is ready", () => {
+    const budgets = ofKind<Document & { readonly spec: { readonly unhealthyPodEvictionPolicy?: string } }>(
+      "PodDisruptionBudget"
+    )
+    assert.lengthOf(budgets, services.length)
+    for (const { metadata, spec } of budgets) {
+      assert.strictEqual(spec.unhealthyPodEvictionPolicy, "AlwaysAllow", metadata.name)
+    }
+  })
+
+  it("applies what the provisioning job refers to before it, and the scaling after it", () => {
+    const waveOf = (document: Document | undefined) =>
+      Number(document?.metadata.annotations?.["argocd.argoproj.io/sync-wave"] ?? 0)
+    const job = named("Job", "provision")
+    const references = [named("ServiceAccount", "provision"), ...ofKind("Namespace"), ...ofKind("ConfigMap")]
+    assert.isAtLeast(references.length, 5)
+    for (const reference of references) assert.isBelow(waveOf(reference), waveOf(job), reference?.metadata.name)
+    for (const scaled of ofKind("ScaledObject")) assert.isAbove(waveOf(scaled), waveOf(job), scaled.metadata.name)
   })
 
   it("has selectors that match only their own service's pods", () => {
@@ -193,6 +214,7 @@ stage.each(["overlays/minimal", "overlays/production"])("%s", (overlay) => {
         ...workloads.some((one) => one === name) ? [`providers-${name}`] : []
       ]
       assert.include(secrets, own)
+      assert.strictEqual(secrets.includes("gateway-secret"), !["video", "provision"].includes(name), name)
       assert.deepStrictEqual(secrets.filter((secret) => !allowed.includes(secret)), [], name)
     }
     for (const { data, metadata } of ofKind<Pods.ConfigMap>("ConfigMap")) {
@@ -242,6 +264,12 @@ stage("the overlays", () => {
   }
   it("minimal scales pictures and videos to zero", () => {
     assert.deepStrictEqual(["images", "video", "chat"].map((name) => minimumOf("overlays/minimal", name)), [0, 0, 1])
+  })
+  it("minimal deploys every image of this version by its tag", () => {
+    const { version } = JSON.parse(readFileSync(join(project, "package.json"), "utf8")) as { readonly version: string }
+    for (const { container, name } of Pods.podsOf(render("overlays/minimal"))) {
+      assert.match(container.image, new RegExp(`^registry\\.example\\.com/model-gateway(-media)?:${version}$`), name)
+    }
   })
   it("production keeps two workers of interactive workloads, and three copies of everything", () => {
     assert.strictEqual(minimumOf("overlays/production", "chat"), 2)
