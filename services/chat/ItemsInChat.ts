@@ -18,7 +18,7 @@ import { Decoder } from "../../shared/provider/dialects/responses/ResponsesProvi
 import * as Json from "../../shared/provider/json/Json.ts"
 import * as JsonText from "../../shared/provider/json/JsonText.ts"
 import type { Head, Sink } from "../../shared/provider/transport/Sink.ts"
-import { dataOf, SseFrames } from "../../shared/provider/transport/SseFrames.ts"
+import { dataOf, SseFrames } from "../../shared/bounds/SseFrames.ts"
 
 const mark = Buffer.from("\"input\"")
 const { has, lacks } = chatCompletions.alternative

@@ -11,7 +11,7 @@ import { registerFlacEncoder } from "@mediabunny/flac-encoder"
 import { registerMp3Encoder } from "@mediabunny/mp3-encoder"
 import { Effect, Queue, Stream } from "effect"
 import * as Media from "mediabunny"
-import type { AudioFormat } from "../../shared/contract/operations/AudioSpeech.ts"
+import type { AudioFormat } from "../../shared/contract/operations/audio/Speech.ts"
 import { toLittleEndian } from "./Samples.ts"
 
 /** The sample rate of all input, in Hz. */

@@ -1,6 +1,6 @@
 /** Offers the built-in speech engine to the `local` protocol. */
 import { Effect, Layer, Schema, Stream } from "effect"
-import * as Contract from "../../shared/contract/operations/AudioSpeech.ts"
+import * as Contract from "../../shared/contract/operations/audio/Speech.ts"
 import { InvalidRequest, ProviderFailed } from "../../shared/contract/JobError.ts"
 import { LocalEngines } from "../../shared/provider/protocols/local/Local.ts"
 import * as Options from "../../shared/provider/call/Options.ts"

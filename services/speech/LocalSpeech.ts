@@ -1,6 +1,6 @@
 /** The engine of `local-speech`: reads a text aloud and encodes each utterance while the next one is made. */
 import { Context, Effect, Layer, Stream } from "effect"
-import type { AudioFormat, Voice } from "../../shared/contract/operations/AudioSpeech.ts"
+import type { AudioFormat, Voice } from "../../shared/contract/operations/audio/Speech.ts"
 import * as AudioEncoder from "./AudioEncoder.ts"
 import * as Espeak from "./Espeak.ts"
 import { resample } from "./Samples.ts"

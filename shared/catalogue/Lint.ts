@@ -161,17 +161,19 @@ const protocolRemarks = (
   { serves }: Environment
 ): ReadonlyArray<Finding> => {
   const { targets, workload } = model
-  const possible = operations.filter(({ workloads }) => workloads.includes(workload)).map(({ name }) => name)
+  const possible = operations.filter(({ workloads }) => workloads.includes(workload))
   const useless = targets.flatMap(({ provider }, index): ReadonlyArray<Finding> => {
     const protocol = snapshot.providers.get(provider)?.protocol
-    return protocol === undefined || possible.some((operation) => serves(protocol, operation)) ? [] : [{
+    return protocol === undefined || possible.some(({ name }) => serves(protocol, name)) ? [] : [{
       path: ["models", name, "targets", index, "provider"],
       message: `can never answer: the protocol ${protocol} serves no operation of the workload ${workload}`
     }]
   })
   const available = new Set(protocolsOf(snapshot, model))
-  const missing = possible.filter((operation) => ![...available].some((protocol) => serves(protocol, operation)))
-  if (missing.length === possible.length) return useless
+  // most models are not made for operations that only some providers have
+  const usual = possible.filter(({ needsProvider }) => needsProvider !== true).map(({ name }) => name)
+  const missing = usual.filter((operation) => ![...available].some((protocol) => serves(protocol, operation)))
+  if (missing.length === usual.length) return useless
   const groups = Map.groupBy(
     missing,
     (operation) => enumerate(protocols.filter((protocol) => serves(protocol, operation)), "or")

@@ -18,7 +18,7 @@ export const Price = Schema.Struct({
   perImage: Dollars,
   /** For reranking billed by search unit. */
   perSearchUnit: Dollars,
-  /** For video. */
+  /** For video, and for sound turned into text. */
   perSecond: Dollars,
   /** For the text of speech. */
   perMillionCharacters: Dollars,

@@ -1,5 +1,5 @@
 /** Fields that several requests and answers share. */
-import { Schema } from "effect"
+import { Schema, Struct } from "effect"
 
 /** A field, with its description in the reference. */
 export const field = <S extends Schema.Top>(schema: S, description: string): S["Rebuild"] =>
@@ -59,3 +59,13 @@ export const AnsweringModel = field(Schema.String, "Model that answered; another
 export const cacheControl = {
   cache_control: optional(JsonObject, "Marks the end of a prefix that the provider may cache. Only it interprets this.")
 }
+
+interface FormField extends Struct.Lambda {
+  <S extends Schema.Constraint>(schema: S): Schema.optionalKey<Schema.toCodecStringTree<S>>
+  readonly "~lambda.out": Schema.optionalKey<Schema.toCodecStringTree<Extract<this["~lambda.in"], Schema.Constraint>>>
+}
+/** An optional field of a form, whose value is a text. */
+export const formField = Struct.lambda<FormField>((schema) => Schema.optionalKey(Schema.toCodecStringTree(schema)))
+
+/** A file of a form. */
+export const formFile = Schema.instanceOf(File, { expected: "a file" })

@@ -24,8 +24,14 @@ export class InvalidRequest extends Schema.TaggedError<InvalidRequest>()("Invali
     new InvalidRequest({ message: `${param}: ${problem}`, param, code })
 
   /** The provider's protocol of the model has no such operation. */
-  static readonly notSupported = (model: string, operation: string) =>
-    InvalidRequest.at("model", `'${model}' does not serve ${operation}`, "operation_not_supported")
+  static readonly notSupported = (model: string, operation: string, advice?: string) => {
+    const problem = `'${model}' does not serve ${operation}`
+    return InvalidRequest.at(
+      "model",
+      advice === undefined ? problem : `${problem}: ${advice}`,
+      "operation_not_supported"
+    )
+  }
 }
 
 /** No model of that name serves this operation. */
@@ -208,6 +214,38 @@ export class Unavailable extends Schema.TaggedError<Unavailable>()("Unavailable"
   }
 }
 
+/** No key has this secret or, for a task that waits, this id any more. */
+export class KeyInvalid extends Schema.TaggedError<KeyInvalid>()("KeyInvalid", {}) {
+  override readonly message =
+    "Invalid API key: incomplete, unknown or revoked. Ask the operator of the gateway for a valid key."
+}
+
+export class KeyInactive extends Schema.TaggedError<KeyInactive>()("KeyInactive", {
+  reason: Schema.Literals(["disabled", "expired"])
+}) {
+  override get message() {
+    const remedy = this.reason === "disabled" ? "enable it" : "extend its expiry date"
+    return `The API key is ${this.reason}. Ask the operator of the gateway to ${remedy}.`
+  }
+}
+
+/** The model exists, but the key may not use it. */
+export class ModelNotAllowed extends Schema.TaggedError<ModelNotAllowed>()("ModelNotAllowed", {
+  model: Schema.String
+}) {
+  override readonly message =
+    `The API key may not use the model '${this.model}'. GET /v1/models lists the models it may use.`
+}
+
+/** The key has spent its monthly budget. */
+export class BudgetSpent extends Schema.TaggedError<BudgetSpent>()("BudgetSpent", {
+  budgetUsd: Schema.Finite,
+  retryAfterMs: Schema.Finite
+}) {
+  override readonly message = `The API key has spent its budget of ${this.budgetUsd} USD for this month (UTC). ` +
+    "Wait until next month, or ask the operator of the gateway to raise the budget."
+}
+
 /** A bug in the gateway. */
 export class InternalError extends Schema.TaggedError<InternalError>()("InternalError", {}) {
   override get message() {
@@ -230,6 +268,10 @@ export const JobError = Schema.Union([
   AnswerLost,
   Cancelled,
   Unavailable,
+  KeyInvalid,
+  KeyInactive,
+  ModelNotAllowed,
+  BudgetSpent,
   InternalError
 ])
 export type JobError = typeof JobError.Type

@@ -38,7 +38,7 @@ export interface Example {
   readonly body: Readonly<Record<string, unknown>>
   /** Sent as `multipart/form-data`. */
   readonly isForm?: boolean
-  /** A JSON value, or the text of server-sent events. Absent if the answer is binary. */
+  /** A JSON value, or the text of server-sent events. Absent if the answer is of another type. */
   readonly answer?: object | string
 }
 
@@ -78,7 +78,7 @@ export interface Operation {
   /** Decodes the same request from `multipart/form-data`. */
   readonly form?: Schema.Codec<RequestBody, FormData> & { readonly to: Schema.Top }
   readonly response: Schema.Top
-  /** Media types of the answer if it is not JSON. */
+  /** Media types of answers that are neither JSON nor events. */
   readonly responseTypes?: ReadonlyArray<string>
   /** Whether the client asked for server-sent events. */
   readonly streams: (request: RequestBody) => boolean
@@ -92,6 +92,8 @@ export interface Operation {
   readonly records?: "reads" | "writes"
   /** It costs nothing and uses no tokens, such as counting them. */
   readonly isFree?: boolean
+  /** No built-in engine serves it. */
+  readonly needsProvider?: boolean
   /** `answer` (the default): the job's answer is the response. `task`: the response is a durable task that can be polled. */
   readonly kind?: "answer" | "task"
   /** How a client sees the task; only for `task`. */

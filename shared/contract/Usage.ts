@@ -30,7 +30,7 @@ export const Usage = Schema.Struct({
   searchUnits: Schema.optionalKey(Count),
   /** Generated pictures. */
   images: Schema.optionalKey(Count),
-  /** Seconds of generated video. */
+  /** Seconds of generated video, or of sound turned into text if the provider bills by them. */
   seconds: Schema.optionalKey(Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0)))
 })
 export type Usage = typeof Usage.Type

@@ -40,6 +40,8 @@ export interface Work {
   readonly onCall: Meter["called"]
   /** Called with the usage so far, if an answer fails after it started. */
   readonly onCut: Meter["cut"]
+  /** Called if the answer ends before its end, as at the limit of its tokens. */
+  readonly onIncomplete?: () => void
   /** Runs before anything that must not happen twice, even if workers are lost. */
   readonly commit: ServedJob["commit"]
 }

@@ -3,7 +3,7 @@
  * has the whole response, until the response is stored. So a client that knows the response can refer to it.
  */
 import * as JsonText from "../../../shared/provider/json/JsonText.ts"
-import { dataOf, replaceData, SseFrames } from "../../../shared/provider/transport/SseFrames.ts"
+import { dataOf, replaceData, SseFrames } from "../../../shared/bounds/SseFrames.ts"
 import { joinItems } from "../../../shared/records/Responses.ts"
 import type { Answer } from "../../../shared/worker/Preparation.ts"
 
@@ -14,6 +14,7 @@ export interface AnsweredResponse {
   readonly output: Uint8Array
   /** The response without its output. */
   readonly response: Uint8Array
+  readonly isIncomplete: boolean
 }
 
 const marksOf = (...types: ReadonlyArray<string>) => types.map((type) => Buffer.from(`"response.${type}"`))
@@ -124,9 +125,11 @@ export class RecordedAnswer implements Answer {
     const id = JsonText.valueOf(response, all, "id")
     const output = all.findLast(({ name }) => name === "output")
     if (typeof id !== "string" || output === undefined) return undefined
-    if (!isEnded(JsonText.valueOf(response, all, "status"))) return undefined
+    const status = JsonText.valueOf(response, all, "status")
+    if (!isEnded(status)) return undefined
     return {
       id,
+      isIncomplete: status === "incomplete",
       output: joinItems([...JsonText.items(response, output)]),
       response: JsonText.setMembers(response, all, new Map([["output", []]]))
     }

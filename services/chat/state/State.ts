@@ -71,6 +71,7 @@ const respond = Effect.fnUntraced(function*(
   const recorded = new RecordedAnswer(answer, { store: isStored, previous_response_id: previous, ...background })
   const usage = yield* perform(expanded, recorded)
   const response = recorded.response()
+  if (response?.isIncomplete === true) work.onIncomplete?.()
   if (response !== undefined && isStored && owner !== undefined) {
     const record = { ...response, input: own, at: yield* Clock.currentTimeMillis }
     yield* stores.responses.write(owner, record, conversation).pipe(

@@ -6,7 +6,7 @@
  */
 import { Schema, Struct } from "effect"
 import { hasPrompt, imageRequestFields, ImageResult, imageSettings, type Input, Prompt } from "./ImageGenerations.ts"
-import { isPresent, ModelName, optional } from "../Fields.ts"
+import { formField, formFile, isPresent, ModelName, optional } from "../Fields.ts"
 import type { Operation } from "../Operation.ts"
 
 const maximumImages = 16
@@ -55,24 +55,15 @@ export const ImageEditRequest = Schema.Struct({
 }).check(hasPrompt, hasImage)
 export type ImageEditRequest = typeof ImageEditRequest.Type
 
-interface ToField extends Struct.Lambda {
-  <S extends Schema.Constraint>(schema: S): Schema.optionalKey<Schema.toCodecStringTree<S>>
-  readonly "~lambda.out": Schema.optionalKey<Schema.toCodecStringTree<Extract<this["~lambda.in"], Schema.Constraint>>>
-}
-/** An optional form field, whose value is a string. */
-const toField = Struct.lambda<ToField>((schema) => Schema.optionalKey(Schema.toCodecStringTree(schema)))
-
-const ImageFile = Schema.instanceOf(File, { expected: "a file" })
-
 export const ImageEditForm = Schema.fromFormData(
   Schema.Struct({
     model: ModelName,
     prompt: Prompt.annotateKey({ description: "How to change the images." }),
-    image: severalOf(Schema.Union([ImageFile, ImageText])).annotateKey({
+    image: severalOf(Schema.Union([formFile, ImageText])).annotateKey({
       description: "Files, or texts as in JSON. Several can be named `image[]`."
     }),
-    mask: Schema.optionalKey(Schema.Union([ImageFile, ImageText])).annotateKey({ description: maskDescription }),
-    ...Struct.map(imageSettings, toField)
+    mask: Schema.optionalKey(Schema.Union([formFile, ImageText])).annotateKey({ description: maskDescription }),
+    ...Struct.map(imageSettings, formField)
   }).check(Schema.makeFilter(checkImages, { toJsonSchema: () => bounded }))
 )
 export type ImageEditForm = typeof ImageEditForm.Type

@@ -1,5 +1,6 @@
 /** All operations. Everything that exists once per operation is derived from this list. */
-import { audioSpeech } from "./AudioSpeech.ts"
+import { audioSpeech } from "./audio/Speech.ts"
+import { transcriptions, translations } from "./audio/Transcriptions.ts"
 import { chatCompletions } from "./ChatCompletions.ts"
 import { compaction } from "./Compaction.ts"
 import { completions } from "./Completions.ts"
@@ -10,6 +11,7 @@ import { generateContent, streamGenerateContent } from "./GenerateContent.ts"
 import { imageEdits } from "./ImageEdits.ts"
 import { imageGenerations } from "./ImageGenerations.ts"
 import { messages } from "./Messages.ts"
+import { moderations } from "./Moderations.ts"
 import type { Operation } from "../Operation.ts"
 import { rerank } from "./Rerank.ts"
 import { responses } from "./Responses.ts"
@@ -32,10 +34,13 @@ export const operations: ReadonlyArray<Operation> = [
   imageGenerations,
   messages,
   messagesCount,
+  moderations,
   rerank,
   responses,
   responsesCount,
   streamGenerateContent,
+  transcriptions,
+  translations,
   videoGenerations
 ]
 

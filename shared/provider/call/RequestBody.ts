@@ -54,3 +54,13 @@ export const decoder = <Request>(
   const read = reader(schema)
   return (call) => Effect.map(read(call), ({ request }) => request)
 }
+
+export const isForm = ({ contentType }: Pick<Call, "contentType">): boolean =>
+  /^multipart\/form-data\s*;/i.test(contentType)
+
+/** The fields of a form. */
+export const formOf = ({ body, contentType }: Call): Effect.Effect<FormData, InvalidRequest> =>
+  Effect.tryPromise({
+    try: () => new Response(body as Uint8Array<ArrayBuffer>, { headers: { "content-type": contentType } }).formData(),
+    catch: unreadable
+  })

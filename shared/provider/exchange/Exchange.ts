@@ -73,7 +73,7 @@ const exchangeIn = (
   }, (control) => answer.receiver(control))
   /** Reads the texts only now, and only if the provider has reported no usage. */
   const estimate = (): Effect.Effect<Usage> | undefined =>
-    body === undefined || request.isFree === true || reader.textBytes === undefined
+    body === undefined || request.noEstimate === true || reader.textBytes === undefined
       ? undefined
       : EstimatedUsage.ofBody(body, reader.textBytes())
   const finished = Fiberless.flatMap(exchanged, () => answer.finish(secrets, estimate))

@@ -22,8 +22,8 @@ export interface Outgoing {
   readonly headers?: Readonly<Record<string, string>>
   /** Replaces the catalogue's timeouts if it is shorter. Milliseconds. */
   readonly withinMs?: number
-  /** The answer has no usage, and none is estimated. */
-  readonly isFree?: boolean
+  /** If the answer reports no usage, none is estimated. */
+  readonly noEstimate?: boolean
 }
 
 export interface Relayed extends Outgoing {

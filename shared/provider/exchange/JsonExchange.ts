@@ -32,14 +32,18 @@ const encode = (body: unknown, form: FormData | undefined) => {
       contentType: "application/json"
     })
   }
-  return Effect.promise(async () => {
+  return encodeForm(form)
+}
+
+/** The bytes of a form, and their content type. */
+export const encodeForm = (form: FormData) =>
+  Effect.promise(async () => {
     const encoded = new Response(form)
     return {
       body: new Uint8Array(await encoded.arrayBuffer()),
       contentType: encoded.headers.get("content-type") ?? "multipart/form-data"
     }
   })
-}
 
 /** Exchanges with answers of this schema. */
 export const make = <Answer>(

@@ -39,7 +39,7 @@ const lastString = /"(?:[^"\\]|\\.)*"(?=\s*$)/
 export class PassingAnswer implements AnswerReader {
   readonly #options: PassingAnswerOptions
   readonly #stream: PassingStream
-  #isText = false
+  #isJson = false
   #outline: JsonOutline | undefined
   /** The bytes so far of a member that may be the model's name. */
   #open: Uint8Array = new Uint8Array(0)
@@ -67,15 +67,16 @@ export class PassingAnswer implements AnswerReader {
     return { status, contentType, headers: TranslationWarnings.toHeaders(this.#options.warnings ?? []) }
   }
 
-  /** Sound is passed on at once; text, which may be an error, is held. */
+  /** Answers of the operation's own types are passed on at once; JSON and other text, which may be an error, are held. */
   holdBytes(contentType: string): number {
     const { responseTypes } = this.#options.call.operation
-    this.#isText = responseTypes === undefined || /json|^text\//i.test(contentType)
-    return this.#isText ? holdBackBytes : 0
+    const isOwn = responseTypes?.some((type) => contentType.startsWith(type)) === true
+    this.#isJson = responseTypes === undefined || (!isOwn && /json|^text\//i.test(contentType))
+    return this.#isJson ? holdBackBytes : 0
   }
 
   pass(chunk: Uint8Array): ReadonlyArray<Uint8Array> {
-    if (!this.#isText) return [chunk]
+    if (!this.#isJson) return [chunk]
     const outline = this.#outline ??= new JsonOutline()
     outline.push(chunk)
     return this.#rewritten(this.#changes.size === 0 ? [chunk] : this.#renamed(outline, chunk))

@@ -5,7 +5,7 @@
 import { isReported, type Usage } from "../../contract/Usage.ts"
 import type * as Json from "../json/Json.ts"
 import * as JsonText from "../json/JsonText.ts"
-import { dataOf, maxFrameBytes, replaceData, SseFrames } from "../transport/SseFrames.ts"
+import { dataOf, maxFrameBytes, replaceData, SseFrames } from "../../bounds/SseFrames.ts"
 import { type AnswerGrammar, ContentWatch } from "./AnswerGrammar.ts"
 import { Ends, keptPieces } from "./ResponseMetadata.ts"
 

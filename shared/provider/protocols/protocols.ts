@@ -18,6 +18,7 @@ import * as Local from "./local/Local.ts"
 import { openAi } from "./openai/OpenAi.ts"
 import * as OpenAiImages from "./openai/OpenAiImages.ts"
 import * as OpenAiResponses from "./openai/OpenAiResponses.ts"
+import * as OpenAiSound from "./openai/OpenAiSound.ts"
 import type { Perform } from "../call/Protocol.ts"
 import { ResultStore } from "../call/ResultStore.ts"
 import { Secrets } from "../transport/Secrets.ts"
@@ -37,7 +38,11 @@ export const protocols = Effect.gen(function*() {
     cohere: Cohere.make(tools),
     dashscope: DashScope.make(tools),
     gemini: HttpCall.make(gemini, tools),
-    openai: Cohere.beside(OpenAiImages.around(OpenAiResponses.make(tools), tools), tools, "/rerank"),
+    openai: Cohere.beside(
+      OpenAiSound.around(OpenAiImages.around(OpenAiResponses.make(tools), tools)),
+      tools,
+      "/rerank"
+    ),
     local: Local.make(engines)
   }
   const { around } = engines
@@ -52,8 +57,8 @@ const served: Record<Provider["protocol"], ReadonlyArray<string>> = {
   dashscope: Images.operations,
   gemini: HttpCall.operationsOf(gemini),
   openai: [...HttpCall.operationsOf(openAi), rerank.name],
-  // the built-in engine of each workload serves all its operations
-  local: operations.map(({ name }) => name)
+  // the built-in engine of each workload serves all its other operations
+  local: operations.filter(({ needsProvider }) => needsProvider !== true).map(({ name }) => name)
 }
 
 /** Whether any code serves an operation by this protocol. */

@@ -1,5 +1,5 @@
 /**
- * Fetches URLs chosen by clients and providers: only http(s), only public internet addresses, within bounds of size and time.
+ * Calls URLs chosen by clients and providers: only http(s), only public internet addresses, within bounds of size and time.
  *
  * It resolves the name itself and connects to the very address that it checked, so that DNS rebinding gains nothing. It
  * checks every redirect anew, and sends no key.
@@ -7,6 +7,8 @@
  * A provider names the URL of a result. It may be compromised, or a prompt may make it name an address in the operator's
  * network. So only the origin (scheme, host and port) of the catalogue's `baseUrl` may be at any address; every other origin
  * must be public, also after a redirect.
+ *
+ * An administrator names the URL of a webhook. The operator lists the origins of receivers that may be at any address.
  */
 import { Context, Effect, Layer, Schema } from "effect"
 import { lookup } from "node:dns"
@@ -46,6 +48,13 @@ export interface FetchOptions {
   readonly maximumBytes?: number
   /** For resolving, connecting, redirects and the whole answer, in milliseconds. Default 10,000. */
   readonly withinMs?: number
+}
+
+export interface PostOptions extends Pick<FetchOptions, "trusted"> {
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+  /** For resolving, connecting and the answer, in milliseconds. */
+  readonly withinMs: number
 }
 
 const defaultBytes = 20 * 1024 * 1024
@@ -108,6 +117,8 @@ export interface GuardOptions {
 export class GuardedFetch extends Context.Service<GuardedFetch, {
   /** Fetches a URL, following at most three redirects. */
   readonly fetch: (url: string, options?: FetchOptions) => Effect.Effect<Fetched, FetchRefused>
+  /** Posts to a URL and returns the status of the answer. Follows no redirects, and drops the answer's body. */
+  readonly post: (url: string, options: PostOptions) => Effect.Effect<number, FetchRefused>
   /** The same guard for other HTTP clients. It fails with `FetchRefused`. */
   readonly dispatcher: (trusted: string | undefined) => Dispatcher
 }>()("shared/provider/GuardedFetch") {
@@ -121,11 +132,13 @@ export class GuardedFetch extends Context.Service<GuardedFetch, {
           dispatcher,
           fetch: (url, { maximumBytes = defaultBytes, trusted, withinMs = defaultWithinMs } = {}) =>
             follow(dispatcher(trusted), url, maximumBytes, maximumRedirects).pipe(
-              Effect.timeoutOrElse({
-                duration: withinMs,
-                orElse: () => Effect.fail(new FetchRefused({ reason: "time" }))
-              }),
+              within(withinMs),
               Span.around("GuardedFetch.fetch", { kind: "client" })
+            ),
+          post: (url, { body, headers, trusted, withinMs }) =>
+            Effect.flatMap(parse(url), (parsed) => send(dispatcher(trusted), parsed, headers, body)).pipe(
+              within(withinMs),
+              Span.around("GuardedFetch.post", { kind: "client" })
             )
         })
       })
@@ -133,6 +146,12 @@ export class GuardedFetch extends Context.Service<GuardedFetch, {
 
   static readonly layer = GuardedFetch.layerWith({ isAllowed: isPublic, resolve: resolveAll })
 }
+
+const within = (milliseconds: number) =>
+  Effect.timeoutOrElse({
+    duration: milliseconds,
+    orElse: () => Effect.fail(new FetchRefused({ reason: "time" }))
+  })
 
 const agentFor = (connect: Agent.Options["connect"]) =>
   Effect.acquireRelease(
@@ -207,6 +226,11 @@ interface Answer extends Fetched {
   readonly location: string | undefined
 }
 
+const userAgent = "model-gateway"
+
+/** How much of an answer that nothing needs is read, in bytes, so that its connection can be used again. */
+const dropped = { limit: 64 * 1024 }
+
 const redirectStatuses = [301, 302, 303, 307, 308]
 
 const exchange = (dispatcher: Dispatcher, url: URL, maximumBytes: number): Effect.Effect<Answer, FetchRefused> =>
@@ -215,14 +239,14 @@ const exchange = (dispatcher: Dispatcher, url: URL, maximumBytes: number): Effec
       const { body, headers, statusCode: status } = await request(url, {
         dispatcher,
         signal,
-        headers: { "user-agent": "model-gateway", "accept": "image/*,*/*;q=0.1", "accept-encoding": "identity" }
+        headers: { "user-agent": userAgent, "accept": "image/*,*/*;q=0.1", "accept-encoding": "identity" }
       })
       // a body that is not read to its end emits an error, which must have a listener
       body.on("error", () => {})
       const header = (name: string): string => [headers[name] ?? ""].flat()[0] ?? ""
       const location = redirectStatuses.includes(status) ? header("location") : ""
       if (location !== "" || status !== 200) {
-        await body.dump({ limit: 64 * 1024 })
+        await body.dump(dropped)
         return { status, location: location === "" ? undefined : location, bytes: new Uint8Array(0), mediaType: "" }
       }
       if (Number(header("content-length")) > maximumBytes) {
@@ -237,6 +261,23 @@ const exchange = (dispatcher: Dispatcher, url: URL, maximumBytes: number): Effec
         pieces.push(piece)
       }
       return { status, location: undefined, bytes: Buffer.concat(pieces, size), mediaType: header("content-type") }
+    },
+    catch: describe
+  })
+
+const send = (dispatcher: Dispatcher, url: URL, headers: PostOptions["headers"], content: string) =>
+  Effect.tryPromise({
+    try: async (signal) => {
+      const { body, statusCode } = await request(url, {
+        dispatcher,
+        signal,
+        method: "POST",
+        headers: { "user-agent": userAgent, ...headers },
+        body: content
+      })
+      body.on("error", () => {})
+      await body.dump(dropped)
+      return statusCode
     },
     catch: describe
   })

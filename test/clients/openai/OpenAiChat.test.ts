@@ -38,6 +38,28 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
     return { gateway, client, completions: client.chat.completions }
   }
 
+  it("moderates texts and pictures, and says if a model cannot", async () => {
+    const { client } = make()
+    const model = "omni-moderation-latest"
+    const { model: named, results } = await client.moderations.create({ model, input: ["bees", "violence"] })
+    assert.strictEqual(named, model)
+    assert.deepStrictEqual(results.map(({ categories, flagged }) => [flagged, categories.violence]), [
+      [false, false],
+      [true, true]
+    ])
+    const parts = [
+      { type: "text" as const, text: "No violence" },
+      { type: "image_url" as const, image_url: { url: "https://example.com/bee.png" } }
+    ]
+    const { results: [whole] } = await client.moderations.create({ model, input: parts })
+    assert.isTrue(whole?.flagged)
+    const refused = await client.moderations.create({ model: "local-chat", input: "bees" }).catch((error: unknown) =>
+      error
+    )
+    assert.deepInclude(refused, { status: 400, code: "operation_not_supported", param: "model" })
+    assert.include(String(refused), "no built-in engine does, so use a model of a provider")
+  })
+
   describe("create", () => {
     it("answers, with the id of the request", async () => {
       const answer = await make().completions.create(chat())

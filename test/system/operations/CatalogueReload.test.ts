@@ -44,7 +44,8 @@ describe("an edit of the catalogue", { timeout: 90_000 }, () => {
         text
           .replace(/^ {2}free: .*\n/m, "")
           .replace(/^ {2}free-chat: .*\n/m, "  new-chat: { workload: chat, targets: [{ provider: paid }] }\n")
-          .replace("provider: free, model: upstream-chat", "provider: paid, model: another-chat"))
+          .replace("provider: free, model: upstream-chat", "provider: paid, model: another-chat")
+          .replaceAll("provider: free", "provider: paid"))
       await untilLogged(gateway, "catalogue reloaded", 1)
       assert.include(await models(gateway), "new-chat")
       assert.notInclude(await models(gateway), "free-chat")

@@ -70,7 +70,7 @@ const { port } = provider.address() as AddressInfo
 const watched = {
   models: "  any-chat: { workload: chat, targets: [{ provider: any }] }\n",
   providers: () => `  any: { protocol: openai, baseUrl: "http://127.0.0.1:${port}/v1", idempotent: true }`,
-  services: ["rerank", "embeddings"],
+  services: ["rerank", "embeddings", "speech"],
   environment: {
     NODE_OPTIONS: `--import ${join(import.meta.dirname, "../../fixture/loop-watch/main.ts")}`,
     LOOP_WATCH_FILE: file
@@ -94,6 +94,7 @@ it.live(
           "a message and instructions": `"input":[{"role":"user","content":"${half}"}],"instructions":"${half}"`,
           "items": `"input":[${list((maxValues - 20) / 3, "{\"role\":\"user\",\"content\":\"a\"}")}]`
         },
+        "/v1/audio/transcriptions whisper-1": { "a sound": `"file":"${filled("UklG")}"` },
         "/v1/embeddings local-embedding": { "an input": `"input":"${filled("word ")}"` }
       }
       const longest: Array<readonly [milliseconds: number, what: string]> = []

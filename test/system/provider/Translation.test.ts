@@ -15,7 +15,7 @@ import { gemini } from "../../../shared/provider/protocols/gemini/Gemini.ts"
 import { isFailure, type Read } from "../../../shared/provider/exchange/AnswerReader.ts"
 import { TranslatedAnswer, TranslatedPart } from "../../../shared/provider/exchange/TranslatedAnswer.ts"
 import { openAi } from "../../../shared/provider/protocols/openai/OpenAi.ts"
-import { dataOf, SseFrames } from "../../../shared/provider/transport/SseFrames.ts"
+import { dataOf, SseFrames } from "../../../shared/bounds/SseFrames.ts"
 import type { Provider } from "../../fixture/gateway/ChatProviders.ts"
 import {
   decoderOf,

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Latch, Stream } from "effect"
 import { encode, sampleRate } from "../../../services/speech/AudioEncoder.ts"
-import { audioFormats } from "../../../shared/contract/operations/AudioSpeech.ts"
+import { audioFormats } from "../../../shared/contract/operations/audio/Speech.ts"
 import { canDecode, decodeAudio, hasFfmpeg, readAudioFile } from "../../fixture/media/AudioFile.ts"
 import { until } from "../../fixture/gateway/LocalGateway.ts"
 import { pitch, rms, samplesOf } from "../../fixture/media/Sound.ts"

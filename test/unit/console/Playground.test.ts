@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { operations as forms, type Values } from "../../../services/console/web/playground/Operations.ts"
 import { operationNamed, operations } from "../../../shared/contract/operations/operations.ts"
-import { picture } from "../../fixture/client/Requests.ts"
+import { picture, sound } from "../../fixture/client/Requests.ts"
 
 describe("the playground", () => {
   it("offers every operation", () => {
@@ -16,7 +16,7 @@ describe("the playground", () => {
   it.each(forms)("sends a request of $name", ({ body, fields, name, path, workloads }) => {
     const operation = operationNamed(name) ?? assert.fail(`there is no ${name}`)
     const values: Values = Object.fromEntries(
-      fields.map(({ initial, kind, name }) => [name, kind === "picture" ? picture : initial])
+      fields.map(({ initial, kind, name }) => [name, kind === "picture" ? picture : kind === "sound" ? sound : initial])
     )
     assert.includeMembers([...operation.workloads], [...workloads])
     const paths = operation.paths.map((path) => path.replace("{model}", "a-model"))

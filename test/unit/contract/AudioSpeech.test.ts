@@ -6,7 +6,7 @@ import {
   AudioSpeechRequest,
   countCharacters,
   voices
-} from "../../../shared/contract/operations/AudioSpeech.ts"
+} from "../../../shared/contract/operations/audio/Speech.ts"
 import { first, formatPath } from "../../../shared/contract/SchemaErrors.ts"
 
 const decode = Schema.decodeUnknownResult(AudioSpeechRequest)

@@ -14,22 +14,30 @@ interface InputProps {
 const asDataUrl = async (file: File): Promise<string> =>
   `data:${file.type};base64,${Base64.encode(new Uint8Array(await file.arrayBuffer()))}`
 
-const Picture = ({ of, onChange, value }: InputProps) => (
+const files = {
+  picture: { placeholder: "Choose an image", accept: "image/png,image/jpeg,image/webp" },
+  sound: { placeholder: "Choose a sound", accept: "audio/*" }
+}
+
+const Upload = ({ kind, of, onChange, value }: InputProps & { readonly kind: keyof typeof files }) => (
   <Group align="flex-end" wrap="nowrap">
     <FileInput
+      {...files[kind]}
       label={of.label}
       description={of.hint}
-      placeholder="Choose an image"
-      accept="image/png,image/jpeg,image/webp"
       leftSection={<UploadIcon />}
       clearable
       flex={1}
       onChange={(file) => {
-        if (file === null) return onChange("")
+        if (file === null) {
+          return onChange("")
+        }
         void asDataUrl(file).then(onChange)
       }}
     />
-    {value === "" ? null : <Image src={String(value)} alt="" h={56} w={56} fit="cover" radius="md" />}
+    {value === "" || kind === "sound"
+      ? null
+      : <Image src={String(value)} alt="" h={56} w={56} fit="cover" radius="md" />}
   </Group>
 )
 
@@ -79,7 +87,8 @@ const Input = (props: InputProps) => {
         />
       )
     case "picture":
-      return <Picture {...props} />
+    case "sound":
+      return <Upload {...props} kind={kind} />
   }
 }
 

@@ -7,7 +7,7 @@ export type Values = Readonly<Record<string, Value>>
 export interface Field {
   readonly name: string
   readonly label: string
-  readonly kind: "text" | "area" | "lines" | "number" | "choice" | "switch" | "picture"
+  readonly kind: "text" | "area" | "lines" | "number" | "choice" | "switch" | "picture" | "sound"
   readonly initial: Value
   readonly hint?: string
   readonly choices?: ReadonlyArray<string>
@@ -70,6 +70,13 @@ const texts: Field = {
   hint: "One per line"
 }
 const text: Field = { name: "text", label: "Text", kind: "text", initial: "a beekeeper on a hill" }
+const soundFile: Field = {
+  name: "file",
+  label: "Sound",
+  kind: "sound",
+  initial: "",
+  hint: "Needs a model that recognises speech."
+}
 const dimensions = number("dimensions", "Dimensions", "", { minimum: 1, maximum: 4096 })
 
 const embeddings: Operation = {
@@ -178,6 +185,15 @@ export const operations: ReadonlyArray<Operation> = [
     answer: "json"
   },
   {
+    name: "moderations",
+    title: "Moderation",
+    workloads: ["chat"],
+    fields: [{ ...texts, hint: "One per line. Needs a model for moderation." }],
+    path: () => "/v1/moderations",
+    body: (model, { input }) => ({ model, input: linesOf(input) }),
+    answer: "json"
+  },
+  {
     name: "responses.compact",
     title: "Compaction",
     workloads: ["chat"],
@@ -257,6 +273,24 @@ export const operations: ReadonlyArray<Operation> = [
     path: () => "/v1/audio/speech",
     body: (model, values) => given({ model, ...values }),
     answer: "sound"
+  },
+  {
+    name: "audio.transcriptions",
+    title: "Transcription",
+    workloads: ["speech"],
+    fields: [soundFile, { ...text, name: "language", label: "Language", initial: "", hint: "Optional, such as en" }],
+    path: () => "/v1/audio/transcriptions",
+    body: (model, { file, language }) => given({ model, file, language }),
+    answer: "json"
+  },
+  {
+    name: "audio.translations",
+    title: "Translation of speech",
+    workloads: ["speech"],
+    fields: [soundFile],
+    path: () => "/v1/audio/translations",
+    body: (model, { file }) => ({ model, file }),
+    answer: "json"
   },
   embeddings,
   {

@@ -13,9 +13,10 @@ export const mayHoldAny = (body: Uint8Array): boolean => bufferOf(body).includes
 
 /** The account that made the last signature with a mark in a request; `undefined` if there is none. */
 export const lastAccountIn = (body: Uint8Array): string | undefined => {
-  if (!mayHoldAny(body)) return undefined
   const bytes = bufferOf(body)
-  const from = bytes.lastIndexOf(wrappedBytes) + wrappedBytes.length
+  const at = bytes.lastIndexOf(wrappedBytes)
+  if (at === -1) return undefined
+  const from = at + wrappedBytes.length
   return accountAt(bytes.toString("latin1", from, from + accountCharacters))
 }
 

@@ -11,7 +11,7 @@ import {
   textsOf
 } from "../../../contract/operations/ImageGenerations.ts"
 import { InvalidRequest } from "../../../contract/JobError.ts"
-import { reader, unreadable } from "../../call/RequestBody.ts"
+import { formOf, isForm, reader, unreadable } from "../../call/RequestBody.ts"
 import type { Call } from "../../call/Protocol.ts"
 import { unknownFields } from "../../json/UnknownFields.ts"
 import * as Losses from "../conversation/Losses.ts"
@@ -166,12 +166,6 @@ const generationOf = reader(ImageGenerationRequest)
 const editOf = reader(ImageEditRequest)
 const decodeForm = Schema.decodeUnknownEffect(ImageEditForm)
 
-const formOf = ({ body, contentType }: Call): Effect.Effect<FormData, InvalidRequest> =>
-  Effect.tryPromise({
-    try: () => new Response(body as Uint8Array<ArrayBuffer>, { headers: { "content-type": contentType } }).formData(),
-    catch: unreadable
-  })
-
 export const readGeneration = Effect.fnUntraced(function*(call: Call) {
   const { json, request: decoded } = yield* generationOf(call)
   const request = fromJson(json, decoded)
@@ -188,5 +182,3 @@ export const readEdit = Effect.fnUntraced(function*(call: Call) {
   const { json, request } = yield* editOf(call)
   return fromJson(json, request)
 })
-
-export const isForm = ({ contentType }: Call): boolean => /^multipart\/form-data\s*;/i.test(contentType)

@@ -87,3 +87,20 @@ export const usageOf = (reported: unknown): Usage | undefined => {
     })
   }
 }
+
+/** Of a transcript: tokens or the duration of the sound, which some servers report beside the text only. */
+export const transcriptUsageOf = ({ duration, usage: reported }: Json.Fields): Usage | undefined => {
+  const usage = Json.fields(reported)
+  const seconds = usage["type"] === "tokens" ? Number.NaN : Number(usage["seconds"] ?? duration)
+  if (seconds >= 0 && seconds < Infinity) return { inputTokens: 0, outputTokens: 0, seconds }
+  return usageOf({ ...usage, input_tokens_details: usage["input_token_details"] })
+}
+
+/** In a transcript; `undefined` if nothing is known. */
+export const toTranscriptUsage = ({ inputTokens, outputTokens, seconds }: Usage) => {
+  if (seconds !== undefined) return { type: "duration", seconds: Math.ceil(seconds) }
+  const total_tokens = inputTokens + outputTokens
+  return total_tokens === 0
+    ? undefined
+    : { type: "tokens", input_tokens: inputTokens, output_tokens: outputTokens, total_tokens }
+}

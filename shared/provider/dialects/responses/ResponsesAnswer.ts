@@ -1,5 +1,6 @@
 /** Encodes answers for clients of the responses dialect: items, and the events that build them. */
 import type * as Contract from "../../../contract/operations/Responses.ts"
+import { settingsOf } from "../../../contract/operations/ResponseSettings.ts"
 import * as UsageSum from "../../../contract/UsageSum.ts"
 import { toUrlCitation } from "../openai/UrlCitation.ts"
 import { type AnswerEncoder, type AnswerIdentity, idOf } from "../conversation/Dialect.ts"
@@ -9,37 +10,6 @@ import * as Json from "../../json/Json.ts"
 import { toResponsesUsage } from "../openai/OpenAiUsage.ts"
 import { encryptedReasoning } from "./ResponsesRequest.ts"
 import { inputIn, type OwnTool, toolsIn } from "./ResponsesTools.ts"
-
-/** The settings of the request, which every response repeats, with their defaults. */
-const settingsOf = (request: Contract.ResponsesRequest): object => ({
-  background: false,
-  frequency_penalty: 0,
-  instructions: request.instructions ?? null,
-  max_output_tokens: request.max_output_tokens ?? null,
-  max_tool_calls: request.max_tool_calls ?? null,
-  metadata: request.metadata ?? {},
-  parallel_tool_calls: request.parallel_tool_calls ?? true,
-  presence_penalty: 0,
-  previous_response_id: null,
-  prompt_cache_key: request.prompt_cache_key ?? null,
-  reasoning: { effort: null, summary: null, ...request.reasoning },
-  safety_identifier: request.safety_identifier ?? null,
-  service_tier: request.service_tier ?? "default",
-  store: request.store ?? true,
-  temperature: request.temperature ?? 1,
-  text: { ...request.text, format: toFormat(request.text?.format) },
-  tool_choice: request.tool_choice ?? "auto",
-  tools: (request.tools ?? []).map((tool) =>
-    tool.type === "function" ? { description: null, parameters: null, strict: true, ...tool } : tool
-  ),
-  top_logprobs: 0,
-  top_p: request.top_p ?? 1,
-  truncation: request.truncation ?? "disabled",
-  user: request.user ?? null
-})
-
-const toFormat = (format: NonNullable<Contract.ResponsesRequest["text"]>["format"]): object =>
-  format?.type === "json_schema" ? { description: null, strict: false, ...format } : format ?? { type: "text" }
 
 type TextPart = { type: "output_text"; text: string; annotations: Array<object>; logprobs: [] } | {
   type: "refusal"

@@ -5,7 +5,8 @@
  * The gateway calls a package's model objects directly. It does not use the rest of the SDK, which has its own rules for
  * retries and downloads.
  */
-import { audioSpeech } from "../../../contract/operations/AudioSpeech.ts"
+import { audioSpeech } from "../../../contract/operations/audio/Speech.ts"
+import { transcriptions } from "../../../contract/operations/audio/Transcriptions.ts"
 import { rerank } from "../../../contract/operations/Rerank.ts"
 import * as ClientDialects from "../../dialects/ClientDialects.ts"
 import * as CountDialects from "../../dialects/CountDialects.ts"
@@ -19,6 +20,7 @@ import * as AiSdkImages from "./AiSdkImages.ts"
 import { opener, type PackageTools } from "./AiSdkPackage.ts"
 import * as AiSdkRerank from "./AiSdkRerank.ts"
 import * as AiSdkSpeech from "./AiSdkSpeech.ts"
+import * as AiSdkTranscription from "./AiSdkTranscription.ts"
 
 /** The names of the operations; a package may serve fewer. */
 export const operations = [
@@ -27,7 +29,8 @@ export const operations = [
   ...Images.operations,
   ...Embeddings.operations,
   rerank.name,
-  audioSpeech.name
+  audioSpeech.name,
+  transcriptions.name
 ]
 
 export const make = (means: Dependencies & PackageTools): Perform => {
@@ -38,7 +41,8 @@ export const make = (means: Dependencies & PackageTools): Perform => {
       ...Images.performs(AiSdkImages.make(open, means.guard), means),
       ...Embeddings.performs(AiSdkEmbed.make(open)),
       [rerank.name, AiSdkRerank.make(open)],
-      [audioSpeech.name, AiSdkSpeech.make(open)]
+      [audioSpeech.name, AiSdkSpeech.make(open)],
+      [transcriptions.name, AiSdkTranscription.make(open)]
     ])
   )
   return (call, sink) => (call.workload === "chat" ? chat : media)(call, sink)

@@ -6,7 +6,8 @@ import type {
   LanguageModelV4,
   RerankingModelV4,
   SharedV4ProviderOptions,
-  SpeechModelV4
+  SpeechModelV4,
+  TranscriptionModelV4
 } from "@ai-sdk/provider"
 import { Effect, Predicate } from "effect"
 import type { JobError } from "../../../contract/JobError.ts"
@@ -25,6 +26,7 @@ interface Models {
   readonly embedding: Model<EmbeddingModelV4>
   readonly reranking: Model<RerankingModelV4>
   readonly speech: Model<SpeechModelV4>
+  readonly transcription: Model<TranscriptionModelV4>
   readonly video: Model<Required<Pick<Experimental_VideoModelV4, "doStart" | "doStatus">> & Experimental_VideoModelV4>
 }
 
@@ -43,6 +45,11 @@ const kinds: Record<keyof Models, Kind> = {
   embedding: { makers: ["embeddingModel", "textEmbeddingModel"], versions: ["v2", "v3", "v4"], methods: ["doEmbed"] },
   reranking: { makers: ["rerankingModel", "reranking"], versions: ["v3", "v4"], methods: ["doRerank"] },
   speech: { makers: ["speechModel", "speech"], versions: ["v2", "v3", "v4"], methods: ["doGenerate"] },
+  transcription: {
+    makers: ["transcriptionModel", "transcription"],
+    versions: ["v2", "v3", "v4"],
+    methods: ["doGenerate"]
+  },
   // a model that makes a video in one call cannot be resumed after a lost worker, and would be paid for twice
   video: { makers: ["videoModel", "video"], versions: ["v4"], methods: ["doStart", "doStatus"] }
 }

@@ -1,7 +1,7 @@
 /** Speech by AI SDK packages. */
 import { Effect, Schema } from "effect"
 import { isUtf8 } from "node:buffer"
-import { AudioSpeechRequest, countCharacters, mediaTypes } from "../../../contract/operations/AudioSpeech.ts"
+import { AudioSpeechRequest, countCharacters, mediaTypes } from "../../../contract/operations/audio/Speech.ts"
 import { optional } from "../../../contract/Fields.ts"
 import { ProviderFailed } from "../../../contract/JobError.ts"
 import { carried, lostIn } from "../../dialects/conversation/Losses.ts"

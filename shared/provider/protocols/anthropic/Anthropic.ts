@@ -41,7 +41,7 @@ const relay = (path: string) => (call: Call, recipient?: Recipient): Relayed => 
       ...(betas === undefined ? {} : { "anthropic-beta": betas })
     },
     streams: body.streams,
-    isFree
+    noEstimate: isFree
   }
 }
 

@@ -46,7 +46,7 @@ const relay = (method: Method) => (call: Call, recipient?: Signature.Recipient):
     body: body.toBytes("contents", "gemini"),
     contentType,
     streams: method === streamed,
-    isFree
+    noEstimate: isFree
   }
 }
 

@@ -1,6 +1,6 @@
 /** The `local` protocol: answers by the engine built into the worker. Each worker service supplies its workload's engine. */
 import { Context, Effect } from "effect"
-import { ProviderTimeout } from "../../../contract/JobError.ts"
+import { InvalidRequest, ProviderTimeout } from "../../../contract/JobError.ts"
 import { operations } from "../../../contract/operations/operations.ts"
 import { type Call, type Perform, performByName } from "../../call/Protocol.ts"
 import { turnFor } from "../../call/RequestBody.ts"
@@ -24,14 +24,24 @@ export class LocalEngines extends Context.Service<LocalEngines, {
 
 export const make = (engines: LocalEngines["Service"]): Perform => {
   const perform = performByName(engines.performs)
-  return (call, sink) =>
-    Effect.flatMap(unknownIn(call), (unknown) => perform(call, unknown.length === 0 ? sink : warning(sink, unknown)))
+  return (call, sink) => {
+    const { model, operation } = call
+    if (operation.needsProvider === true) {
+      return Effect.fail(
+        InvalidRequest.notSupported(model, operation.name, "no built-in engine does, so use a model of a provider")
+      )
+    }
+    return Effect.flatMap(
+      unknownIn(call),
+      (unknown) => perform(call, unknown.length === 0 ? sink : warning(sink, unknown))
+    )
       .pipe(
         Effect.timeoutOrElse({
           duration: Endpoint.timeoutsOf(call.endpoint).totalMs,
           orElse: () => Effect.fail(new ProviderTimeout({ provider: call.endpoint.name, phase: "total" }))
         })
       )
+  }
 }
 
 /** What these record themselves need not be found here. */

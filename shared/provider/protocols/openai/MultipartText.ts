@@ -1,5 +1,5 @@
 /**
- * Reads the names of a form's text fields, and edits one field, leaving every other byte as it was.
+ * Reads a form's text fields, and edits one, leaving every other byte as it was.
  *
  * Ingress has validated the body as `multipart/form-data`; here only the positions of its parts are needed.
  */
@@ -56,6 +56,14 @@ const bufferOf = (body: Uint8Array): Buffer => Buffer.from(body.buffer, body.byt
 export const names = (body: Uint8Array, contentType: string): ReadonlyArray<string> => {
   const boundary = boundaryOf(contentType)
   return boundary === undefined ? [] : fieldsOf(bufferOf(body), boundary).flatMap(({ name }) => name ?? [])
+}
+
+/** The value of a text field; of the last one if several have the name, and `undefined` if none has. */
+export const valueOf = (body: Uint8Array, contentType: string, name: string): string | undefined => {
+  const boundary = boundaryOf(contentType)
+  const bytes = bufferOf(body)
+  const field = boundary === undefined ? undefined : fieldsOf(bytes, boundary).findLast((field) => field.name === name)
+  return field && bytes.toString("utf8", field.start, field.end)
 }
 
 /** Replaces the value of every field of that name; `undefined` if there is none. */

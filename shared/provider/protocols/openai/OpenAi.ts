@@ -5,11 +5,13 @@
  * vectors and missing usage in the answer. Unknown fields pass in both directions.
  */
 import { sendsCacheKey } from "../../../catalogue/Provider.ts"
-import { audioSpeech, countCharacters } from "../../../contract/operations/AudioSpeech.ts"
+import { audioSpeech, countCharacters } from "../../../contract/operations/audio/Speech.ts"
+import { transcriptions, translations } from "../../../contract/operations/audio/Transcriptions.ts"
 import { chatCompletions } from "../../../contract/operations/ChatCompletions.ts"
 import { embeddings, engineEmbeddings } from "../../../contract/operations/embeddings/Embeddings.ts"
 import { imageEdits } from "../../../contract/operations/ImageEdits.ts"
 import { imageGenerations } from "../../../contract/operations/ImageGenerations.ts"
+import { moderations } from "../../../contract/operations/Moderations.ts"
 import { InvalidRequest } from "../../../contract/JobError.ts"
 import type { Operation } from "../../../contract/Operation.ts"
 import { chatCompletionsProvider } from "../../dialects/openai/ChatCompletionsProvider.ts"
@@ -19,10 +21,11 @@ import type { HttpProtocol, Relayed } from "../../exchange/HttpProtocol.ts"
 import { RelayedBody } from "../../exchange/RelayedBody.ts"
 import * as Json from "../../json/Json.ts"
 import type { Call } from "../../call/Protocol.ts"
+import { isForm } from "../../call/RequestBody.ts"
 import type { Recipient } from "../../dialects/conversation/Signature.ts"
 import * as Base64Vectors from "./Base64Vectors.ts"
 import * as MultipartText from "./MultipartText.ts"
-import { toEmbeddingUsage, toTokenUsage, usageOf } from "../../dialects/openai/OpenAiUsage.ts"
+import { toEmbeddingUsage, toTokenUsage, transcriptUsageOf, usageOf } from "../../dialects/openai/OpenAiUsage.ts"
 
 const chatPath = "/chat/completions"
 const embeddingsPath = "/embeddings"
@@ -36,6 +39,9 @@ const paths: ReadonlyMap<string, string> = new Map([
   [embeddings.name, embeddingsPath],
   [engineEmbeddings.name, embeddingsPath],
   ["audio.speech", "/audio/speech"],
+  [transcriptions.name, "/audio/transcriptions"],
+  [translations.name, "/audio/translations"],
+  [moderations.name, "/moderations"],
   ["images.generations", imagePaths.generations],
   ["images.edits", imagePaths.edits]
 ])
@@ -43,15 +49,16 @@ const paths: ReadonlyMap<string, string> = new Map([
 // Request
 
 const relay = (path: string) => (call: Call, recipient?: Recipient): Relayed | InvalidRequest =>
-  /^multipart\/form-data\s*;/i.test(call.contentType) ? relayForm(call, path) : relayJson(call, path, recipient)
+  isForm(call) ? relayForm(call, path) : relayJson(call, path, recipient)
 
 /** The client's form with the provider's name of the model. */
 const relayForm = (call: Call, path: string): Relayed | InvalidRequest => {
-  const { contentType, endpoint: { model } } = call
+  const { contentType, endpoint: { model }, isPlain = false, operation } = call
+  const streams = !isPlain && MultipartText.valueOf(call.body, contentType, "stream") === "true"
   const body = model === call.model ? call.body : MultipartText.setField(call.body, contentType, "model", model)
   return body === undefined
     ? InvalidRequest.at("model", "cannot be found in the form", "invalid_form")
-    : { path, body, contentType, streams: false, ...metering(call.operation, () => undefined) }
+    : { path, body, contentType, streams, noEstimate: true, ...metering(operation, () => undefined) }
 }
 
 /** Meters billed units that the dialect's usage does not include: pictures, and characters of speech. */
@@ -88,6 +95,7 @@ const relayJson = (call: Call, path: string, recipient: Recipient | undefined): 
     contentType,
     streams,
     showUsage,
+    noEstimate: operation.isFree ?? false,
     ...(wantsBase64 ? { rewrite: Base64Vectors.rewrite() } : {}),
     ...metering(operation, (field) => body.valueOf(field))
   }
@@ -95,7 +103,7 @@ const relayJson = (call: Call, path: string, recipient: Recipient | undefined): 
 
 // Answer
 
-export const plain: AnswerGrammar = {
+const unmetered: AnswerGrammar = {
   terminator: Buffer.from("[DONE]"),
   marks: membersNamed("usage", "error"),
   modelPaths: [["model"]],
@@ -104,9 +112,10 @@ export const plain: AnswerGrammar = {
     const usage = usageOf(reported)
     return usage === undefined ? {} : { usage, isOnlyUsage: Array.isArray(choices) && choices.length === 0 }
   },
-  toUsage: toTokenUsage,
   isLast: ({ choices }) => Json.list(choices).some((choice) => typeof Json.fields(choice)["finish_reason"] === "string")
 }
+
+export const plain: AnswerGrammar = { ...unmetered, toUsage: toTokenUsage }
 
 const isEmpty = (value: unknown): boolean =>
   value === undefined || value === null || value === "" || (Array.isArray(value) && value.length === 0)
@@ -138,6 +147,9 @@ const results: AnswerGrammar = {
   read: (answer, before) => Array.isArray(answer["data"]) ? plain.read(answer, before) : { isError: true }
 }
 
+/** A body without results is an error. */
+const judgements: AnswerGrammar = { ...unmetered, read: ({ results }) => ({ isError: !Array.isArray(results) }) }
+
 /** In the order of the texts. */
 const vectorsIn = ({ data }: Json.Fields): unknown =>
   Json.list(data).map(Json.fields).toSorted((a, b) => Number(a["index"]) - Number(b["index"])).map((item) =>
@@ -167,13 +179,28 @@ const pictures: AnswerGrammar = {
 /** Answers with sound. JSON instead of it is an error. */
 const sound: AnswerGrammar = { ...plain, read: () => ({ isError: true }) }
 
+/** Text that was spoken: JSON or a stream. Text of other kinds is passed on unread. */
+const transcripts: AnswerGrammar = {
+  ...unmetered,
+  modelPaths: [],
+  read: (answer) => {
+    const { text, type } = answer
+    const isPart = typeof text === "string" || String(type).startsWith("transcript.")
+    return isPart ? { usage: transcriptUsageOf(answer) } : { isError: true }
+  },
+  isLast: ({ type }) => type === "transcript.text.done"
+}
+
 /** The operations whose answers differ from the dialect's others. */
 const grammars: ReadonlyMap<string, AnswerGrammar> = new Map([
   [embeddings.name, results],
   [engineEmbeddings.name, results],
   [imageGenerations.name, pictures],
   [imageEdits.name, pictures],
-  [audioSpeech.name, sound]
+  [audioSpeech.name, sound],
+  [transcriptions.name, transcripts],
+  [translations.name, transcripts],
+  [moderations.name, judgements]
 ])
 
 export const openAi: HttpProtocol<typeof chatCompletionsProvider.options.Type> = {

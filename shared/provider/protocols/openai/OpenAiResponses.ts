@@ -61,7 +61,13 @@ const relayCompaction = (call: Call, recipient?: Recipient): Relayed => {
 const relayCount = (call: Call): Relayed => {
   const body = new RelayedBody(call)
   body.setModel()
-  return { path: countPath, body: body.toBytes("input"), contentType: call.contentType, streams: false, isFree: true }
+  return {
+    path: countPath,
+    body: body.toBytes("input"),
+    contentType: call.contentType,
+    streams: false,
+    noEstimate: true
+  }
 }
 
 // Answers

@@ -98,6 +98,7 @@ class TestSink implements Sink {
 
 const guardWith = (fetch: GuardedFetch["Service"]["fetch"]): GuardedFetch["Service"] => ({
   fetch,
+  post: () => assert.fail("unexpected post"),
   dispatcher: () => assert.fail("unexpected use of the dispatcher")
 })
 

@@ -5,7 +5,7 @@ import { anthropic } from "../../../../shared/provider/protocols/anthropic/Anthr
 import { gemini } from "../../../../shared/provider/protocols/gemini/Gemini.ts"
 import { PassingStream, type PassingStreamOptions } from "../../../../shared/provider/exchange/PassingStream.ts"
 import { openAi } from "../../../../shared/provider/protocols/openai/OpenAi.ts"
-import { maxFrameBytes } from "../../../../shared/provider/transport/SseFrames.ts"
+import { maxFrameBytes } from "../../../../shared/bounds/SseFrames.ts"
 
 const frame = (data: unknown): string => `data: ${JSON.stringify(data)}\n\n`
 const delta = (content: string): string =>

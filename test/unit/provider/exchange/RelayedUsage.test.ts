@@ -1,14 +1,17 @@
 /** The usage of relayed answers is metered by model, whatever their format and size. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { audioSpeech } from "../../../../shared/contract/operations/AudioSpeech.ts"
+import { audioSpeech } from "../../../../shared/contract/operations/audio/Speech.ts"
+import { transcriptions } from "../../../../shared/contract/operations/audio/Transcriptions.ts"
 import { chatCompletions } from "../../../../shared/contract/operations/ChatCompletions.ts"
 import { embeddings } from "../../../../shared/contract/operations/embeddings/Embeddings.ts"
 import { imageEdits } from "../../../../shared/contract/operations/ImageEdits.ts"
 import { imageGenerations } from "../../../../shared/contract/operations/ImageGenerations.ts"
 import { messages } from "../../../../shared/contract/operations/Messages.ts"
+import { moderations } from "../../../../shared/contract/operations/Moderations.ts"
 import type { Operation } from "../../../../shared/contract/Operation.ts"
 import { rerank } from "../../../../shared/contract/operations/Rerank.ts"
+import { sound } from "../../../fixture/client/Requests.ts"
 import { FakeProvider } from "../../../fixture/provider/FakeProvider.ts"
 import { callProvider } from "../../../fixture/calls/ProtocolCall.ts"
 
@@ -132,6 +135,62 @@ describe("speech", () => {
       const page = { pieces: ["<html>Please sign in</html>"], contentType: "text/html; charset=utf-8" }
       const error = yield* Effect.flip(ask(audioSpeech, request, page))
       assert.deepInclude(error, { _tag: "ProviderFailed", reason: "malformed" })
+    }))
+})
+
+describe("transcription", () => {
+  const events = [
+    { type: "transcript.text.delta", delta: "Hi" },
+    { type: "transcript.text.done", text: "Hi", usage: { type: "tokens", input_tokens: 5, output_tokens: 2 } }
+  ]
+  const stream = events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join("")
+  const json = (answer: object) => [JSON.stringify(answer), "application/json"] as const
+  const details = { input_token_details: { audio_tokens: 4, text_tokens: 1 } }
+  const none = { inputTokens: 0, outputTokens: 0 }
+  const cases: ReadonlyArray<readonly [string, readonly [answer: string, contentType: string], object | undefined]> = [
+    ["seconds", json({ text: "Hi", usage: { type: "duration", seconds: 3 } }), { ...none, seconds: 3 }],
+    ["the duration of the sound", json({ text: "Hi", duration: 2.5 }), { ...none, seconds: 2.5 }],
+    [
+      "tokens",
+      json({ text: "Hi", usage: { type: "tokens", input_tokens: 5, output_tokens: 2, ...details } }),
+      { inputTokens: 5, outputTokens: 2, inputAudioTokens: 4, inputTextTokens: 1 }
+    ],
+    ["the tokens of a stream", [stream, "text/event-stream"], { inputTokens: 5, outputTokens: 2 }],
+    ["nothing if there is none", json({ text: "Hi" }), undefined],
+    ["nothing for plain text, which passes unread", ["{ not JSON", "text/plain; charset=utf-8"], undefined],
+    ["nothing for subtitles", ["WEBVTT\n", "text/vtt"], undefined]
+  ]
+  it.live.each(cases)(
+    "is metered by %s, and passes unchanged",
+    ([, [answer, contentType], expected]) =>
+      Effect.gen(function*() {
+        const form = new FormData()
+        form.append("model", "m")
+        form.append("file", new File(["x"], "a.wav"))
+        if (contentType === "text/event-stream") form.append("stream", "true")
+        const { bytes, head, usage } = yield* ask(transcriptions, form, { pieces: [answer], contentType })
+        assert.strictEqual(bytes.toString(), answer)
+        assert.strictEqual(head?.contentType, contentType)
+        assert.deepStrictEqual(usage, expected)
+      })
+  )
+
+  it.live("fails if a stream ends before its text does", () =>
+    Effect.gen(function*() {
+      const pieces = [`data: ${JSON.stringify(events[0])}\n\n`]
+      const body = { model: "m", file: sound, stream: true }
+      const error = yield* Effect.flip(ask(transcriptions, body, { pieces, contentType: "text/event-stream" }))
+      assert.deepInclude(error, { _tag: "ProviderFailed", reason: "cut" })
+    }))
+})
+
+describe("moderation", () => {
+  it.live("is not metered, and passes unchanged", () =>
+    Effect.gen(function*() {
+      const answer = "{\"id\": \"1\", \"model\":\"m\", \"results\":[{\"flagged\":false}]}"
+      const { bytes, usage } = yield* ask(moderations, { model: "m", input: "Hello" }, { pieces: [answer] })
+      assert.strictEqual(bytes.toString(), answer)
+      assert.isUndefined(usage)
     }))
 })
 
@@ -267,7 +326,9 @@ describe("an answer without results and with status 200", () => {
   const requests = [
     ["vectors", embeddings, { model: "m", input: "one" }],
     ["pictures", imageGenerations, { model: "m", prompt: "a boat" }],
-    ["sound", audioSpeech, { model: "m", input: "Hello", voice: "nova" }]
+    ["sound", audioSpeech, { model: "m", input: "Hello", voice: "nova" }],
+    ["spoken text", transcriptions, { model: "m", file: sound }],
+    ["judgements", moderations, { model: "m", input: "Hello" }]
   ] as const
 
   it.live.each(requests)("is a provider failure for %s", ([, operation, body]) =>

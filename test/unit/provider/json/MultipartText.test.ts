@@ -1,7 +1,7 @@
 /** Edits a field of a form without touching its files. */
 import { assert, describe, it } from "@effect/vitest"
 import { randomBytes } from "node:crypto"
-import { names, setField } from "../../../../shared/provider/protocols/openai/MultipartText.ts"
+import { names, setField, valueOf } from "../../../../shared/provider/protocols/openai/MultipartText.ts"
 
 const encoded = async (form: FormData) => {
   const response = new Response(form)
@@ -48,6 +48,8 @@ describe("a form", () => {
     form.append("model", "x")
     const { body, type } = await encoded(form)
     assert.deepStrictEqual(names(body, type), ["image[]", "model"])
+    assert.strictEqual(valueOf(body, type, "model"), "x")
+    assert.isUndefined(valueOf(body, type, "prompt"))
     assert.isEmpty(names(body, "multipart/form-data"))
   })
 

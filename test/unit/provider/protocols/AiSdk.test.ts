@@ -2,7 +2,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import type { Provider } from "../../../../shared/catalogue/Provider.ts"
-import { audioSpeech } from "../../../../shared/contract/operations/AudioSpeech.ts"
+import { audioSpeech } from "../../../../shared/contract/operations/audio/Speech.ts"
+import { transcriptions } from "../../../../shared/contract/operations/audio/Transcriptions.ts"
+import { sound } from "../../../fixture/client/Requests.ts"
 import { chatCompletions } from "../../../../shared/contract/operations/ChatCompletions.ts"
 import { embeddings } from "../../../../shared/contract/operations/embeddings/Embeddings.ts"
 import { generateContent } from "../../../../shared/contract/operations/GenerateContent.ts"
@@ -305,6 +307,108 @@ describe("speech", () => {
           const error = yield* Effect.flip(ask(audioSpeech, { model: "alias", input: "Hello", voice: "nova" }))
           assert.deepInclude(error, { _tag: "ProviderFailed", reason: "malformed" }, type)
         }
+      })
+    ))
+})
+
+describe("transcription", () => {
+  const text = "Bees dance in hives."
+  const measures = { tokens: [], temperature: 0, avg_logprob: 0, compression_ratio: 1, no_speech_prob: 0 }
+  const cues = [{ start: 0, end: 1, text: "Bees dance " }, { start: 1, end: 2, text: "in hives." }]
+  const formats: ReadonlyArray<readonly [format: string, contentType: string, expected: string | object]> = [
+    ["json", "application/json", { text, usage: { type: "duration", seconds: 1 } }],
+    ["text", "text/plain; charset=utf-8", `${text}\n`],
+    [
+      "srt",
+      "application/x-subrip; charset=utf-8",
+      "1\n00:00:00,000 --> 00:00:01,000\nBees dance\n\n2\n00:00:01,000 --> 00:00:02,000\nin hives.\n\n"
+    ],
+    [
+      "vtt",
+      "text/vtt; charset=utf-8",
+      "WEBVTT\n\n00:00:00.000 --> 00:00:01.000\nBees dance\n\n00:00:01.000 --> 00:00:02.000\nin hives.\n\n"
+    ],
+    ["verbose_json", "application/json", {
+      task: "transcribe",
+      language: "en",
+      duration: 1,
+      text,
+      segments: cues.map((cue, id) => ({ id, seek: 0, ...cue, ...measures })),
+      usage: { type: "duration", seconds: 1 }
+    }]
+  ]
+  for (const [response_format, contentType, expected] of formats) {
+    it.live(`is written as ${response_format}`, () =>
+      bench((provider) =>
+        Effect.gen(function*() {
+          provider.say(text)
+          const form = new FormData()
+          const fields = { model: "alias", response_format, temperature: "0.5", language: "en", prompt: "Insects" }
+          for (const [name, value] of Object.entries(fields)) form.append(name, value)
+          form.append("file", new File([Buffer.from(sound.split(",")[1] ?? "", "base64")], "a"))
+          const answer = yield* transcribe(provider, form)
+          assert.strictEqual(answer.head?.contentType, contentType)
+          const written = answer.bytes.toString()
+          assert.deepStrictEqual(typeof expected === "string" ? written : JSON.parse(written), expected)
+          assert.deepStrictEqual(answer.usage, { inputTokens: 0, outputTokens: 0, seconds: 1 })
+          const sent = provider.requests[0]?.body.toString("latin1") ?? ""
+          for (
+            const part of ["audio/wav", "Insects", "name=\"language\"\r\n\r\nen", "name=\"temperature\"\r\n\r\n0.5"]
+          ) {
+            assert.include(sent, part)
+          }
+        })
+      ))
+  }
+
+  /** By the model whose package asks for timestamps. */
+  const transcribe = (provider: FakeProvider, body: unknown) =>
+    callProvider({
+      operation: transcriptions,
+      body,
+      name: "sdk",
+      model: "alias",
+      upstreamModel: "whisper-1",
+      key,
+      provider: {
+        protocol: "ai-sdk",
+        apiKey: keyReference,
+        baseUrl: provider.baseUrl,
+        options: { package: "@ai-sdk/openai" }
+      }
+    })
+
+  it.live("comes as events to clients that ask for them, with what is lost", () =>
+    bench((provider) =>
+      Effect.gen(function*() {
+        provider.say(text)
+        const body = { model: "alias", file: sound, stream: true, include: ["logprobs"] }
+        const { bytes, head } = yield* transcribe(provider, body)
+        assert.strictEqual(head?.contentType, "text/event-stream")
+        assert.deepStrictEqual(
+          bytes.toString().split("\n\n").slice(0, -1).map((frame) => JSON.parse(frame.slice(6))),
+          [
+            { type: "transcript.text.delta", delta: text },
+            { type: "transcript.text.done", text, usage: { type: "duration", seconds: 1 } }
+          ]
+        )
+        assert.strictEqual(head?.headers["x-translation-warnings"], "include is not carried over")
+      })
+    ))
+
+  it.live("is refused in another format, and for sound that is none", () =>
+    bench((provider) =>
+      Effect.gen(function*() {
+        const wrongs = [
+          ["response_format", "diarized_json"],
+          ["file", "no base64!"],
+          ["file", "data:a/b;base64,"]
+        ] as const
+        for (const [field, value] of wrongs) {
+          const body = { model: "alias", file: sound, [field]: value }
+          assert.deepInclude(yield* Effect.flip(transcribe(provider, body)), { _tag: "InvalidRequest", param: field })
+        }
+        assert.isEmpty(provider.requests)
       })
     ))
 })

@@ -245,6 +245,21 @@ describe("a trusted provider origin", () => {
       assert.strictEqual(other.connections(), 0)
     }).pipe(Effect.provide(GuardedFetch.layer)))
 
+  it.live("posts only to the trusted origin and public addresses, and follows no redirect", () =>
+    Effect.gen(function*() {
+      const { other, provider } = yield* network
+      const guard = yield* GuardedFetch
+      const post = (url: string) =>
+        guard.post(url, { body: "{}", headers: {}, trusted: provider.url, withinMs: 5_000 }).pipe(
+          Effect.catch(({ reason }) => Effect.succeed(reason))
+        )
+      assert.strictEqual(yield* post(`${provider.url}/file`), 200)
+      assert.strictEqual(yield* post(`${provider.url}/elsewhere`), 302)
+      assert.strictEqual(yield* post(other.url), "address")
+      assert.strictEqual(yield* post("ftp://127.0.0.1"), "url")
+      assert.strictEqual(other.connections(), 0)
+    }).pipe(Effect.provide(GuardedFetch.layer)))
+
   it.live("accepts answers up to the given size", () =>
     Effect.gen(function*() {
       const { url } = yield* serving((_request, response) => response.end(Buffer.alloc(2_000)))

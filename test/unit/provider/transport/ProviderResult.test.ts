@@ -18,6 +18,7 @@ const fetchResult = Effect.fnUntraced(function*(reason: FetchRefused["reason"], 
       const passed = (yield* Clock.currentTimeMillis) - begun
       return passed < forMs ? yield* new FetchRefused({ reason }) : { bytes, mediaType: "" }
     }),
+    post: () => assert.fail("unexpected post"),
     dispatcher: () => assert.fail("unexpected use of the dispatcher")
   }
   const endpoint = { name: "p", model: "m", provider: { protocol: "dashscope", baseUrl: "https://p.example" } } as const

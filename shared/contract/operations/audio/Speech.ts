@@ -1,7 +1,7 @@
 /** POST /v1/audio/speech: text to speech. The answer is audio. */
 import { Schema } from "effect"
-import { between, field, ModelName, optional } from "../Fields.ts"
-import type { Operation } from "../Operation.ts"
+import { between, field, ModelName, optional } from "../../Fields.ts"
+import type { Operation } from "../../Operation.ts"
 
 export const voices = ["alloy", "echo", "fable", "onyx", "nova", "shimmer"] as const
 export type Voice = typeof voices[number]

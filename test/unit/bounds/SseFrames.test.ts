@@ -2,8 +2,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Schema } from "effect"
 import { vi } from "vitest"
-import { dataOf, replaceData, SseFrames } from "../../../../shared/provider/transport/SseFrames.ts"
-import { cut } from "../../../fixture/general/Cut.ts"
+import { dataOf, replaceData, SseFrames } from "../../../shared/bounds/SseFrames.ts"
+import { cut } from "../../fixture/general/Cut.ts"
 
 const Text = Schema.Union([
   Schema.String,

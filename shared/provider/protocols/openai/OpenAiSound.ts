@@ -1,0 +1,42 @@
+/** Sound for the OpenAI dialect, which takes it only as a file of a form. Other requests become such a form. */
+import { Effect, Predicate, Schema } from "effect"
+import { transcriptions, translations } from "../../../contract/operations/audio/Transcriptions.ts"
+import type { Call, Perform } from "../../call/Protocol.ts"
+import { formOf, isForm, reader } from "../../call/RequestBody.ts"
+import { fileOf } from "../../call/SoundFile.ts"
+import { encodeForm } from "../../exchange/JsonExchange.ts"
+import * as MultipartText from "./MultipartText.ts"
+
+export const around = (relay: Perform): Perform => (call, sink) =>
+  takesSound(call) && hasSoundAsText(call)
+    ? Effect.flatMap(toForm(call), (form) => relay({ ...call, ...form }, sink))
+    : relay(call, sink)
+
+const takesSound = ({ operation: { name } }: Call): boolean =>
+  name === transcriptions.name || name === translations.name
+
+const hasSoundAsText = (call: Call): boolean =>
+  !isForm(call) || MultipartText.names(call.body, call.contentType).includes("file")
+
+const read = reader(Schema.Struct({ file: Schema.String }))
+
+const toForm = Effect.fnUntraced(function*(call: Call) {
+  const given = isForm(call)
+    ? [...yield* formOf(call)]
+    : Object.entries((yield* read(call)).json as object).flatMap(([name, value]) => toFields(name, value))
+  const form = new FormData()
+  for (const [name, value] of given) {
+    if (name === "file") form.append(name, yield* fileOf(value))
+    else form.append(name, value)
+  }
+  return yield* encodeForm(form)
+})
+
+/** As OpenAI's clients name the parts of lists and objects. */
+const toFields = (name: string, value: unknown): ReadonlyArray<readonly [name: string, value: string]> => {
+  if (value === null) return []
+  if (Array.isArray(value)) return value.flatMap((item) => toFields(`${name}[]`, item))
+  return Predicate.isObject(value)
+    ? Object.entries(value).flatMap(([key, item]) => toFields(`${name}[${key}]`, item))
+    : [[name, String(value)]]
+}
