@@ -58,9 +58,9 @@ const rooms: Readonly<Record<string, Room>> = {
   "shared/keys": { rooms: bus, packages: natsClient, why: "keys stand on nats, contract and telemetry" },
   "shared/usage": { rooms: bus, packages: natsClient, why: "usage stands on nats, contract and telemetry" },
   "shared/tasks": {
-    rooms: [...bus, "shared/usage", "shared/records", "shared/worker"],
+    rooms: [...bus, "shared/usage", "shared/records", "shared/limits", "shared/worker", "shared/webhooks"],
     packages: natsClient,
-    why: "tasks stand on the bus, on sealed records, and on the life of a job"
+    why: "tasks stand on the bus, on sealed records, on limits, and on the life of a job"
   },
   "shared/secrets": {
     rooms: [],
@@ -71,6 +71,11 @@ const rooms: Readonly<Record<string, Room>> = {
     rooms: [...bus, "shared/secrets"],
     packages: natsClient,
     why: "records of owners stand on nats and the secret"
+  },
+  "shared/webhooks": {
+    rooms: [...bus, "shared/secrets", "shared/records", "shared/provider/transport/GuardedFetch.ts"],
+    packages: natsClient,
+    why: "webhooks stand on nats, the secret, and the guarded fetch"
   },
   "shared/pictures": { rooms: ["shared/contract"], packages: natsClient, why: "pictures are read without the gateway" },
   "shared/files": {

@@ -32,6 +32,7 @@ import * as TraceHandlers from "./handlers/TraceHandlers.ts"
 import * as TraceIntake from "./traces/TraceIntake.ts"
 import { Traces } from "./traces/Traces.ts"
 import * as UsageHandlers from "./handlers/UsageHandlers.ts"
+import * as WebhookHandlers from "./handlers/WebhookHandlers.ts"
 import * as WebApp from "./WebApp.ts"
 
 /** Reports ready while the server listens and is connected to NATS. */
@@ -57,7 +58,7 @@ const server = Layer.unwrap(Effect.gen(function*() {
 }))
 
 const adminApi = HttpApiBuilder.layer(ConsoleApi, { openapiPath: "/api/openapi.json" }).pipe(
-  Layer.provide([SessionHandlers.layer, KeyHandlers.layer, FleetHandlers.layer]),
+  Layer.provide([SessionHandlers.layer, KeyHandlers.layer, WebhookHandlers.layer, FleetHandlers.layer]),
   Layer.provide([UsageHandlers.layer, TraceHandlers.layer]),
   Layer.provide([Authorization.layer, ProblemDetails.layer])
 )
@@ -76,7 +77,7 @@ export const layer = Layer.merge(readiness, QueueKeeper.layer).pipe(
     Layer.succeed(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(maxBodyBytes))
   ]),
   Layer.provide([Sessions.layer, TokenThrottle.layer, Fleet.layer]),
-  Layer.provide([KeyStore.layer, KeyAudit.layer, UsageCounters.layer]),
+  Layer.provide([KeyStore.layer, KeyAudit.layer, WebhookHandlers.Webhooks.layer, UsageCounters.layer]),
   Layer.provide([RequestLog.layer, Traces.layer, WebApp.WebFiles.layer]),
   Layer.provide([AdminToken.layer, layerBothPatient, Catalogue.layer]),
   // listens first: pages get 503 with `retry-after` until the console is connected to NATS

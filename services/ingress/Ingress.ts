@@ -18,13 +18,13 @@ import { Owners } from "../../shared/records/Owners.ts"
 import { HealthServer } from "../../shared/process/HealthServer.ts"
 import * as HttpServer from "../../shared/process/HttpServer.ts"
 import { refuseWhileStarting } from "../../shared/process/RefuseWhileStarting.ts"
-import { AnswerTasks } from "../../shared/tasks/AnswerTasks.ts"
+import { AnswerTasks } from "../../shared/tasks/answers/AnswerTasks.ts"
 import { Spending } from "../../shared/usage/Spending.ts"
 import { Admission } from "./request/Admission.ts"
 import { Drain, onRelease } from "../../shared/process/Drain.ts"
 import { Front } from "./exchange/Front.ts"
 import { Upgrades } from "./exchange/Upgrades.ts"
-import * as AnswerTaskRoutes from "./routes/AnswerTasks.ts"
+import * as AnswerTaskRoutes from "./owned/AnswerTasks.ts"
 import * as Files from "./routes/Files.ts"
 import * as NotReady from "./answer/NotReady.ts"
 import * as ModelRoutes from "./routes/Models.ts"
@@ -33,7 +33,8 @@ import * as Operations from "./routes/Operations.ts"
 import { RequestRecords } from "./record/RequestRecords.ts"
 import * as RouteRecords from "./routes/RouteRecords.ts"
 import * as Sockets from "./routes/Sockets.ts"
-import * as StoredResponses from "./routes/StoredResponses.ts"
+import * as StoredResponses from "./owned/StoredResponses.ts"
+import * as WorkAdmission from "./request/WorkAdmission.ts"
 import * as TaskCounts from "./routes/TaskCounts.ts"
 import * as Tasks from "./routes/Tasks.ts"
 import * as UnreadableRequest from "./answer/UnreadableRequest.ts"
@@ -137,7 +138,7 @@ export const layer = Layer.merge(readiness, onRelease).pipe(
   Layer.provideMerge(HttpRouter.serve(routes, { disableLogger: true, routerConfig: { maxParamLength: 512 } })),
   // `RequestRecord` makes the span of each request, which ends with the answer's last byte
   Layer.provide(Layer.succeed(HttpMiddleware.TracerDisabledWhen, () => true)),
-  Layer.provide([queues, TaskCounts.layer]),
+  Layer.provide([queues, TaskCounts.layer, WorkAdmission.layer]),
   Layer.provide([
     KeyRing.layer,
     Owners.layer,

@@ -26,6 +26,8 @@ export class KeyAudit extends Context.Service<KeyAudit, {
   readonly created: (by: string, key: ApiKey) => Effect.Effect<void>
   readonly edited: (by: string, key: ApiKey, changes: KeyChanges) => Effect.Effect<void>
   readonly revoked: (by: string, key: ApiKey) => Effect.Effect<void>
+  /** `webhook`: what is new about it; `null` if it was removed. */
+  readonly webhookChanged: (by: string, key: ApiKey, webhook: string | null) => Effect.Effect<void>
   /** Everything stored for an owner was deleted. */
   readonly erased: (by: string, owner: string) => Effect.Effect<void>
   /** The latest `count` changes, newest first. */
@@ -64,6 +66,7 @@ export class KeyAudit extends Context.Service<KeyAudit, {
           return record(by, key, action, action === "edited" ? { ...changesAsJson(changes) } : undefined)
         },
         revoked: (by, key) => record(by, key, "revoked"),
+        webhookChanged: (by, key, webhook) => record(by, key, "edited", { webhook }),
         erased: (by, owner) => record(by, { id: owner, name: "" }, "erased"),
         latest: (count) =>
           Effect.map(journal.latest(count), (texts) => texts.flatMap((text) => Option.toArray(decode(text))))

@@ -20,6 +20,8 @@ const staleAfterMs = 10 * 60_000
 export class KeyRing extends Context.Service<KeyRing, {
   /** The record of a key, looked up at once. Fails with `unverifiable` if the copy is too old. */
   readonly authenticate: (secret: string) => Effect.Effect<ApiKey.ApiKey, KeyRefused>
+  /** The record of a key by its id, for work that it has asked for earlier. */
+  readonly find: (id: string) => Effect.Effect<ApiKey.ApiKey, KeyRefused>
   /** Whether there is a complete copy that can be trusted. */
   readonly isLoaded: () => boolean
 }>()("shared/keys/KeyRing") {
@@ -37,17 +39,20 @@ export class KeyRing extends Context.Service<KeyRing, {
       const isStale = () => nats.awayForMs() > staleAfterMs
       const refuse = (reason: KeyRefused["reason"]) => Effect.fail(new KeyRefused({ reason }))
 
+      const check = (look: () => ApiKey.ApiKey | undefined): Effect.Effect<ApiKey.ApiKey, KeyRefused> => {
+        if (isStale()) return refuse("unverifiable")
+        const key = look()
+        if (key === undefined) return refuse("unknown")
+        if (key.disabled) return refuse("disabled")
+        const { expiresAt } = key
+        return expiresAt !== null && DateTime.toEpochMillis(expiresAt) <= clock.currentTimeMillisUnsafe()
+          ? refuse("expired")
+          : Effect.succeed(key)
+      }
+
       return KeyRing.of({
-        authenticate: (secret) => {
-          if (isStale()) return refuse("unverifiable")
-          const key = keys().get(ApiKey.fingerprint(secret))
-          if (key === undefined) return refuse("unknown")
-          if (key.disabled) return refuse("disabled")
-          const { expiresAt } = key
-          return expiresAt !== null && DateTime.toEpochMillis(expiresAt) <= clock.currentTimeMillisUnsafe()
-            ? refuse("expired")
-            : Effect.succeed(key)
-        },
+        authenticate: (secret) => check(() => keys().get(ApiKey.fingerprint(secret))),
+        find: (id) => Effect.suspend(() => check(() => keys().values().find((key) => key.id === id))),
         isLoaded: () => !isStale()
       })
     })

@@ -1,5 +1,5 @@
 /**
- * Every bucket, object store and event stream of the gateway, and how long it keeps its contents. Provisioning follows these
+ * Every bucket, object store, event stream and work queue of the gateway, and how long it keeps its contents. Provisioning follows these
  * tables, and `Access.ts` lists which service may read and write each.
  */
 
@@ -43,6 +43,20 @@ export interface EventStreamSpec extends InAccount {
   readonly duplicatesMs: number
 }
 
+/** A queue of work that any of several processes does; see `WorkQueue.ts`. */
+export interface WorkQueueSpec {
+  readonly name: string
+  readonly subjects: string
+  /** Older work is dropped. */
+  readonly maxAgeMs: number
+  /** How much may wait or be done at once: altogether, and under one subject. More is refused. */
+  readonly maxItems: number
+  readonly maxItemsPerSubject: number
+  readonly maxBytes: number
+  /** Work that is not settled after this long is delivered again. */
+  readonly settledWithinMs: number
+}
+
 export const buckets = {
   apiKeys: { name: "API_KEYS", account: "control" },
   consoleSessions: { name: "CONSOLE_SESSIONS", account: "control", ttlMs: 12 * hourMs },
@@ -56,7 +70,10 @@ export const buckets = {
   tasks: { name: "TASKS", account: "data", ttlMs: 48 * hourMs },
   usageCounters: { name: "USAGE_COUNTERS", account: "control", ttlMs: 400 * 24 * hourMs },
   usageSpend: { name: "USAGE_SPEND", account: "control", ttlMs: 400 * 24 * hourMs },
-  videoTasks: { name: "VIDEO_TASKS", account: "data", ttlMs: 24 * hourMs }
+  videoTasks: { name: "VIDEO_TASKS", account: "data", ttlMs: 24 * hourMs },
+  /** Webhooks are tried for a day, and listed for two days after the last try. */
+  webhookDeliveries: { name: "WEBHOOK_DELIVERIES", account: "data", ttlMs: 48 * hourMs },
+  webhookEndpoints: { name: "WEBHOOK_ENDPOINTS", account: "data" }
 } satisfies Record<string, BucketSpec>
 
 export const stores = {
@@ -85,6 +102,19 @@ export const events = {
     duplicatesMs: 10 * 60_000
   }
 } satisfies Record<string, EventStreamSpec>
+
+export const queues = {
+  /** Events for receivers of webhooks; a subject for each owner. */
+  webhooks: {
+    name: "WEBHOOKS",
+    subjects: "webhooks.*",
+    maxAgeMs: 25 * hourMs,
+    maxItems: 50_000,
+    maxItemsPerSubject: 1_000,
+    maxBytes: 16 * 1024 ** 2,
+    settledWithinMs: 60_000
+  }
+} satisfies Record<string, WorkQueueSpec>
 
 /** The streams in which JetStream stores them. */
 export const bucketStream = ({ name }: BucketSpec): string => `KV_${name}`

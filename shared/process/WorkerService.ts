@@ -1,7 +1,6 @@
 /** A worker process, except for the built-in engines of its workload. */
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Effect, Layer } from "effect"
-import { taskQueueOf } from "../bus/protocol/Subjects.ts"
 import { JobServer } from "../bus/worker/JobServer.ts"
 import { Nats } from "../nats/Nats.ts"
 import { Presence } from "../bus/provision/Presence.ts"
@@ -16,7 +15,8 @@ import { ResultStore } from "../provider/call/ResultStore.ts"
 import { Secrets } from "../provider/transport/Secrets.ts"
 import { SharedLimits } from "../provider/routing/SharedLimits.ts"
 import { Upstream } from "../provider/transport/Upstream.ts"
-import * as AnswerWorker from "../tasks/AnswerWorker.ts"
+import * as AnswerWorker from "../tasks/answers/AnswerWorker.ts"
+import * as Deliverer from "../webhooks/Deliverer.ts"
 import { UsageLog } from "../usage/UsageLog.ts"
 import { Performer } from "../worker/JobLife.ts"
 import { Preparation } from "../worker/Preparation.ts"
@@ -64,12 +64,6 @@ export const layerProcess = <E>(worker: Layer.Layer<Worker, E, Nats | Catalogue 
     Layer.provide([HealthServer.layer(8081), NodeFileSystem.layer])
   )
 
-/** Answers to requests that outlive their client, for workloads that have them. */
-const tasks = ({ slots, workload }: { readonly workload: Workload; readonly slots: number }) => {
-  const queue = taskQueueOf(workload)
-  return queue === undefined ? Layer.empty : AnswerWorker.layer(workload, queue, slots)
-}
-
 /** A worker whose jobs get an answer, unlike videos. */
 export const layer = <E>(options: {
   readonly workload: Workload
@@ -84,7 +78,7 @@ export const layer = <E>(options: {
 }) =>
   layerProcess(
     Worker.layer(options.workload, options.slots).pipe(
-      Layer.merge(tasks(options)),
+      Layer.merge([AnswerWorker.layer(options.workload, options.slots), Deliverer.layer]),
       Layer.provide([performer, JobServer.layer, UsageLog.layer]),
       Layer.provide([Providers.layer, options.preparation ?? Preparation.layerNone]),
       Layer.provide(options.engines),

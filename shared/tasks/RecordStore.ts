@@ -30,6 +30,7 @@ export interface RecordStore {
     key: string,
     task: TaskRecord.TaskRecord
   ) => Effect.Effect<TaskRecord.TaskRecord, JetStreamFailed>
+  /** A task whose job has expired ends here as failed. `None` if the record is unknown or unreadable. */
   readonly find: (key: string) => Effect.Effect<Option.Option<TaskRecord.TaskRecord>, JetStreamFailed>
   /** Returns the task: cancelled, or already ended. */
   readonly cancel: (key: string) => Effect.Effect<TaskRecord.TaskRecord, TaskRefused | JetStreamFailed>
@@ -43,10 +44,11 @@ interface Stored {
   readonly revision: number
 }
 
-/** `patience`: how long everything that fails with `JetStreamFailed` is retried. */
+/** `patience`: how long everything that fails with `JetStreamFailed` is retried. `onEnd` gets the key of each task that ends. */
 export const make = (
   bucket: Pick<Bucket, "create" | "getRevision" | "update">,
-  patience: Schedule.Schedule<unknown>
+  patience: Schedule.Schedule<unknown>,
+  onEnd: (key: string) => void = () => undefined
 ): RecordStore => {
   const again = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E> => Effect.retry(effect, patience)
   const refuse = (refusal: TaskRefused["refusal"]) => Effect.fail(new TaskRefused({ refusal }))
@@ -57,12 +59,6 @@ export const make = (
     const task = Option.getOrUndefined(TaskRecord.decode(found.value))
     return task === undefined ? yield* refuse("unreadable") : { key, task, revision: found.revision }
   })
-
-  const find = (key: string) =>
-    load(key).pipe(
-      Effect.map(({ task }) => Option.some(task)),
-      Effect.catchTag("TaskRefused", () => Effect.succeedNone)
-    )
 
   /** Applies the event and writes the record; starts again from the new record if another write came first. */
   const change = (
@@ -75,9 +71,26 @@ export const make = (
       if (Result.isFailure(next)) return yield* new TaskRefused({ refusal: next.failure })
       // the same text at each try: `update` recognises its own write if the answer was lost
       const written = yield* again(bucket.update(key, TaskRecord.encode(next.success), revision))
-      if (Option.isSome(written)) return { key, task: next.success, revision: written.value }
+      if (Option.isSome(written)) {
+        if (TaskState.hasEnded(next.success.status)) onEnd(key)
+        return { key, task: next.success, revision: written.value }
+      }
       return yield* change(yield* load(key), event)
     })
+
+  /** Ends an abandoned task. */
+  const look = Effect.fnUntraced(function*(key: string) {
+    const stored = yield* load(key)
+    if (!TaskState.isAbandoned(stored.task, yield* Clock.currentTimeMillis)) return stored.task
+    const { task } = yield* Effect.catchTag(change(stored, { event: "expired" }), "TaskRefused", () => load(key))
+    return task
+  })
+
+  const find = (key: string) =>
+    look(key).pipe(
+      Effect.map(Option.some),
+      Effect.catchTag("TaskRefused", () => Effect.succeedNone)
+    )
 
   return {
     create: Effect.fnUntraced(function*(key, task) {

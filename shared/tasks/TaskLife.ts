@@ -4,7 +4,7 @@
  * Meanwhile the worker renews its claim. If a renewal is refused, another worker has the task or a client has cancelled it, and all
  * work on it stops.
  */
-import { Cause, Clock, Effect, Option } from "effect"
+import { Cause, Clock, Effect, Option, Schema } from "effect"
 import type { PulledJob } from "../bus/worker/JobSource.ts"
 import { InternalError, type JobError, PoisonJob } from "../contract/JobError.ts"
 import type { JetStreamFailed } from "../nats/JetStream.ts"
@@ -13,16 +13,19 @@ import * as Metrics from "../telemetry/Metrics.ts"
 import * as Span from "../telemetry/Span.ts"
 import * as TraceParent from "../telemetry/TraceParent.ts"
 import type { TaskRecord } from "./TaskRecord.ts"
-import { isPoison, type Settlement, settlementOf } from "./TaskState.ts"
+import { hasEnded, isPoison, type Settlement, settlementOf } from "./TaskState.ts"
 import type { ClaimedTask, TaskRefused } from "./RecordStore.ts"
 import { type TaskMetering, type UsageOf, writeUsage } from "./TaskUsage.ts"
 
-/** A task's record refuses its worker, or cannot be read or written: the work stops and does not count as failed. */
-type Interruption = TaskRefused | JetStreamFailed
+/** The work may not begin yet. */
+export class TaskDeferred extends Schema.TaggedError<TaskDeferred>()("TaskDeferred", { retryAfterMs: Schema.Finite }) {}
+
+/** A task's record refuses its worker, or cannot be read or written, or may not begin: the work stops, and has not failed. */
+type Interruption = TaskRefused | JetStreamFailed | TaskDeferred
 export type Failure = JobError | Interruption
 
-export const isInterruption = (error: Failure): error is Interruption =>
-  error._tag === "TaskRefused" || error._tag === "JetStreamFailed"
+const interruptions: ReadonlyArray<Failure["_tag"]> = ["TaskRefused", "JetStreamFailed", "TaskDeferred"]
+export const isInterruption = (error: Failure): error is Interruption => interruptions.includes(error._tag)
 
 /** What a workload does with its tasks. */
 export interface TaskWork {
@@ -42,6 +45,8 @@ export interface TaskWork {
   readonly usageOf: UsageOf
   /** Writes the usage of a task that this worker has run, if the work meters itself. Returns when it is stored. */
   readonly meter?: (job: PulledJob) => Effect.Effect<boolean>
+  /** Announces the end of a task. May run repeatedly. */
+  readonly announce?: (task: TaskRecord, job: PulledJob) => Effect.Effect<void, JetStreamFailed>
 }
 
 export interface Dependencies extends TaskMetering {
@@ -83,8 +88,12 @@ const recover = (
   switch (error?._tag) {
     case "JetStreamFailed":
       return Effect.as(Effect.logWarning("task returned to its queue", { id, detail: error.message }), "later")
+    case "TaskDeferred": {
+      const settlement = { afterMs: error.retryAfterMs }
+      return task === undefined ? Effect.succeed(settlement) : Effect.as(task.record({ event: "deferred" }), settlement)
+    }
     case "TaskRefused":
-      return Effect.flatMap(Clock.currentTimeMillis, (now) => {
+      return Effect.flatMap(Clock.currentTimeMillis, (now): Effect.Effect<Settlement, Failure> => {
         const settlement = settlementOf(error.refusal, now - publishedAt)
         return settlement === "done" ? Effect.as(stopCancelled(means, job), settlement) : Effect.succeed(settlement)
       })
@@ -127,13 +136,22 @@ const meter = Effect.fnUntraced(function*(means: Dependencies, job: PulledJob) {
   yield* writeUsage(means, usageOf, keyOf(job))
 })
 
+/** After each delivery that settles the task, so that no end is left out. */
+const announce = Effect.fnUntraced(function*({ store, work }: Dependencies, job: PulledJob) {
+  if (work.announce === undefined) return
+  const task = Option.getOrUndefined(yield* store.find(work.keyOf(job)))
+  if (task !== undefined && hasEnded(task.status)) yield* work.announce(task, job)
+})
+
 export const runTask = (means: Dependencies, job: PulledJob): Effect.Effect<Settlement> =>
   Effect.flatMap(Clock.currentTimeMillis, (begun) =>
     means.store.claim(means.work.keyOf(job), means.worker).pipe(
       Effect.flatMap((task) => perform(means, job, task)),
       // a refused claim, or an end that could not be written
       Effect.catchCause((cause) => recover(means, job, undefined, cause)),
-      Effect.tap((settlement) => settlement === "done" ? meter(means, job) : Effect.void),
+      Effect.tap((settlement) =>
+        settlement === "done" ? Effect.andThen(meter(means, job), announce(means, job)) : Effect.void
+      ),
       Effect.catchCause((cause) =>
         Cause.hasInterruptsOnly(cause)
           ? Effect.interrupt

@@ -155,8 +155,10 @@ class Server implements PoolServer.PoolServer {
     this.#running.set(job.id, { job, fiber })
     fiber.addObserver((exit) => {
       this.#running.delete(job.id)
-      if (Exit.isSuccess(exit) && exit.value === "done") return job.acknowledge()
-      job.giveBack(this.#closing ? undefined : laterMs)
+      const settlement = Exit.isSuccess(exit) ? exit.value : "later"
+      if (settlement === "done") return job.acknowledge()
+      const afterMs = settlement === "later" ? laterMs : settlement.afterMs
+      job.giveBack(this.#closing ? undefined : afterMs)
     })
   }
 }

@@ -27,8 +27,14 @@ const AnswerRequest = Schema.Struct({
   contentType: Schema.String,
   /** Further headers that concern the worker. */
   headers: Schema.optionalKey(Schema.Record(Schema.String, Schema.String)),
+  /** How many tokens the work is expected to use. */
+  tokens: Schema.Finite,
   /** How many pages hold the body. */
-  pages: Schema.Int
+  pages: Schema.Int,
+  /** Whether it asks for a stream of events. */
+  streams: Schema.Boolean,
+  /** Where its idempotency key is stored; see `TaskKeys.ts`. */
+  binding: Schema.optionalKey(Schema.String)
 })
 export type AnswerRequest = typeof AnswerRequest.Type
 
@@ -60,6 +66,8 @@ export const TaskRecord = Schema.Struct({
   /** Set before the call to the provider, so that a later worker knows that it may have been made. */
   providerTask: Schema.NullOr(ProviderTask),
   request: Schema.optionalKey(AnswerRequest),
+  /** What its end is announced as to the owner's webhook; absent: not at all. */
+  announcedAs: Schema.optionalKey(Schema.Literals(["response", "task"])),
   /** What the operation's own code stores about the finished work. */
   result: Schema.Unknown,
   error: Schema.NullOr(JobError),
@@ -79,12 +87,12 @@ export const decode: (text: string) => Option.Option<TaskRecord> = Schema.decode
 export interface NewTask
   extends
     Pick<TaskRecord, "id" | "tenant" | "operation" | "model" | "pool" | "bodyHash">,
-    Partial<Pick<TaskRecord, "count" | "index" | "traceparent" | "request">>
+    Partial<Pick<TaskRecord, "count" | "index" | "traceparent" | "request" | "announcedAs">>
 {}
 
 /** A new task at `now` in epoch milliseconds. */
 export const make = (
-  { bodyHash, count = 1, id, index = 0, model, operation, pool, request, tenant, traceparent }: NewTask,
+  { announcedAs, bodyHash, count = 1, id, index = 0, model, operation, pool, request, tenant, traceparent }: NewTask,
   now: number
 ): TaskRecord => ({
   id,
@@ -95,6 +103,7 @@ export const make = (
   bodyHash,
   ...(traceparent === undefined ? {} : { traceparent }),
   ...(request === undefined ? {} : { request }),
+  ...(announcedAs === undefined ? {} : { announcedAs }),
   count,
   index,
   status: "queued",

@@ -2,13 +2,13 @@
  * The states of a task, as pure functions from record, event and time to record; the README has the diagram. `TaskStore.ts`
  * stores their results by compare-and-set, so that of two concurrent events the second meets the first one's record.
  *
- * Ingress creates and cancels tasks. All other events come from the worker that has claimed the task. Claims expire unless they
+ * Ingress creates and cancels tasks; any reader ends abandoned ones. All other events come from the worker that has claimed the task. Claims expire unless they
  * are renewed. They are numbered, and events with an older number are refused, so a worker that wakes from a freeze cannot
  * overwrite its successor's work.
  */
 import { Result } from "effect"
-import { maxLosses } from "../bus/protocol/Timings.ts"
-import type { JobError } from "../contract/JobError.ts"
+import { maxLosses, taskAgeMs } from "../bus/protocol/Timings.ts"
+import { type JobError, QueueTimeout, WorkerLost } from "../contract/JobError.ts"
 import type { TaskStatus } from "../contract/Operation.ts"
 import type { Holder, TaskRecord } from "./TaskRecord.ts"
 
@@ -24,9 +24,13 @@ export type TaskEvent =
   | { readonly event: "renewed"; readonly holder: Holder; readonly progress: number }
   /** The worker releases the task for another one to continue. */
   | { readonly event: "released"; readonly holder: Holder }
+  /** The task waits in its queue again: its key's limits do not allow the work now. */
+  | { readonly event: "deferred"; readonly holder: Holder }
   | { readonly event: "completed"; readonly holder: Holder; readonly result: unknown }
   | { readonly event: "failed"; readonly holder: Holder; readonly error: JobError }
   | { readonly event: "cancelled" }
+  /** The task is abandoned: no worker will end it. */
+  | { readonly event: "expired" }
 
 /** `ended`: the task accepts no further events. `fenced`: another worker has it, or the sender has lost it. */
 export type Refusal = "ended" | "fenced"
@@ -74,9 +78,22 @@ const transitions: {
     change: (record, { progress }) => ({ progress: Math.max(record.progress, Math.min(99, Math.floor(progress))) })
   },
   released: { from: ["in_progress"], to: "in_progress", change: (_, __, now) => ({ holder: null, leaseUntil: now }) },
+  deferred: {
+    from: ["in_progress"],
+    to: "queued",
+    change: ({ providerTask }, _, now) => providerTask === null ? { holder: null, leaseUntil: now } : undefined
+  },
   completed: { from: ["in_progress"], to: "completed", change: (_, { result }) => ({ result, progress: 100 }) },
   failed: { from: ["in_progress"], to: "failed", change: (_, { error }) => ({ error }) },
-  cancelled: { from: open, to: "cancelled", change: () => ({}) }
+  cancelled: { from: open, to: "cancelled", change: () => ({}) },
+  expired: {
+    from: open,
+    to: "failed",
+    change: (record, _, now) =>
+      isAbandoned(record, now)
+        ? { error: record.providerTask === null ? new QueueTimeout({ retryAfterMs: 1_000 }) : new WorkerLost() }
+        : undefined
+  }
 }
 
 /** Applies an event to a record at `now` in epoch milliseconds. */
@@ -97,6 +114,13 @@ export const transition = (record: TaskRecord, event: TaskEvent, now: number): R
 
 const isHolder = ({ holder }: TaskRecord, { claim, worker }: Holder): boolean =>
   holder !== null && holder.worker === worker && holder.claim === claim
+
+/** How long after its record a task may be submitted, in milliseconds, and how much clocks may differ. */
+const submittedWithinMs = 2 * 60_000
+
+/** Whether the queue no longer has the task's job, and no worker runs it. */
+export const isAbandoned = ({ created, leaseUntil, status }: TaskRecord, now: number): boolean =>
+  !hasEnded(status) && now >= leaseUntil && now >= created + taskAgeMs + submittedWithinMs
 
 /** Whether the task itself has likely ended its workers. It is not started again. */
 export const isPoison = ({ losses }: TaskRecord): boolean => losses >= maxLosses
@@ -123,8 +147,11 @@ export const resumption = <Provider extends { readonly mayRepeat: boolean }>(
   return provider?.mayRepeat === true ? { step: "begin" } : { step: "unconfirmed", provider: name }
 }
 
-/** What the queue does with a delivery: `done` removes the task, `later` delivers it again, perhaps to another worker. */
-export type Settlement = "done" | "later"
+/**
+ * What the queue does with a delivery: `done` removes the task, otherwise it is delivered again, perhaps to another worker: soon
+ * (`later`), or after a time.
+ */
+export type Settlement = "done" | "later" | { readonly afterMs: number }
 
 /**
  * How long a new task may be unknown, in milliseconds: a server that was the leader until a moment ago does not know its record,

@@ -156,6 +156,10 @@ export const consumersRecreated = counter("gateway_queue_consumers_recreated_tot
   "Consumers of job queues that the console recreated because they could not deliver"
 )
 
+export const webhookAttempts = counter("gateway_webhook_attempts_total", ["outcome"])(
+  "Attempts to deliver events to receivers of webhooks, by outcome: accepted, refused or final"
+)
+
 // workers
 
 export const workerSlots = gauge("gateway_worker_slots", ["workload", "pool"])(

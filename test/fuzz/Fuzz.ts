@@ -56,6 +56,9 @@ const largeBody = (shape: Shape): Buffer => {
   return Buffer.from(JSON.stringify(shape.body(Math.floor(largeBytes / perElement))))
 }
 
+/** Used in turn. */
+const idempotencyKeys = [undefined, undefined, undefined, undefined, "one", "", "two", "\u00e9", "a".repeat(300)]
+
 /** The services' settings: no request times out in the queue. */
 export const environment = { GATEWAY_QUEUE_TIMEOUT_MS: "60000" }
 export const services = otherWorkloads
@@ -74,9 +77,17 @@ export const fuzz = async (gateway: Gateway, options: FuzzOptions): Promise<Fuzz
   const statuses: Record<string, Record<string, number>> = {}
   const findings: Array<Finding> = []
 
+  let sent = 0
   const send = async (sample: SampleRequest, body: Buffer, own: Record<string, number>) => {
     const { headers, operation, path } = sample
-    const answer = await post(gateway, path, headers, body)
+    // the valid request comes without one
+    const key = own["200"] === undefined ? undefined : idempotencyKeys[sent++ % idempotencyKeys.length]
+    const answer = await post(
+      gateway,
+      path,
+      { ...headers, ...(key === undefined ? {} : { "idempotency-key": key }) },
+      body
+    )
     own[answer.status] = (own[answer.status] ?? 0) + 1
     const problem = problemOf(answer)
     if (problem !== undefined) {
@@ -147,19 +158,20 @@ export const fuzz = async (gateway: Gateway, options: FuzzOptions): Promise<Fuzz
   return { statuses, findings, slowest, broken }
 }
 
-/** The routes of stored responses. Returns the number of answers of each status. */
+/** The routes of stored responses and of tasks. Returns the number of answers of each status. */
 const fuzzStored = async (
   gateway: Gateway,
   { clients, requests, seed }: Pick<FuzzOptions, "clients" | "requests" | "seed">,
   findings: Array<Finding>
 ): Promise<Record<string, number>> => {
   const own: Record<string, number> = {}
-  const body = Buffer.from(JSON.stringify({ model: "local-chat", input: "Say: one" }))
-  const { id } = JSON.parse((await post(gateway, "/v1/responses", {}, body)).text) as { readonly id: string }
+  const body = Buffer.from(JSON.stringify({ model: "local-chat", input: "Say: one", background: true, stream: true }))
+  const { text } = await post(gateway, "/v1/responses", {}, body)
+  const id = /resp_[0-9a-f]{32}/.exec(text)?.[0] ?? ""
   const next = pathRequests(id, requests, seed).values()
   await Promise.all(Array.from({ length: clients }, async () => {
-    for (const { method, path } of next) {
-      const answer = await ask(gateway, path, { method })
+    for (const { headers, method, path } of next) {
+      const answer = await ask(gateway, path, { method, headers })
       own[answer.status] = (own[answer.status] ?? 0) + 1
       const problem = method === "HEAD" && answer.text === "" ? undefined : problemOf(answer)
       if (problem !== undefined) findings.push({ operation: `${method} responses`, body: path, answer: problem })

@@ -1,4 +1,4 @@
-/** Requests about stored responses with malformed ids and queries, the same for the same seed. */
+/** Requests about stored responses and tasks with malformed ids and queries, the same for the same seed. */
 import { randomFrom } from "../fixture/general/Random.ts"
 
 const none = `resp_${"0".repeat(32)}`
@@ -42,17 +42,22 @@ const names = ["limit", "order", "after", "include", "include[]", "stream", "sta
 export interface PathRequest {
   readonly method: string
   readonly path: string
+  readonly headers: Readonly<Record<string, string>>
 }
 
-/** `count` requests, some about the response of this id. */
+/** `count` requests, some about the response in the background of this id. */
 export const pathRequests = (id: string, count: number, seed: number): ReadonlyArray<PathRequest> => {
   const random = randomFrom(seed)
   const pick = <A>(from: ReadonlyArray<A>): A => from[Math.floor(random() * from.length)]!
   return Array.from({ length: count }, () => {
     const query = Array.from({ length: Math.floor(random() * 4) }, () => `${pick(names)}=${pick(values)}`).join("&")
-    const path = `/v1/responses/${random() < 0.5 ? id : pick(ids)}${pick(["", "", "/input_items"])}`
+    const [routes, ends] = random() < 0.3
+      ? ["/v1/tasks/", ["", "/content", "/events", "/events"]] as const
+      : ["/v1/responses/", ["", "", "/input_items"]] as const
+    const path = `${routes}${random() < 0.5 ? id : pick(ids)}${pick(ends)}`
     // the response stays until the last request
     const method = path.includes(id) ? "GET" : pick(["GET", "DELETE", "HEAD", "PUT"])
-    return { method, path: query === "" ? path : `${path}?${query}` }
+    const headers = random() < 0.5 ? { "last-event-id": pick(values) } : {}
+    return { method, headers, path: query === "" ? path : `${path}?${query}` }
   })
 }

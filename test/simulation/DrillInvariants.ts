@@ -138,10 +138,10 @@ const shortMs = 1_000
 
 /** A job whose body is in its message gets another attempt only if something fails for longer than a moment. */
 function* attemptsAreNeeded(
-  { clients, cluster: { jetStream }, scenario: { faults, tasks } }: Ended
+  { clients, cluster: { jetStream }, scenario: { answers, faults, tasks } }: Ended
 ): Generator<Violation> {
   const isShort = ({ kind, ms }: Fault) => /^(freeze|hold) (worker|ingress)$/.test(kind) && ms <= shortMs
-  if (tasks !== undefined || faults.length > 1 || !faults.every(isShort)) return
+  if (tasks !== undefined || answers !== undefined || faults.length > 1 || !faults.every(isShort)) return
   const history = jetStream.streams.get(jobStream("chat", newestVersion))?.history
   for (const client of clients) {
     if (client.request.bodyBytes > inlineBodyBytes || client.request.at < warmUpMs + startMs) continue

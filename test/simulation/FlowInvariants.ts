@@ -1,7 +1,7 @@
 /** That requests move on: nothing waits beside free slots, shares are fair, slots and budgets come back, messages are few. */
 import { inlineBodyBytes } from "../../shared/bus/protocol/Timings.ts"
 import { queueBytes } from "./gateway/Processes.ts"
-import { warmUpMs } from "./Scenario.ts"
+import { countedRestMs, warmUpMs } from "./Scenario.ts"
 import type { Ended } from "./Simulation.ts"
 import { type Check, isTouched, named, roomAt, runs, type Violation } from "./Violation.ts"
 
@@ -86,8 +86,10 @@ function* peaceIsQuick(
 }
 
 /** While nothing fails, each event is sent once. */
-function* eventsAreSentOnce({ clients, cluster: { pages }, scenario: { faults, tasks } }: Ended): Generator<Violation> {
-  if (faults.length > 0 || tasks !== undefined || pages <= clients.length) return
+function* eventsAreSentOnce(
+  { answers, clients, cluster: { pages }, scenario: { faults, tasks } }: Ended
+): Generator<Violation> {
+  if (faults.length > 0 || tasks !== undefined || pages <= clients.length + answers.length) return
   yield { invariant: "messages are bounded", detail: `${pages} messages with events of ${clients.length} requests` }
 }
 
@@ -136,11 +138,29 @@ function* messagesAreBounded({ clients, cluster, ingresses, scenario, workers, w
   }
 }
 
+/**
+ * Messages of an idle process per second, if there is a single server of NATS: announcements, a worker's pull requests, and the
+ * console's questions about queues.
+ */
+const idle = { console: 2.5, ingress: 0.75, worker: 2 }
+
+/** An idle gateway sends few messages. */
+function* restIsQuiet({ ingresses, restMessages = 0, scenario, workers }: Ended): Generator<Violation> {
+  if (!isPlain(scenario) || scenario.servers > 1) return
+  const countOf = (all: ReadonlyArray<{ readonly machine: { readonly isAlive: boolean } }>) =>
+    all.filter(({ machine }) => machine.isAlive).length
+  const perSecond = idle.console + idle.ingress * countOf(ingresses) + idle.worker * countOf(workers)
+  if (restMessages > perSecond * countedRestMs / 1_000) {
+    yield { invariant: "messages are bounded", detail: `${restMessages} messages although nothing happens` }
+  }
+}
+
 export const checks: ReadonlyArray<Check> = [
   nothingWaits,
   jobsStartAtOnce,
   peaceIsQuick,
   slotsReturn,
   messagesAreBounded,
+  restIsQuiet,
   eventsAreSentOnce
 ]

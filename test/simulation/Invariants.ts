@@ -141,9 +141,8 @@ function* onlyTouchedFail({ clients, scenario }: Ended): Generator<Violation> {
 }
 
 /** What may make a worker look lost: it, or all ways to it, are silent for long. */
-const losses: ReadonlyArray<string> = [
+const silences: ReadonlyArray<string> = [
   "kill worker",
-  "deploy worker",
   "freeze worker",
   "hold worker",
   "slow worker",
@@ -155,6 +154,8 @@ const losses: ReadonlyArray<string> = [
   "isolate nats",
   "slow routes"
 ]
+
+const losses: ReadonlyArray<string> = [...silences, "deploy worker"]
 
 /** How long after its end a fault may still make a worker look lost, in milliseconds: jobs may be silent for that long. */
 const lossMs = 10_000
@@ -171,7 +172,7 @@ const wasInVersion2 = ({ cluster: { jetStream } }: Ended, { job = "" }: Client):
   Array.from({ length: maxAttempts }, (_, at) => attemptKey(job, at + 1))
     .some((id) => jetStream.hasStored(jobStream("chat", 2), id))
 
-/** Frames arrive, whatever connections lose; and connections that break alone are no reason to give up a worker. */
+/** Frames arrive, whatever connections lose; and connections that break alone are no reason to give up a worker, nor deploys a job. */
 function* answersArrive(ended: Ended): Generator<Violation> {
   const { clients, scenario } = ended
   for (const client of clients) {
@@ -180,6 +181,8 @@ function* answersArrive(ended: Ended): Generator<Violation> {
       yield named("answers arrive", client, "has lost a frame")
     } else if (outcome === "WorkerLost" && scenario.upgradedAt === undefined && !mayLoseWorkers(scenario, endedAt)) {
       yield named("answers arrive", client, "has lost its worker")
+    } else if (outcome === "PoisonJob" && !scenario.faults.some(({ kind }) => silences.includes(kind))) {
+      yield named("answers arrive", client, "counts as poison")
     }
   }
 }

@@ -80,9 +80,10 @@ const returnMs = 1_500
 /** The units that each of the other replicas may have leased ahead. */
 const aheadOf = (limit: number, replicas: number): number => (replicas - 1) * Math.max(1, Math.floor(limit / 20))
 
-/** A request within its key's limits is not refused if nothing has failed. */
+/** A request within its key's limits is not refused if nothing has failed, and no tasks of the key take units at times of their own. */
 function* notRefusedWithin(ended: Ended): Generator<Violation> {
   const { scenario } = ended
+  if (scenario.answers !== undefined) return
   for (const { clients, kind, limit, windowMs } of limitsOf(ended)) {
     for (const client of clients) {
       const { endedAt = 0, refusedBy } = client

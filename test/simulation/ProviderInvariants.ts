@@ -14,7 +14,8 @@ const objection = (before: Call, after: Call, mayMove: boolean): string | undefi
   // a job that may be repeated is given to a worker again, even to the same
   if (!after.isPaid && mayMove) return undefined
   if (before.worker !== after.worker) return `${name} of another worker`
-  if (before.outcome === "complete") return `${name}, which is complete`
+  // the worker cannot tell a complete answer that was lost from none
+  if (before.outcome === "complete" && before.wasLost !== true) return `${name}, which is complete`
   if ((before.until ?? Number.POSITIVE_INFINITY) > after.from + travelMs) return `${name}, which has not ended`
   // an answer that has begun belongs to the client, unless its bytes were lost with their connection
   if (before.hasArrived === true) return `${name}, which has answered with ${before.made} chunks`

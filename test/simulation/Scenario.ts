@@ -1,5 +1,6 @@
 /** What a seed means: the processes, the requests and the faults of one simulation, as plain values that can be shrunk. */
 import { drillKinds } from "./Drills.ts"
+import type { AnswerRequest } from "./gateway/AnswerClient.ts"
 import type { Request } from "./gateway/Client.ts"
 import { type Weather, weatherKinds } from "./gateway/HttpProvider.ts"
 import type { KeyEdit, PlannedKey } from "./gateway/Keys.ts"
@@ -66,6 +67,8 @@ export interface Scenario {
   readonly limits: Limits | undefined
   /** Videos; absent: no client asks for any. */
   readonly tasks: Tasks | undefined
+  /** Answers in the background, of keys with limits; absent: no client asks for any. */
+  readonly answers: ReadonlyArray<AnswerRequest> | undefined
   /** Workers call providers over HTTP, in this weather; absent: they call one that never fails. */
   readonly weather: ReadonlyArray<Weather> | undefined
   /** Until when a worker of the previous release runs, in milliseconds; absent: there is none. */
@@ -90,6 +93,9 @@ export const warmUpMs = 3_000
 /** Requests start within this time, in milliseconds; faults too. */
 export const activeMs = 20_000
 
+/** Messages are counted for so long at the end of a rest, in milliseconds. */
+export const countedRestMs = 4_000
+
 /** Without a fault no request waits for long with so many slots in all. */
 const leastSlots = 40
 
@@ -113,6 +119,8 @@ const moments = {
   former: ["Gw-Frame: claim", "Gw-Frame: data", "data [null,{", "+ACK", "PUB usage"],
   // records of tasks, their objects, usage events, and acknowledgements
   video: ["PUB $KV.VIDEO_TASKS", "PUB $O.VIDEO_CONTENT", "PUB usage", "+ACK", "MSG.NEXT"],
+  // records of tasks and their pages, and who admits their work
+  answers: ["PUB $KV.TASKS", "PUB admit.", "PUB usage", "+ACK", "-NAK"],
   ingress: [
     "PUB jobs",
     "Gw-Ctl: go",
@@ -195,6 +203,29 @@ const tasksOf = (random: Random): Tasks => ({
     cancelsAfterMs: random.chance(0.15) ? random.between(1, 6_000) : undefined
   }))
 })
+
+/** Numbers beyond those of other requests. */
+const firstAnswer = 10_000
+
+const answersOf = (random: Random): ReadonlyArray<AnswerRequest> =>
+  Array.from({ length: random.integer(1, 12) }, (_, at): AnswerRequest => ({
+    request: firstAnswer + at,
+    at: warmUpMs + random.between(0, activeMs),
+    isPaid: random.chance(0.8),
+    tenant: random.pick(tenants),
+    chunks: random.integer(1, 20),
+    everyMs: random.chance(0.5) ? random.between(1, 30) : random.between(100, 600),
+    chunkBytes: random.chance(0.1) ? random.integer(10_000, 200_000) : 64,
+    cancelsAfterMs: random.chance(0.15) ? random.between(1, 6_000) : undefined
+  }))
+
+const answerFaultsOf = (random: Random): ReadonlyArray<Fault> =>
+  Array.from({ length: random.integer(0, 4) }, () => ({
+    ...faultOf(random, warmUpMs + random.between(0, activeMs), random.pick(processFaultKinds)),
+    moment: random.chance(0.7)
+      ? { text: random.pick(moments.answers), isBefore: random.chance(0.5) }
+      : undefined
+  }))
 
 const weatherOf = (random: Random): ReadonlyArray<Weather> =>
   Array.from({ length: random.integer(0, 6) }, () => {
@@ -329,6 +360,10 @@ export const scenarioOf = (seed: number, mostRequests = 200): Scenario => {
   const formerFaults = upgradedAt === undefined || faults.length === 0 ? [] : formerFaultsOf(upgrading)
   const leaving = new Random(seed ^ 0xab_5e_47)
   const absences = faults.length > 0 && leaving.chance(0.03) ? absencesOf(leaving, workers) : []
+  const answering = new Random(seed ^ 0xa5_3e_12)
+  const hasAnswers = limits !== undefined && weather === undefined && answering.chance(0.4)
+  const answers = hasAnswers ? answersOf(answering) : undefined
+  const answerFaults = hasAnswers && faults.length > 0 ? answerFaultsOf(answering) : []
   const usesBuckets = limits !== undefined || tasks !== undefined
   const bucketFaults = usesBuckets && faults.length > 0 ? bucketFaultsOf(limited) : []
   return {
@@ -345,11 +380,13 @@ export const scenarioOf = (seed: number, mostRequests = 200): Scenario => {
       ...formerFaults,
       ...videoFaults,
       ...usageFaults,
+      ...answerFaults,
       ...absences,
       ...bucketFaults
     ].toSorted((a, b) => a.at - b.at),
     limits,
     tasks,
+    answers,
     weather,
     upgradedAt
   }

@@ -4,6 +4,7 @@ import { Layer } from "effect"
 import { jobStream, newestVersion, versionsOf } from "../../shared/bus/protocol/Subjects.ts"
 import { announcementMs } from "../../shared/bus/protocol/Timings.ts"
 import { Performer } from "../../shared/worker/JobLife.ts"
+import { AnswerClient } from "./gateway/AnswerClient.ts"
 import { Client } from "./gateway/Client.ts"
 import { HttpProvider, providerNames } from "./gateway/HttpProvider.ts"
 import { formerJobsIn, FormerWorker } from "./gateway/FormerWorker.ts"
@@ -18,6 +19,7 @@ import { type GatewayProcess, IngressProcess, WorkerProcess } from "./gateway/Pr
 import { Provider } from "./gateway/Provider.ts"
 import {
   activeMs,
+  countedRestMs,
   endOf,
   type Fault,
   isBucketFault,
@@ -59,6 +61,8 @@ export interface Ended {
   readonly formerJobs: number
   /** How many jobs workers have asked for and not got. */
   readonly pulls: number
+  /** How many messages the gateway has sent for nothing in the last seconds of its rest; `undefined` if it has had none. */
+  readonly restMessages: number | undefined
   /** When NATS itself did not serve the queue. */
   readonly outages: ReadonlyArray<Outage>
   /** The last wave, after all faults have healed. */
@@ -66,6 +70,8 @@ export interface Ended {
   /** Later ones, one after another, after every circuit has had a probe. */
   readonly lastProbes: ReadonlyArray<Client>
   readonly administrator: Administrator
+  /** Clients of answers in the background. */
+  readonly answers: ReadonlyArray<AnswerClient>
   readonly videos: {
     readonly studio: VideoStudio
     readonly workers: ReadonlyArray<VideoProcess>
@@ -77,6 +83,8 @@ export interface Ended {
 const healMs = 5_000
 /** Longer than the longest request with its patience, silences and redeliveries. */
 const quietMs = 75_000
+/** Tasks over a limit are tried again that much later, so that even the last of them comes to its end. */
+const deferredMs = 120_000
 /** Nothing more happens if nothing was left for this long: more than JetStream waits before it delivers a job again. */
 const calmMs = 10_000
 const probeCount = 10
@@ -122,10 +130,12 @@ export const simulate = async (scenario: Scenario): Promise<Result> => {
   const cluster = new Cluster(world, network, { servers: scenario.servers, version: "2.12.1" })
   const provider = new Provider(world)
   const ingresses: Array<IngressProcess> = []
+  const hasAnswers = scenario.answers !== undefined
   const addIngress = () => {
     const ingress = new IngressProcess(world, cluster, `ingress-${ingresses.length}`, {
       limitWindowMs: scenario.limits?.windowMs,
-      hasTasks: scenario.tasks !== undefined
+      hasTasks: scenario.tasks !== undefined,
+      hasAnswers
     })
     ingresses.push(ingress)
     return ingress
@@ -140,7 +150,8 @@ export const simulate = async (scenario: Scenario): Promise<Result> => {
     : () => routedPerformer
   const workers: Array<WorkerProcess> = []
   const addWorker = () => {
-    const worker = new WorkerProcess(world, cluster, `worker-${workers.length}`, scenario.slots, performer)
+    const { slots } = scenario
+    const worker = new WorkerProcess(world, cluster, `worker-${workers.length}`, { slots, hasAnswers }, performer)
     workers.push(worker)
     return worker
   }
@@ -179,6 +190,16 @@ export const simulate = async (scenario: Scenario): Promise<Result> => {
   }
   const taskClients = (scenario.tasks?.requests ?? []).map((request) => new TaskClient(world, request, readyIngress))
   for (const client of taskClients) world.after(client.request.at, undefined, () => client.start())
+  const answers: Array<AnswerClient> = []
+  for (const request of scenario.answers ?? []) {
+    world.after(request.at, undefined, () => {
+      const key = administrator.keys.get(request.tenant)
+      if (key === undefined) return
+      const client = new AnswerClient(world, request, key, readyIngress)
+      answers.push(client)
+      client.start()
+    })
+  }
   const ask = (request: Scenario["requests"][number]) => {
     const ingress = readyIngress()
     const key = administrator.keys.get(request.tenant)
@@ -319,7 +340,15 @@ export const simulate = async (scenario: Scenario): Promise<Result> => {
     startProbes(0)
   })
   const rests = scenario.faults.length <= 1
-  if (rests) world.after(healedAt + restMs, undefined, () => startProbes(2 * probeCount))
+  let restMessages: number | undefined
+  if (rests) {
+    let before = 0
+    world.after(healedAt + restMs - countedRestMs, undefined, () => void (before = cluster.published))
+    world.after(healedAt + restMs, undefined, () => {
+      restMessages = cluster.published - before
+      startProbes(2 * probeCount)
+    })
+  }
   let calmSince: number | undefined
   /** The last second's, of which the most counts: a pull request that expires is repeated a moment later. */
   const pulls: Array<number> = []
@@ -342,7 +371,10 @@ export const simulate = async (scenario: Scenario): Promise<Result> => {
   for (let at = 0; at < (weather === undefined ? 0 : probeCount); at++) {
     world.after(healedAt + lastProbesMs + at * 300, undefined, () => lastProbes.push(probe(probeCount + at)))
   }
-  await world.run(healedAt + quietMs, () => calmSince !== undefined && world.now - calmSince >= calmMs)
+  await world.run(
+    healedAt + quietMs + (hasAnswers ? deferredMs : 0),
+    () => calmSince !== undefined && world.now - calmSince >= calmMs
+  )
   const ended: Ended = {
     world,
     scenario,
@@ -353,10 +385,12 @@ export const simulate = async (scenario: Scenario): Promise<Result> => {
     workers,
     formerJobs,
     pulls: Math.max(...pulls),
+    restMessages,
     outages,
     probes,
     lastProbes,
     administrator,
+    answers,
     videos: { studio, workers: videoWorkers, clients: taskClients }
   }
   const violations = violationsOf(ended)

@@ -1,4 +1,9 @@
-/** What must hold for videos, whatever fails: paid once, an end for every task, one usage event, and poison stops. */
+/**
+ * What must hold for tasks, videos and then answers, whatever fails: paid once, one end for every task, one usage event, the whole
+ * answer, and poison stops.
+ */
+import type { AnswerClient } from "./gateway/AnswerClient.ts"
+import { type Call, placeIn } from "./gateway/Provider.ts"
 import type { TaskClient } from "./gateway/TaskClient.ts"
 import type { Ended } from "./Simulation.ts"
 import { usageEventsOf } from "./UsageEvents.ts"
@@ -73,4 +78,129 @@ function* videosAreMade({ scenario, videos: { clients, studio } }: Ended): Gener
   }
 }
 
-export const checks: ReadonlyArray<Check> = [createdOnce, recordsEnd, poisonStops, videoUsage, videosAreMade]
+const about = (invariant: string, { id, request: { request } }: AnswerClient, detail: string): Violation => ({
+  invariant,
+  detail: `request ${request} (${id}): ${detail}`
+})
+
+const callsOf = ({ provider }: Ended, { request: { request } }: AnswerClient): ReadonlyArray<Call> =>
+  provider.calls.filter((call) => call.request === request)
+
+/** No two calls for one paid task, also if the client does not know it. */
+function* answersPaidOnce(ended: Ended): Generator<Violation> {
+  for (const client of ended.answers) {
+    const calls = callsOf(ended, client).filter(({ isPaid }) => isPaid)
+    if (calls.length > 1) {
+      yield about("answer paid once", client, `was called by ${calls.map(({ worker }) => worker).join(", ")}`)
+    }
+  }
+}
+
+/** A task that a client knows ends once, unless JetStream has lost its message after it was stored. */
+function* answersEndOnce({ answers, cluster: { jetStream } }: Ended): Generator<Violation> {
+  for (const client of answers) {
+    const { ends, id } = client
+    if (id === undefined) continue
+    const seen = new Set(ends.map(({ ended, status }) => `${status} at ${ended}`))
+    if (seen.size > 1) yield about("answers end once", client, `was ${[...seen].join(", then ")}`)
+    if (seen.size === 0 && !jetStream.hasLost(id) && !jetStream.hasPassedOver(id)) {
+      yield about("answers end once", client, "has not ended")
+    }
+  }
+}
+
+/** A completed answer has all bytes of one call, in order. */
+function* answersAreWhole(ended: Ended): Generator<Violation> {
+  for (const client of ended.answers) {
+    const { answer, record, request: { chunkBytes, chunks, request } } = client
+    if (record?.status !== "completed") continue
+    if (answer === undefined) yield about("answers are whole", client, "cannot be read")
+    else if (answer.length !== chunks * chunkBytes) {
+      yield about("answers are whole", client, `has ${answer.length} bytes`)
+    } else {
+      const places = Array.from(
+        { length: chunks },
+        (_, at) => placeIn(answer.toString("latin1", at * chunkBytes, at * chunkBytes + 40).split(";")[0] ?? "")
+      )
+      const call = places[0]?.call
+      if (places.some((place, at) => place.request !== request || place.call !== call || place.at !== at)) {
+        yield about("answers are whole", client, `has chunks ${JSON.stringify(places)}`)
+      }
+    }
+  }
+}
+
+/** One event for each task with a paid call, with what the provider bills if it is complete, and none without a call. */
+function* answerUsageIsTheBill(ended: Ended): Generator<Violation> {
+  const { answers, cluster: { jetStream }, scenario, world } = ended
+  const { events, forgotten } = usageEventsOf(ended)
+  for (const client of answers) {
+    const { id, record, request } = client
+    if (id === undefined || record === undefined || forgotten.has(id) || jetStream.hasLost(id)) continue
+    const own = events.filter((event) => event.id === id)
+    const calls = callsOf(ended, client)
+    const paid = calls.find(({ isPaid }) => isPaid)
+    if (own.length > 1) yield about("answer usage", client, `has ${own.length} events`)
+    if (paid !== undefined && own.length === 0) yield about("answer usage", client, "was called, and has no event")
+    // a worker that has recorded that it is about to call may be lost right then
+    if (calls.length === 0 && record.providerTask === null && own.length > 0) {
+      yield about("answer usage", client, "has an event without a call")
+    }
+    if (record.status === "completed" && own.some(({ usage }) => usage?.outputTokens !== calls.at(-1)?.made)) {
+      yield about(
+        "answer usage",
+        client,
+        `has ${own[0]?.usage?.outputTokens} tokens, was billed for ${calls.at(-1)?.made}`
+      )
+    }
+    // a worker learns of the cancellation a moment later, and may have the whole answer by then
+    const isLate = record.status === "cancelled" && calls.at(-1)?.outcome === "complete"
+    if (isLate || isTouched(scenario, request.at, world.now)) continue
+    if (own.some(({ outcome }) => outcome !== Reflect.get(outcomes, record.status))) {
+      yield about("answer usage", client, `is ${record.status}, its event ${own[0]?.outcome}`)
+    }
+  }
+}
+
+/** A task that nothing touched is completed, unless its client cancels it. */
+function* answersAreMade({ answers, scenario }: Ended): Generator<Violation> {
+  for (const client of answers) {
+    const { id, isCancelling, record, request } = client
+    if (id === undefined || isCancelling || isTouched(scenario, request.at, Number.POSITIVE_INFINITY)) continue
+    if (record?.status !== "completed") yield about("answers are made", client, `is ${record?.status} without a fault`)
+  }
+}
+
+/** No more calls of a key run at once than it allows, if nothing has failed. */
+function* answersHoldLimits(ended: Ended): Generator<Violation> {
+  const { answers, clients, scenario } = ended
+  if (scenario.faults.length > 0) return
+  for (const client of answers) {
+    const limit = client.key.plan.concurrentRequests
+    const [call] = callsOf(ended, client)
+    if (limit === null || call === undefined) continue
+    const isOpen = ({ from, until = Number.POSITIVE_INFINITY }: Call) => from <= call.from && until > call.from
+    const tasks = answers.filter(({ key }) => key === client.key).flatMap((other) => callsOf(ended, other)).filter(
+      isOpen
+    )
+    const jobs = clients.filter((
+      { admittedAt = Number.POSITIVE_INFINITY, key, settledAt = Number.POSITIVE_INFINITY }
+    ) => key === client.key && admittedAt <= call.from && settledAt > call.from)
+    const units = tasks.length + jobs.length
+    if (units > limit) yield about("answers hold limits", client, `is number ${units} of ${limit} at once`)
+  }
+}
+
+export const checks: ReadonlyArray<Check> = [
+  createdOnce,
+  recordsEnd,
+  poisonStops,
+  videoUsage,
+  videosAreMade,
+  answersPaidOnce,
+  answersEndOnce,
+  answersAreWhole,
+  answerUsageIsTheBill,
+  answersAreMade,
+  answersHoldLimits
+]

@@ -26,8 +26,9 @@ const system = [
 /** The gateway's own settings. */
 const settings = /^(?:GATEWAY_|NATS_|OTEL_|LC_|GRACE_MS$|DRAIN_DELAY_MS$)/
 
-/** Whether a service signs results or seals conversations, with keys derived from `GATEWAY_SECRET`. */
-export const needsSecret = (service: string): boolean => ["ingress", "console", "chat", "images"].includes(service)
+/** Whether a service signs results or seals what clients have sent, with keys derived from `GATEWAY_SECRET`. */
+export const needsSecret = (service: string): boolean =>
+  ["ingress", "console", "chat", "images", "embeddings", "rerank", "speech"].includes(service)
 
 const picked = (environment: Environment, isWanted: (name: string) => boolean): Record<string, string | undefined> =>
   Object.fromEntries(Object.entries(environment).filter(([name]) => isWanted(name)))

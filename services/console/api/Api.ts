@@ -5,9 +5,10 @@ import { KeysApi } from "./Keys.ts"
 import { SessionApi } from "./Session.ts"
 import { TracesApi } from "./Traces.ts"
 import { UsageApi } from "./Usage.ts"
+import { WebhooksApi } from "./Webhooks.ts"
 
 export class ConsoleApi extends HttpApi.make("console")
-  .add(SessionApi, KeysApi, UsageApi, TracesApi, FleetApi)
+  .add(SessionApi, KeysApi, WebhooksApi, UsageApi, TracesApi, FleetApi)
   .middleware(HttpApiMiddleware.ProblemDetails)
   .annotate(OpenApi.Title, "Model Gateway: admin API")
   .annotate(OpenApi.Version, "1")

@@ -9,6 +9,7 @@ import { ConsoleApi } from "../api/Api.ts"
 import { KeyUnknown } from "../api/Keys.ts"
 import { orUnavailable, whileCounting } from "../access/Availability.ts"
 import { usageByKey } from "./KeyUse.ts"
+import { Webhooks } from "./WebhookHandlers.ts"
 
 /** How many days back to search for a key's last use. */
 const searchedDays = 90
@@ -22,6 +23,7 @@ export const layer = HttpApiBuilder.group(
     const store = yield* KeyStore
     const audit = yield* KeyAudit
     const counters = yield* UsageCounters
+    const { endpoints } = yield* Webhooks
     const unknown = ({ id }: { readonly id: string }) => new KeyUnknown({ id })
 
     const list = Effect.gen(function*() {
@@ -51,6 +53,8 @@ export const layer = HttpApiBuilder.group(
       revoke: Effect.fnUntraced(function*({ params: { id } }) {
         const key = yield* orUnavailable(store.revoke(id)).pipe(Effect.catchTag("KeyNotFound", unknown))
         yield* audit.revoked((yield* CurrentAdmin).name, key)
+        const isReplaced = (yield* orUnavailable(store.list)).some(({ owner }) => owner === key.owner)
+        if (!isReplaced) yield* orUnavailable(endpoints.remove(key.owner))
       }, Effect.uninterruptible),
       changes: () => orUnavailable(audit.latest(shownChanges))
     })

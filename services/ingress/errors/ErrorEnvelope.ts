@@ -55,6 +55,13 @@ const constant = {
   FileNotFound: { status: 404, code: "file_not_found" },
   TaskNotFound: { status: 404, code: "task_not_found" },
   TaskNotCompleted: { status: 400, code: "task_not_completed" },
+  // official clients retry a 409 by default
+  AnswerNotKept: {
+    status: 409,
+    code: "answer_not_kept",
+    param: "idempotency-key",
+    headers: { "x-should-retry": "false" }
+  },
   IdempotencyKeyReused: { status: 422, code: "idempotency_key_reused", param: "idempotency-key" },
   ModelNotFound: { status: 404, code: "model_not_found", param: "model" },
   ProviderRateLimited: { status: 429, code: "rate_limit_exceeded" },
@@ -173,13 +180,19 @@ export const toFields = (error: RequestError) => {
   return { message: error.message, type, param, code }
 }
 
+/** The stream that an error ends. */
+export interface Broken {
+  readonly requestId: string
+  readonly model: string
+  /** The id of the response, and the number of the event; only if ingress has read the events before. */
+  readonly id?: string
+  readonly sequenceNumber?: number
+}
+
 /** An error in the middle of a stream of server-sent events. JSON contains no line breaks, so it cannot split an event. */
-export const toFrame = (
-  dialect: Dialect,
-  error: RequestError,
-  { model, requestId }: { readonly requestId: string; readonly model: string }
-): string => {
-  if (dialect === "responses") return toFailedResponse(error, model)
+export const toFrame = (dialect: Dialect, error: RequestError, broken: Broken): string => {
+  const { requestId } = broken
+  if (dialect === "responses") return toFailedResponse(error, broken)
   const data = JSON.stringify(envelope(dialect, error, requestId))
   return dialect === "anthropic" ? `event: error\ndata: ${data}\n\n` : `data: ${data}\n\n`
 }
@@ -200,18 +213,19 @@ const codeInStream = (error: RequestError): string => {
   return isFinal ? "invalid_prompt" : "server_error"
 }
 
-/** Higher than those of all events before it, which ingress does not read. */
+/** Higher than those of all events before it. */
 const lastSequenceNumber = 2 ** 31 - 1
 
-/**
- * The official client throws the `error` of any event; other clients read the failed response. Its id is new, because ingress does not
- * read the events before.
- */
-const toFailedResponse = (error: RequestError, model: string): string => {
+/** The official client throws the `error` of any event; other clients read the failed response. */
+const toFailedResponse = (
+  error: RequestError,
+  { id = newResponseId(), model, sequenceNumber = lastSequenceNumber }: Broken
+): string => {
   const fields = toFields(error)
   const code = codeInStream(error)
   const cause = { code, message: fields.message }
-  const response = { id: newResponseId(), object: "response", status: "failed", model, error: cause, output: [] }
-  const data = { type: "response.failed", sequence_number: lastSequenceNumber, error: { ...fields, code }, response }
+  const status = error._tag === "TaskNotCompleted" ? error.status : "failed"
+  const response = { id, object: "response", status, model, error: cause, output: [] }
+  const data = { type: "response.failed", sequence_number: sequenceNumber, error: { ...fields, code }, response }
   return `event: response.failed\ndata: ${JSON.stringify(data)}\n\n`
 }

@@ -6,28 +6,6 @@ export class KeyMissing extends Schema.TaggedError<KeyMissing>()("KeyMissing", {
   override readonly message = "Missing API key. Send it as 'Authorization: Bearer <key>'."
 }
 
-export class KeyInvalid extends Schema.TaggedError<KeyInvalid>()("KeyInvalid", {}) {
-  override readonly message =
-    "Invalid API key: incomplete, unknown or revoked. Ask the operator of the gateway for a valid key."
-}
-
-export class KeyInactive extends Schema.TaggedError<KeyInactive>()("KeyInactive", {
-  reason: Schema.Literals(["disabled", "expired"])
-}) {
-  override get message() {
-    const remedy = this.reason === "disabled" ? "enable it" : "extend its expiry date"
-    return `The API key is ${this.reason}. Ask the operator of the gateway to ${remedy}.`
-  }
-}
-
-/** The model exists, but the key may not use it. */
-export class ModelNotAllowed extends Schema.TaggedError<ModelNotAllowed>()("ModelNotAllowed", {
-  model: Schema.String
-}) {
-  override readonly message =
-    `The API key may not use the model '${this.model}'. GET /v1/models lists the models it may use.`
-}
-
 /** The key has reached a limit. */
 export class KeyLimitReached extends Schema.TaggedError<KeyLimitReached>()("LimitReached", {
   limit: Schema.Literals(["requests", "tokens", "concurrent"]),
@@ -53,15 +31,6 @@ export class TokensOverLimit extends Schema.TaggedError<TokensOverLimit>()("Toke
     return `${fields} ${allow} ${this.tokens} tokens, but the API key is limited to ${this.max} tokens per minute. ` +
       `Lower ${them}, or ask the operator of the gateway to raise the limit.`
   }
-}
-
-/** The key has spent its monthly budget. */
-export class BudgetSpent extends Schema.TaggedError<BudgetSpent>()("BudgetSpent", {
-  budgetUsd: Schema.Finite,
-  retryAfterMs: Schema.Finite
-}) {
-  override readonly message = `The API key has spent its budget of ${this.budgetUsd} USD for this month (UTC). ` +
-    "Wait until next month, or ask the operator of the gateway to raise the budget."
 }
 
 export class BodyTooLarge extends Schema.TaggedError<BodyTooLarge>()("BodyTooLarge", { limitBytes: Schema.Int }) {
@@ -114,6 +83,12 @@ export class IdempotencyKeyReused extends Schema.TaggedError<IdempotencyKeyReuse
     "The idempotency key was already used for another request. Send a new key or repeat the same request."
 }
 
+/** The answer to the first request with the idempotency key was too large to be kept. */
+export class AnswerNotKept extends Schema.TaggedError<AnswerNotKept>()("AnswerNotKept", {}) {
+  override readonly message =
+    "The request was answered before, but answers over 64 MB are not kept. Send a new idempotency key to make another."
+}
+
 export class RangeNotSatisfiable extends Schema.TaggedError<RangeNotSatisfiable>()("RangeNotSatisfiable", {
   /** Bytes. */
   size: Schema.Int
@@ -156,12 +131,8 @@ const unreadable = {
 export type RequestError =
   | JobError
   | KeyMissing
-  | KeyInvalid
-  | KeyInactive
-  | ModelNotAllowed
   | KeyLimitReached
   | TokensOverLimit
-  | BudgetSpent
   | BodyTooLarge
   | MediaTypeUnsupported
   | RouteNotFound
@@ -170,6 +141,7 @@ export type RequestError =
   | TaskNotFound
   | TaskNotCompleted
   | IdempotencyKeyReused
+  | AnswerNotKept
   | RangeNotSatisfiable
   | RequestUnreadable
   | UpgradeRequired

@@ -32,7 +32,7 @@ const byPrefix: Array<readonly [start: string, template: (rest: string) => strin
   ...["GET", "DELETE"].map((method) =>
     [
       `${method} ${tasksPath}/`,
-      (rest: string) => `${tasksPath}/{task_id}${rest.endsWith("/content") ? "/content" : ""}`
+      (rest: string) => `${tasksPath}/{task_id}${["/content", "/events"].find((end) => rest.endsWith(end)) ?? ""}`
     ] as const
   ),
   ...[`${responsesPath}/{response_id}`, `${tasksPath}/{task_id}`].map((path) => {

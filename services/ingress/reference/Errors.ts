@@ -69,22 +69,22 @@ export const of = {
   ],
   keys: [
     new IngressError.KeyMissing(),
-    new IngressError.KeyInvalid(),
-    new IngressError.KeyInactive({ reason: "disabled" }),
-    new IngressError.KeyInactive({ reason: "expired" }),
+    new JobError.KeyInvalid(),
+    new JobError.KeyInactive({ reason: "disabled" }),
+    new JobError.KeyInactive({ reason: "expired" }),
     unavailable
   ],
   /** Requests with a body, before a job exists. */
   requests: [
     IncomingBody.notJson,
     invalid("model", "is required"),
-    new IngressError.ModelNotAllowed({ model: "gpt-5" }),
+    new JobError.ModelNotAllowed({ model: "gpt-5" }),
     new JobError.ModelNotFound({ model: "gpt-5" }),
     new IngressError.BodyTooLarge({ limitBytes: IncomingBody.maxBodyBytes }),
     new IngressError.MediaTypeUnsupported(),
     new IngressError.KeyLimitReached({ limit: "requests", max: 600, retryAfterMs: 2_000 }),
     new IngressError.TokensOverLimit({ tokens: 8_000, fields: ["max_tokens", "n"], max: 3_000 }),
-    new IngressError.BudgetSpent({ budgetUsd: 250, retryAfterMs: 864_000_000 })
+    new JobError.BudgetSpent({ budgetUsd: 250, retryAfterMs: 864_000_000 })
   ],
   /** Operations that require a header with the version of the format. */
   versions: [
@@ -117,13 +117,16 @@ export const of = {
     new JobError.ProviderTimeout({ provider, phase: "first byte" })
   ],
   sockets: [new IngressError.UpgradeRequired()],
-  newTasks: [
+  idempotencyKeys: [
     invalid("idempotency-key", "must be 1 to 255 visible ASCII characters", "invalid_idempotency_key"),
     new IngressError.IdempotencyKeyReused()
   ],
+  notKept: [new IngressError.AnswerNotKept()],
   tasks: [new IngressError.TaskNotFound()],
   storedResponses: [new JobError.ReferenceNotFound({ param: "response_id" })],
-  storedStreams: [invalid("stream", "a stored response is not available as a stream", "not_supported")],
+  storedStreams: [invalid("stream", "requires that the request was made with `stream`", "not_supported")],
+  streamPositions: [invalid("starting_after", "must be the number of an event")],
+  eventPositions: [invalid("last-event-id", "must be the number of an event")],
   cancellations: [invalid("response_id", "was not created with `background`, so it cannot be cancelled")],
   unfinished: [new IngressError.TaskNotCompleted({ status: "in_progress" })],
   itemPages: [invalid("limit", "must be a whole number from 1 to 100")],

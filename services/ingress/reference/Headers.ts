@@ -46,6 +46,11 @@ const answered = {
     text,
     "estimated"
   ),
+  "idempotency-replayed": header(
+    "`true` if an earlier request with the same idempotency key has been answered.",
+    text,
+    "true"
+  ),
   "x-translation-warnings": header(
     "The fields of the request without effect, separated by `; `: each begins with its path, and may say what happened to it. " +
       "They are those that the provider or the built-in engine does not support, and unknown ones that it does not get. " +
@@ -99,7 +104,7 @@ export const of = {
   anthropicLimits: refs(Object.keys(anthropicLimits)),
   answered: refs(Object.keys(answered)),
   file: refs(Object.keys(file)),
-  accepted: refs([...Object.keys(location), ...Object.keys(preference), "retry-after"]),
+  accepted: refs([...Object.keys(location), ...Object.keys(preference), "retry-after", "idempotency-replayed"]),
   task: refs([...Object.keys(location), "retry-after"]),
   waiting: refs(["retry-after"])
 }
@@ -122,15 +127,17 @@ const descriptions: Readonly<Record<string, Description>> = {
     { type: "number", exclusiveMinimum: 0 }
   ],
   "idempotency-key": [
-    "Requests with the same idempotency key, API key and body create one task.",
+    "Requests with the same idempotency key, API key and body are one piece of work for a day: the first one does it, and the " +
+    "others get the same answer. It goes on without its client.",
     "order-1871",
     { type: "string", minLength: 1, maxLength: 255 }
   ],
   prefer: [
-    "`respond-async`: answer at once with a task, and make the answer in the background. Ignored with `stream`.",
+    "`respond-async`: answer at once with a task, and make the answer in the background.",
     "wait=30",
     { type: "string" }
   ],
+  "last-event-id": ["The `id` of the last event that the client has. By default the stream has all events.", "7"],
   range: ["The requested part of the file.", "bytes=0-1023"],
   "if-range": ["The etag of the file. `range` is ignored if it differs.", file.etag.example],
   "anthropic-beta": [

@@ -1,13 +1,12 @@
 /** The operations and their tasks in the reference. */
 import { Schema } from "effect"
-import { taskQueueOf } from "../../../shared/bus/protocol/Subjects.ts"
 import type { Example, Operation, Workload } from "../../../shared/contract/Operation.ts"
 import { operations } from "../../../shared/contract/operations/operations.ts"
 import { videoTypes } from "../../../shared/contract/operations/VideoGenerations.ts"
 import * as Errors from "./Errors.ts"
 import * as Headers from "./Headers.ts"
 import { type Parameter, parameter, type Response, type Route } from "./Route.ts"
-import { binary, json, ref } from "./Schemas.ts"
+import { binary, events, eventStream, json, ref } from "./Schemas.ts"
 import { taskExample } from "./TaskRoutes.ts"
 
 const tagOf: Readonly<Record<Workload, Route["tag"]>> = {
@@ -19,21 +18,24 @@ const tagOf: Readonly<Record<Workload, Route["tag"]>> = {
   rerank: "Search"
 }
 
-const eventStream = "text/event-stream"
 const form = "multipart/form-data"
 
 /** `chat.completions` → `ChatCompletions`. */
 const pascalCase = (name: string): string =>
   name.split(".").map((word) => `${word.slice(0, 1).toUpperCase()}${word.slice(1)}`).join("")
 
+/** Whether any answer is JSON or events. */
+const hasAnswer = (examples: Operation["examples"]): boolean =>
+  Object.values(examples).some(({ answer }) => answer !== undefined)
+
 /** One name for every schema, from the first operation that uses it. */
 const names = new Map<Schema.Top, string>()
-for (const { form, name, request, response, responseTypes, task } of operations) {
+for (const { examples, form, name, request, response, task } of operations) {
   const own = pascalCase(name)
   const entries = [
     [request, `${own}Request`],
     [form?.to, `${own}Form`],
-    [responseTypes === undefined ? response : undefined, `${own}Answer`],
+    [hasAnswer(examples) ? response : undefined, `${own}Answer`],
     [task, `${own}Task`]
   ] as const
   for (const [schema, name] of entries) if (schema !== undefined && !names.has(schema)) names.set(schema, name)
@@ -47,11 +49,6 @@ export const schemas = Object.fromEntries(
 )
 
 const refTo = (schema: Schema.Top) => ref(names.get(schema) ?? "")
-
-const events = {
-  type: "string",
-  description: "Server-sent events. An error after the first event is sent as an event."
-}
 
 const hasModelInPath = (path: string): boolean => path.includes("{model}")
 
@@ -79,19 +76,21 @@ const requestBody = (operation: Operation, path: string) => {
   }
 }
 
-/** The example answers by media type: events or JSON. Binary answers have no example. */
-const contentOf = ({ examples, response, responseTypes, streams }: Operation): Readonly<Record<string, object>> => {
-  if (responseTypes !== undefined) return binary(responseTypes)
+/** The example answers by media type: events or JSON. Answers of other types have no example. */
+const contentOf = (
+  { examples, response, responseTypes = [], streams }: Operation
+): Readonly<Record<string, object>> => {
   const byType = Map.groupBy(
-    Object.entries(examples),
+    Object.entries(examples).filter(([, { answer }]) => answer !== undefined),
     ([, { body }]) => streams(body) ? eventStream : "application/json"
   )
-  return Object.fromEntries([...byType].map(([type, examples]) => {
-    const answers = examples.flatMap(([name, { answer, summary }]): ReadonlyArray<Named> =>
-      answer === undefined ? [] : [[name, { summary, value: answer }]]
-    )
-    return [type, { schema: type === eventStream ? events : refTo(response), ...examplesOf(answers) }]
-  }))
+  return {
+    ...Object.fromEntries([...byType].map(([type, examples]) => {
+      const answers = examples.map(([name, { answer, summary }]): Named => [name, { summary, value: answer }])
+      return [type, { ...(type === eventStream ? events[type] : { schema: refTo(response) }), ...examplesOf(answers) }]
+    })),
+    ...binary(responseTypes)
+  }
 }
 
 const success = (operation: Operation): Response => ({
@@ -101,8 +100,7 @@ const success = (operation: Operation): Response => ({
 })
 
 /** Whether clients may ask for an answer later by a header; see `Operations.ts`. */
-const mayOutlive = ({ kind, workloads }: Operation): boolean =>
-  kind !== "task" && workloads.some((workload) => taskQueueOf(workload) !== undefined)
+const mayOutlive = ({ kind }: Operation): boolean => kind !== "task"
 
 const accepted: Response = {
   description: "With `Prefer: respond-async`: the task that makes the answer",
@@ -121,7 +119,8 @@ const parametersOf = (operation: Operation, path: string): ReadonlyArray<Paramet
     ...(hasModelInPath(path) ? [modelParameter(operation)] : []),
     ...versionHeaders.map(Headers.versionOf),
     ...headers.map(Headers.request),
-    Headers.request(kind === "task" ? "idempotency-key" : "x-stainless-timeout"),
+    Headers.request("idempotency-key"),
+    ...(kind === "task" ? [] : [Headers.request("x-stainless-timeout")]),
     ...(mayOutlive(operation) ? [Headers.request("prefer")] : [])
   ]
 }
@@ -131,9 +130,14 @@ const errorsOf = ({ form, kind, versionHeaders, workloads }: Operation) => [
   ...(versionHeaders === undefined ? [] : Errors.of.versions),
   ...(form === undefined ? [] : Errors.of.forms),
   ...Errors.of.keys,
+  ...Errors.of.idempotencyKeys,
   ...(kind === "task"
-    ? Errors.of.newTasks
-    : [...workloads.flatMap((workload) => Errors.ofWorkloads[workload] ?? []), ...Errors.of.jobs]),
+    ? []
+    : [
+      ...Errors.of.notKept,
+      ...workloads.flatMap((workload) => Errors.ofWorkloads[workload] ?? []),
+      ...Errors.of.jobs
+    ]),
   ...Errors.of.all
 ]
 

@@ -2,8 +2,8 @@
 import { Schema } from "effect"
 import { constant, field, JsonObject } from "../../../shared/contract/Fields.ts"
 import * as Errors from "./Errors.ts"
-import { type Parameter, parameter, type Route } from "./Route.ts"
-import { json, ref } from "./Schemas.ts"
+import { optionalQuery, parameter, type Route } from "./Route.ts"
+import { events, json, ref } from "./Schemas.ts"
 
 const StoredResponse = Schema.Struct({
   id: field(Schema.String, "Unique per response."),
@@ -45,10 +45,6 @@ const responseParameter = {
   ...parameter("path", "response_id", "The `id` of a response that was stored."),
   example: id
 }
-const optionalQuery = (name: string, description: string): Parameter => ({
-  ...parameter("query", name, description),
-  required: false
-})
 
 const shared = {
   tag: "Chat",
@@ -68,14 +64,28 @@ export const routes: ReadonlyArray<Route> = [
     description:
       "The response as it was answered, for 30 days or as long as the operator has set. One in the background " +
       "has a `status` of `queued` or `in_progress` until it is complete; if it fails or is cancelled, it is kept for a day.",
-    parameters: [responseParameter, optionalQuery("stream", "Must be `false` or left out.")],
+    parameters: [
+      responseParameter,
+      optionalQuery(
+        "stream",
+        "`true` for the events of a response in the background that was created with `stream`, while they are made or until an " +
+          "hour after its end."
+      ),
+      optionalQuery(
+        "starting_after",
+        "With `stream`: the `sequence_number` of the last event that the client has. By default the stream has all events."
+      )
+    ],
     responses: {
       200: {
         description: "The response",
-        content: json(ref("StoredResponse"), { example: { id, object: "response", status: "completed", output } })
+        content: {
+          ...json(ref("StoredResponse"), { example: { id, object: "response", status: "completed", output } }),
+          ...events
+        }
       }
     },
-    errors: [...shared.errors, ...Errors.of.storedStreams]
+    errors: [...shared.errors, ...Errors.of.storedStreams, ...Errors.of.streamPositions]
   },
   {
     ...shared,

@@ -38,6 +38,11 @@ export const parameter = (place: "path" | "query", name: string, description: st
   schema: { type: "string" }
 })
 
+export const optionalQuery = (name: string, description: string): Parameter => ({
+  ...parameter("query", name, description),
+  required: false
+})
+
 export interface Response {
   readonly description: string
   readonly headers?: object

@@ -10,6 +10,15 @@ export const ref = (name: string) => ({ $ref: `#/components/schemas/${name}` })
 /** The content of a JSON body, with its examples. */
 export const json = (schema: object, examples: object = {}) => ({ "application/json": { schema, ...examples } })
 
+export const eventStream = "text/event-stream"
+
+/** The content of a stream of events. */
+export const events = {
+  [eventStream]: {
+    schema: { type: "string", description: "Server-sent events. An error after the first event is sent as an event." }
+  }
+}
+
 const bytes = { type: "string", contentEncoding: "binary" }
 
 /** The content of a binary body of one of these media types. */

@@ -4,8 +4,8 @@ import { constant, EpochSeconds, field, JsonObject } from "../../../shared/contr
 import { TaskStatus } from "../../../shared/contract/Operation.ts"
 import * as Errors from "./Errors.ts"
 import * as Headers from "./Headers.ts"
-import { type Parameter, parameter, type Route } from "./Route.ts"
-import { json, ref } from "./Schemas.ts"
+import { optionalQuery, parameter, type Route } from "./Route.ts"
+import { events, json, ref } from "./Schemas.ts"
 
 const Task = Schema.Struct({
   id: field(
@@ -52,11 +52,6 @@ export const taskExample = {
   url: `/v1/tasks/${id}/content`,
   error: null
 }
-
-const optionalQuery = (name: string, description: string): Parameter => ({
-  ...parameter("query", name, description),
-  required: false
-})
 
 const shared = {
   tag: "Tasks",
@@ -142,5 +137,18 @@ export const routes: ReadonlyArray<Route> = [
       "The answer with its status, as it would have come on the connection. If the task has failed, its error.",
     responses: { 200: { description: "The answer", content: { "*/*": { schema: {} } } } },
     errors: [...shared.errors, ...Errors.of.unfinished]
+  },
+  {
+    ...shared,
+    method: "get",
+    path: `${shared.path}/events`,
+    operationId: "tasks.events",
+    summary: "Stream the answer of a task",
+    description:
+      "The events of an answer with `stream` while they are made, or again until an hour after the end. The `id` of each " +
+      "is its number. If the task fails or is cancelled, the last event has the error.",
+    parameters: [...shared.parameters, Headers.request("last-event-id")],
+    responses: { 200: { description: "The events", content: events } },
+    errors: [...shared.errors, ...Errors.of.storedStreams, ...Errors.of.eventPositions]
   }
 ]

@@ -5,13 +5,14 @@
 import { Clock, Config, Context, Effect, Exit, Layer, Predicate } from "effect"
 import { atLeast } from "../../../shared/contract/Fields.ts"
 import { Holding, type Limit, limitWindowMs } from "../../../shared/bounds/Limit.ts"
+import { BudgetSpent, ModelNotAllowed } from "../../../shared/contract/JobError.ts"
 import type { Dialect, Operation, RequestBody } from "../../../shared/contract/Operation.ts"
 import { type TokenDemand, tokenDemand } from "../../../shared/contract/TokenEstimate.ts"
 import type { Usage } from "../../../shared/contract/Usage.ts"
 import { allows, type ApiKey } from "../../../shared/keys/ApiKey.ts"
 import { Limits } from "../../../shared/limits/Limits.ts"
 import { Spending } from "../../../shared/usage/Spending.ts"
-import { BudgetSpent, KeyLimitReached, ModelNotAllowed, TokensOverLimit } from "../errors/IngressError.ts"
+import { KeyLimitReached, TokensOverLimit } from "../errors/IngressError.ts"
 import { limitHeaders } from "./LimitHeaders.ts"
 
 /**
@@ -26,6 +27,8 @@ export interface AdmissionRequest {
   readonly decoded: RequestBody
   /** The size of its body. */
   readonly bytes: number
+  /** Whether its work comes later, and takes units then. */
+  readonly isLater?: boolean
 }
 
 type Kind = KeyLimitReached["limit"]
@@ -36,7 +39,14 @@ export class Admission extends Context.Service<Admission, {
    * Takes what the request needs from the key's limits, at once or after a short wait. The caller must settle the request;
    * `undefined` if the key has no limits.
    */
-  readonly admit: (key: ApiKey, request: AdmissionRequest) => Effect.Effect<Settle | undefined, Refusal>
+  readonly admit: (
+    key: ApiKey,
+    request: AdmissionRequest
+  ) => Effect.Effect<Settle | undefined, Refusal>
+  /** Whether the key may use the model, and has a budget left. */
+  readonly check: (key: ApiKey, model: string) => Effect.Effect<void, ModelNotAllowed | BudgetSpent>
+  /** Takes what the work of a request needs that came earlier. */
+  readonly admitWork: (key: ApiKey, tokens: number) => Effect.Effect<Settle | undefined, KeyLimitReached>
   /** Makes the response headers with the state of the key's limits; `undefined` if it has none. */
   readonly headers: (key: ApiKey, dialect: Dialect) => (() => Record<string, string>) | undefined
 }>()("services/ingress/Admission") {
@@ -63,15 +73,9 @@ export class Admission extends Context.Service<Admission, {
           )
         )
 
-      const admitWithin = (
-        keyLimits: KeyLimits,
-        { bytes, decoded, operation }: AdmissionRequest
-      ): Effect.Effect<Settle, KeyLimitReached | TokensOverLimit> => {
-        const demand = tokenDemand(operation, bytes, fieldOf(decoded))
-        const excess = excessOf(keyLimits, demand)
-        if (excess !== undefined) return Effect.fail(excess)
+      const take = (keyLimits: KeyLimits, tokens: number): Effect.Effect<Settle, KeyLimitReached> => {
         const holding = new Holding(
-          keyLimits.map((limit) => ({ kind: limit.kind, limit, units: limit.kind === "tokens" ? demand.tokens : 1 }))
+          keyLimits.map((limit) => ({ kind: limit.kind, limit, units: limit.kind === "tokens" ? tokens : 1 }))
         )
         const settle: Settle = (consumed) =>
           holding.settle(consumed === "nothing" ? 0 : consumed && consumed.inputTokens + consumed.outputTokens)
@@ -102,15 +106,33 @@ export class Admission extends Context.Service<Admission, {
         return limit === undefined ? undefined : { limit: limit.limit, ...limits.state(limit) }
       }
 
+      const refusalOf = (key: ApiKey, model: string): ModelNotAllowed | BudgetSpent | undefined => {
+        if (!allows(key, model)) return new ModelNotAllowed({ model })
+        const budgetUsd = key.monthlyBudgetUsd
+        return budgetUsd !== null && spending.of(key.id) >= budgetUsd
+          ? new BudgetSpent({ budgetUsd, retryAfterMs: spending.resetMs() })
+          : undefined
+      }
+
       return Admission.of({
         admit: (key, request) => {
-          if (!allows(key, request.model)) return Effect.fail(new ModelNotAllowed({ model: request.model }))
-          const budgetUsd = key.monthlyBudgetUsd
-          if (budgetUsd !== null && spending.of(key.id) >= budgetUsd) {
-            return Effect.fail(new BudgetSpent({ budgetUsd, retryAfterMs: spending.resetMs() }))
-          }
+          const refusal = refusalOf(key, request.model)
+          if (refusal !== undefined) return Effect.fail(refusal)
           const keyLimits = limitsOf(key)
-          return keyLimits.length > 0 ? admitWithin(keyLimits, request) : noSettle
+          if (keyLimits.length === 0) return noSettle
+          const demand = demandOf(request)
+          const excess = excessOf(keyLimits, demand)
+          if (excess !== undefined) return Effect.fail(excess)
+          const isNow = ({ kind }: KeyLimit) => request.isLater !== true || kind === "requests"
+          return take(keyLimits.filter(isNow), demand.tokens)
+        },
+        check: (key, model) => {
+          const refusal = refusalOf(key, model)
+          return refusal === undefined ? Effect.void : Effect.fail(refusal)
+        },
+        admitWork: (key, tokens) => {
+          const keyLimits = limitsOf(key).filter(({ kind }) => kind !== "requests")
+          return keyLimits.length > 0 ? take(keyLimits, tokens) : noSettle
         },
         headers: (key, dialect) => {
           const keyLimits = limitsOf(key)
@@ -151,5 +173,6 @@ const excessOf = (limits: KeyLimits, { stated }: TokenDemand): TokensOverLimit |
 /** Of a key without limits. */
 const noSettle = Effect.succeed(undefined)
 
-const fieldOf = (decoded: RequestBody) => (name: string): unknown =>
-  Predicate.hasProperty(decoded, name) ? decoded[name] : undefined
+/** The tokens that a request may use. */
+export const demandOf = ({ bytes, decoded, operation }: AdmissionRequest): TokenDemand =>
+  tokenDemand(operation, bytes, (name) => Predicate.hasProperty(decoded, name) ? decoded[name] : undefined)

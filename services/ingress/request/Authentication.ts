@@ -1,11 +1,11 @@
 /** Finds the API key in a request's headers, and its record. */
 import { Effect } from "effect"
-import { Unavailable } from "../../../shared/contract/JobError.ts"
+import { KeyInactive, KeyInvalid, Unavailable } from "../../../shared/contract/JobError.ts"
 import type { Dialect } from "../../../shared/contract/Operation.ts"
 import type { ApiKey } from "../../../shared/keys/ApiKey.ts"
 import type { KeyRefused, KeyRing } from "../../../shared/keys/KeyRing.ts"
 import type { RequestHeaders } from "../record/ServerSpan.ts"
-import { KeyInactive, KeyInvalid, KeyMissing } from "../errors/IngressError.ts"
+import { KeyMissing } from "../errors/IngressError.ts"
 
 /** The header that clients of a dialect may use instead of `Authorization: Bearer`. */
 export const keyHeaders: Partial<Record<Dialect, string>> = { anthropic: "x-api-key", gemini: "x-goog-api-key" }
@@ -29,7 +29,7 @@ export const authenticate = (
   return Effect.catchEager(keys.authenticate(secret), (refused) => Effect.fail(errorOf(refused)))
 }
 
-const errorOf = ({ reason }: KeyRefused) => {
+export const errorOf = ({ reason }: KeyRefused) => {
   if (reason === "unknown") return new KeyInvalid()
   return reason === "unverifiable" ? new Unavailable({ retryAfterMs: 1_000 }) : new KeyInactive({ reason })
 }

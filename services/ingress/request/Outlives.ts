@@ -1,32 +1,51 @@
 /** Whether a client asks for an answer that outlives its connection, and whether it can have one. */
 import { Predicate } from "effect"
-import { taskQueueOf } from "../../../shared/bus/protocol/Subjects.ts"
-import type { OfferedModel } from "../../../shared/catalogue/Models.ts"
 import { InvalidRequest } from "../../../shared/contract/JobError.ts"
 import type { Operation, RequestBody } from "../../../shared/contract/Operation.ts"
+import type { KeyedRequest } from "../../../shared/tasks/answers/TaskKeys.ts"
 import type { RequestHeaders } from "../record/ServerSpan.ts"
+import { hashOf, idempotencyKey } from "./IdempotencyKey.ts"
 
-/** By the field of the request, or by the header `prefer`; `undefined`: it does not. */
-export type Outlives = "background" | "respond-async" | undefined
+/** An answer that outlives its connection. */
+export interface Outlives {
+  /**
+   * The field of the request, the header `prefer`, or only an idempotency key: then the client waits for the answer, as for that of
+   * any other request.
+   */
+  readonly by: "background" | "respond-async" | "idempotency-key"
+  /** Set if the request has an idempotency key. */
+  readonly keyed: KeyedRequest | undefined
+}
+
+interface Asked {
+  readonly operation: Operation
+  readonly headers: RequestHeaders
+  readonly model: string
+  readonly request: RequestBody
+  readonly body: Uint8Array
+}
 
 /** See RFC 7240. */
 const prefersAsync = ({ prefer = "" }: RequestHeaders): boolean =>
   prefer.split(/[,;]/).some((preference) => preference.trim().toLowerCase() === "respond-async")
 
-/** The field is binding; the preference is ignored where it cannot be met. */
-export const outlives = (
-  operation: Operation,
-  headers: RequestHeaders,
-  { workload }: OfferedModel,
-  request: RequestBody
-): Outlives | InvalidRequest => {
-  const streams = operation.streams(request)
-  if (operation.hasBackground && Predicate.hasProperty(request, "background") && request.background === true) {
-    if (Predicate.hasProperty(request, "store") && request.store === false) {
-      return InvalidRequest.at("background", "requires that the response is stored: leave `store` out")
-    }
-    return streams ? InvalidRequest.at("stream", "is not available with `background`", "not_supported") : "background"
+const isInBackground = ({ operation, request }: Asked): boolean =>
+  operation.hasBackground === true && Predicate.hasProperty(request, "background") && request.background === true
+
+/** `undefined`: it does not. The operations of tasks have tasks of their own. */
+export const outlives = (asked: Asked): Outlives | undefined | InvalidRequest => {
+  const { body, headers, model, operation, request } = asked
+  if (operation.kind === "task") return undefined
+  const key = idempotencyKey(headers)
+  if (key instanceof InvalidRequest) return key
+  const keyed = key === undefined
+    ? undefined
+    : { operation: operation.name, key, bodyHash: hashOf(model, headers, body) }
+  if (isInBackground(asked)) {
+    return Predicate.hasProperty(request, "store") && request.store === false
+      ? InvalidRequest.at("background", "requires that the response is stored: leave `store` out")
+      : { by: "background", keyed }
   }
-  const canOutlive = operation.kind !== "task" && !streams && taskQueueOf(workload) !== undefined
-  return canOutlive && prefersAsync(headers) ? "respond-async" : undefined
+  if (prefersAsync(headers)) return { by: "respond-async", keyed }
+  return keyed === undefined ? undefined : { by: "idempotency-key", keyed }
 }

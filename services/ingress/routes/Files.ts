@@ -5,7 +5,7 @@ import { Unavailable } from "../../../shared/contract/JobError.ts"
 import { ResultFiles } from "../../../shared/files/ResultFiles.ts"
 import { filesPath } from "../../../shared/files/SignedUrl.ts"
 import { FileNotFound, LinkRefused } from "../errors/IngressError.ts"
-import { respond } from "./Respond.ts"
+import { respond } from "../answer/Respond.ts"
 import * as PathTemplate from "../paths/PathTemplate.ts"
 
 export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {

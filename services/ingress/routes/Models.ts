@@ -10,7 +10,7 @@ import { modelPaths } from "../paths/RouteTemplate.ts"
 import type { RequestRecord } from "../record/RequestRecord.ts"
 import { authenticate } from "../request/Authentication.ts"
 import { formOf, type ModelForm } from "./ModelForms.ts"
-import { respond } from "./Respond.ts"
+import { respond } from "../answer/Respond.ts"
 
 export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
   const keys = yield* KeyRing

@@ -2,29 +2,29 @@
  * The one handler of every operation: it authenticates, decodes, finds the model, admits and answers, either with the
  * relayed answer of a job or, for the operations in `Tasks`, with a task.
  */
-import { Clock, Effect, Fiber, Layer, Random, Result } from "effect"
+import { Clock, Effect, Fiber, Layer, Option, Random, Result } from "effect"
 import { JobClient } from "../../../shared/bus/ingress/JobClient.ts"
 import type { JobRequest } from "../../../shared/bus/ingress/JobRequest.ts"
 import { queueTimeout } from "../../../shared/bus/ingress/QueueTimeout.ts"
 import { Models, type OfferedModel } from "../../../shared/catalogue/Models.ts"
 import { InvalidRequest, ModelNotFound, Unavailable } from "../../../shared/contract/JobError.ts"
-import type { Operation, Workload } from "../../../shared/contract/Operation.ts"
+import type { Operation } from "../../../shared/contract/Operation.ts"
 import { operations } from "../../../shared/contract/operations/operations.ts"
 import { strictTranslation, translationHeader } from "../../../shared/contract/ChatHeaders.ts"
 import type { Owner } from "../../../shared/contract/Owner.ts"
-import type { PriorityClass } from "../../../shared/contract/PriorityClass.ts"
 import type { ApiKey } from "../../../shared/keys/ApiKey.ts"
 import { KeyRing } from "../../../shared/keys/KeyRing.ts"
 import { Owners } from "../../../shared/records/Owners.ts"
 import * as TraceParent from "../../../shared/telemetry/TraceParent.ts"
-import { Admission, type Settle } from "../request/Admission.ts"
+import type { AdmittedRequest, Wish } from "../request/AdmittedRequest.ts"
+import { Admission, type AdmissionRequest, demandOf, type Settle } from "../request/Admission.ts"
 import { relay } from "../answer/AnswerRelay.ts"
 import { authenticate } from "../request/Authentication.ts"
 import { DecodeTurns } from "../request/DecodeTurns.ts"
 import { Exchange, type Exchanges } from "../exchange/Exchange.ts"
 import { Front } from "../exchange/Front.ts"
-import * as AnswerTaskRoutes from "./AnswerTasks.ts"
-import { type Outlives, outlives as outlivesIn } from "../request/Outlives.ts"
+import * as AnswerTaskRoutes from "../owned/AnswerTasks.ts"
+import { outlives as outlivesIn } from "../request/Outlives.ts"
 import { refusalOf } from "../request/TaskRequest.ts"
 import { noMemory, UploadBudget } from "../request/UploadBudget.ts"
 import * as IncomingBody from "../request/IncomingBody.ts"
@@ -33,37 +33,6 @@ import type { RequestHeaders } from "../record/ServerSpan.ts"
 import { ShadowTraffic } from "./ShadowTraffic.ts"
 
 const unavailable = new Unavailable({ retryAfterMs: 1_000 })
-
-/** What a request asks for. */
-interface Wish {
-  /** How many results. */
-  readonly count: number
-  /** Whether a stream. */
-  readonly streams: boolean
-  /** See `JobRequest`. */
-  readonly isPlain: boolean
-  readonly outlives: Outlives
-}
-
-/** A request that has been admitted. */
-export interface AdmittedRequest extends Wish {
-  readonly operation: Operation
-  readonly headers: RequestHeaders
-  /** The key's id. */
-  readonly tenant: string
-  /** Only for operations that keep state. */
-  readonly owner: Owner | undefined
-  readonly weight: number
-  readonly priority: PriorityClass
-  readonly model: string
-  readonly workload: Workload
-  readonly pool: string
-  /** The body as the client sent it. It is known to decode. */
-  readonly body: Uint8Array
-  readonly shadow: OfferedModel["shadow"]
-  readonly traceparent: string
-  readonly settle: Settle | undefined
-}
 
 /** A request whose body has arrived. */
 interface Upload {
@@ -85,6 +54,7 @@ export const serveOperations = Effect.fnUntraced(function*(operations: ReadonlyA
   const turns = yield* DecodeTurns
   const records = yield* RequestRecords
   const front = yield* Front
+  const { answer, join } = yield* AnswerTaskRoutes.serve
   const scope = yield* Effect.scope
   const runFork = Effect.runForkWith(yield* Effect.context<never>())
   const exchanges: Exchanges = { records, fork: (effect) => Fiber.runIn(runFork(effect), scope) }
@@ -111,7 +81,7 @@ export const serveOperations = Effect.fnUntraced(function*(operations: ReadonlyA
   }
 
   const decode = (upload: Upload, pathModel: string | undefined) => {
-    const { body, exchange, key } = upload
+    const { body, budget, exchange, key } = upload
     const { headers, operation } = exchange
     const decoding = turns.inTurn(key.id, body.length, () => IncomingBody.decode(operation, headers, body))
     exchange.run(decoding, (decoded) => {
@@ -124,12 +94,27 @@ export const serveOperations = Effect.fnUntraced(function*(operations: ReadonlyA
       exchange.record.setModel(operation, name)
       const refusal = refusalOf(operation, name, model, decoded)
       if (refusal !== undefined) return exchange.fail(refusal)
-      const outlives = outlivesIn(operation, headers, model, decoded)
+      const outlives = outlivesIn({ operation, headers, model: name, request: decoded, body })
       if (outlives instanceof InvalidRequest) return exchange.fail(outlives)
-      const admitting = admission.admit(key, { operation, model: name, decoded, bytes: body.length })
+      const isLater = outlives !== undefined
+      const asked: AdmissionRequest = { operation, model: name, decoded, bytes: body.length, isLater }
       const streams = operation.streams(decoded)
-      const wish: Wish = { count: decoded.n ?? 1, streams, isPlain: !streams && pathModel === undefined, outlives }
-      exchange.run(admitting, admit(upload, name, model, wish))
+      const wish: Wish = {
+        count: decoded.n ?? 1,
+        streams,
+        isPlain: !streams && pathModel === undefined,
+        outlives,
+        tokens: isLater ? demandOf(asked).tokens : 0
+      }
+      const proceed = () => exchange.run(admission.admit(key, asked), admit(upload, name, model, wish))
+      const owner = outlives?.keyed === undefined ? undefined : owners.known(key.owner)
+      if (outlives === undefined || owner === undefined) return proceed()
+      // a request that joins an earlier one takes nothing from the limits
+      exchange.run(join(owner, outlives), (task) => {
+        if (Option.isNone(task)) return proceed()
+        budget.release()
+        answer(task.value, { owner, streams, outlives, body }, exchange)
+      })
     })
   }
 
@@ -149,7 +134,7 @@ export const serveOperations = Effect.fnUntraced(function*(operations: ReadonlyA
     { body, budget, exchange, key }: Upload,
     model: string,
     { pool, shadow, workload }: OfferedModel,
-    { count, isPlain, outlives, streams }: Wish
+    { count, isPlain, outlives, streams, tokens }: Wish
   ) =>
   (settle: Settle | undefined) => {
     const { headers, operation, record } = exchange
@@ -173,8 +158,10 @@ export const serveOperations = Effect.fnUntraced(function*(operations: ReadonlyA
         streams,
         isPlain,
         outlives,
+        tokens,
         traceparent: TraceParent.format(record.span),
-        settle
+        settle,
+        releaseBody: () => budget.release()
       }, exchange)
     })
   }
@@ -191,12 +178,12 @@ const relayJobs = Effect.gen(function*() {
   const clock = yield* Clock.Clock
   const queueTimeoutMs = yield* queueTimeout
   const models = yield* Models
-  const createTask = yield* AnswerTaskRoutes.makeCreate
+  const { create } = yield* AnswerTaskRoutes.serve
   const traffic = new ShadowTraffic(jobs, yield* Random.Random)
   return (admitted: AdmittedRequest, exchange: Exchange) => {
     const { headers, operation, settle, shadow, streams } = admitted
     if (admitted.outlives !== undefined) {
-      return createTask(admitted, forwardedHeaders(operation, headers), exchange)
+      return create(admitted, forwardedHeaders(operation, headers), exchange)
     }
     const timeoutMs = Math.min(queueTimeoutMs, clientQueueTimeoutMs(headers["x-stainless-timeout"]))
     const request: JobRequest = {

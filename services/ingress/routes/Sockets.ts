@@ -15,7 +15,7 @@ import type { RequestHeaders } from "../record/ServerSpan.ts"
 import { authenticate } from "../request/Authentication.ts"
 import { maxBodyBytes } from "../request/IncomingBody.ts"
 import { ResponsesSocket } from "../socket/ResponsesSocket.ts"
-import { respond } from "./Respond.ts"
+import { respond } from "../answer/Respond.ts"
 
 const { dialect, paths: [path] } = responses
 

@@ -17,10 +17,7 @@ export const layer = Layer.effectDiscard(Effect.gen(function*() {
   let reported: ReadonlyArray<() => void> = []
 
   const update = Effect.gen(function*() {
-    const queues = poolsOf(models.current()).flatMap(({ pool, workload }) => {
-      const queue = taskQueueOf(workload)
-      return queue === undefined ? [] : [{ pool, queue }]
-    })
+    const queues = poolsOf(models.current()).map(({ pool, workload }) => ({ pool, queue: taskQueueOf(workload) }))
     const counts = yield* Effect.forEach(queues, ({ pool, queue }) => Effect.option(queueCounts(queue, pool)), {
       concurrency: "unbounded"
     })

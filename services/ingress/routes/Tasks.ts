@@ -19,19 +19,19 @@ import { videoResult } from "../../../shared/tasks/VideoResult.ts"
 import * as TraceParent from "../../../shared/telemetry/TraceParent.ts"
 import { authenticate } from "../request/Authentication.ts"
 import * as ByteRange from "./ByteRange.ts"
+import { idempotencyKey } from "../request/IdempotencyKey.ts"
 import { DecodeTurns } from "../request/DecodeTurns.ts"
 import type { Exchange } from "../exchange/Exchange.ts"
 import * as ErrorEnvelope from "../errors/ErrorEnvelope.ts"
 import * as IngressError from "../errors/IngressError.ts"
+import type { AdmittedRequest } from "../request/AdmittedRequest.ts"
 import * as Operations from "./Operations.ts"
 import type { RequestRecord } from "../record/RequestRecord.ts"
-import { respond } from "./Respond.ts"
+import { respond } from "../answer/Respond.ts"
 import * as TaskId from "./TaskId.ts"
 
 /** The polling interval for clients, in seconds. */
 const pollAgain = { "retry-after": "2" }
-
-const keyPattern = /^[\x20-\x7e]{1,255}$/
 
 const seconds = (milliseconds: number): number => Math.floor(milliseconds / 1_000)
 
@@ -56,17 +56,11 @@ const make = Effect.gen(function*() {
   const keys = yield* KeyRing
   const urls = yield* SignedUrl
 
-  const idFor = Effect.fnUntraced(function*(operation: Operation, tenant: string, key: string | undefined) {
-    if (key === undefined) return TaskId.random()
-    if (keyPattern.test(key)) return TaskId.idempotent(operation.name, tenant, key)
-    const problem = "must be 1 to 255 visible ASCII characters"
-    return yield* InvalidRequest.at("idempotency-key", problem, "invalid_idempotency_key")
-  })
-
-  const create = Effect.fnUntraced(function*(accepted: Operations.AdmittedRequest) {
+  const create = Effect.fnUntraced(function*(accepted: AdmittedRequest) {
     const { body, count, headers, model, operation, pool, tenant, traceparent } = accepted
-    const key = headers["idempotency-key"]
-    const id = yield* idFor(operation, tenant, key)
+    const key = idempotencyKey(headers)
+    if (key instanceof InvalidRequest) return yield* key
+    const id = key === undefined ? TaskId.random() : TaskId.idempotent(operation.name, tenant, key)
     const bodyHash = hash("sha256", body, "hex")
     const task = { id, tenant, operation: operation.name, model, pool, bodyHash, traceparent, count }
     const records = yield* tasks.create(task, body, key !== undefined).pipe(
@@ -75,7 +69,7 @@ const make = Effect.gen(function*() {
     return { id, status: statusOf(records) }
   })
 
-  const serve = (accepted: Operations.AdmittedRequest, exchange: Exchange) => {
+  const serve = (accepted: AdmittedRequest, exchange: Exchange) => {
     const { operation, settle } = accepted
     const creating = Effect.onExit(create(accepted), (exit) =>
       // only the calls that a task makes use tokens

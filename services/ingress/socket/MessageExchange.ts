@@ -5,7 +5,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from "node:http"
 import { Readable, Writable } from "node:stream"
 import type { Incoming, Outgoing } from "../exchange/Exchange.ts"
 
-/** A request with the headers of the one that opened the WebSocket. */
+/** A request with the headers of the one that opened the WebSocket, except for those that concern only that one. */
 export class MessageRequest extends Readable implements Incoming {
   readonly method = "POST"
   readonly url: string
@@ -16,7 +16,8 @@ export class MessageRequest extends Readable implements Incoming {
   constructor({ headers, socket }: IncomingMessage, url: string, body: Uint8Array) {
     super({ read: () => undefined })
     this.url = url
-    this.headers = headers
+    const { "idempotency-key": _key, prefer: _preference, ...shared } = headers
+    this.headers = shared
     this.socket = socket
     this.push(body)
     this.push(null)

@@ -15,21 +15,18 @@ export const newestVersion: Version = 3
  * A queue of durable tasks, which are on disk and have slots of their own. Every video is a task; its queue is older than the
  * others and has the name of jobs.
  */
-export type TaskQueueName = "chat-tasks" | "video"
+export type TaskQueueName = "video" | AnswerQueueName
+type AnswerQueueName = `${Exclude<Workload, "video">}-tasks`
 export type QueueName = Workload | TaskQueueName
 
-const taskQueues: Readonly<Partial<Record<Workload, TaskQueueName>>> = { chat: "chat-tasks", video: "video" }
-
-/** `undefined` if the requests of the workload cannot outlive their client. */
-export const taskQueueOf = (workload: Workload): TaskQueueName | undefined => taskQueues[workload]
+export const taskQueueOf = (workload: Workload): TaskQueueName => workload === "video" ? workload : `${workload}-tasks`
 /** All queues of a workload. */
 export const queuesOf = (workload: Workload): ReadonlyArray<QueueName> => [
-  ...new Set([workload, taskQueueOf(workload) ?? workload])
+  ...new Set([workload, taskQueueOf(workload)])
 ]
-export const isTaskQueue = (queue: QueueName): queue is TaskQueueName =>
-  Object.values(taskQueues).some((name) => name === queue)
 /** Whether each owner has a subject of the queue, which bounds how many of its tasks wait. */
-export const isByOwner = (queue: QueueName): boolean => isTaskQueue(queue) && queue !== "video"
+export const isByOwner = (queue: QueueName): queue is AnswerQueueName => queue.endsWith("-tasks")
+export const isTaskQueue = (queue: QueueName): queue is TaskQueueName => queue === "video" || isByOwner(queue)
 
 /** The versions in which a queue's jobs are stored, oldest first. Tasks have no frames, so they need only one. */
 export const versionsOf = (queue: QueueName): ReadonlyArray<Version> =>
@@ -130,6 +127,13 @@ export const parseControl = (
     sequence: keyEnd === -1 ? Number.NaN : Number(subject.slice(keyEnd + 1))
   }
 }
+/** A worker's question which ingress admits the work of tasks; every one answers with its id. */
+export const admittersSubject = (workload: Workload): string => `admit.${workload}`
+export const admittersSubjects = "admit.*"
+/** A worker's questions about the work of tasks to one ingress. */
+export const admitSubject = (workload: Workload, ingress: string): string => `admit.${workload}.${ingress}`
+export const admitInbox = (ingress: string): string => `admit.*.${ingress}`
+
 /** Requests for every process's state. */
 export const presenceSubject = "presence"
 
@@ -145,6 +149,9 @@ export const parseSlots = (
   const [, workload, pool = "", worker = "", version = "2"] = subject.split(".")
   return { workload: workload as Workload, pool, worker, version: Number(version) }
 }
+/** Says that a task has a new page or has ended. The key of its record has two tokens. */
+export const taskHintSubject = (recordKey: string): string => `taskhint.${recordKey}`
+export const taskHintSubjects = "taskhint.>"
 /** An ingress's announcements of its tenants' taken slots and waiting jobs. */
 export const occupancySubject = (ingress: string): string => `occupancy.${ingress}`
 export const occupancyInbox = "occupancy.*"

@@ -58,6 +58,9 @@ export const overtakenAfterMs = 1.5 * waitedLongMs
 /** JetStream redelivers a job whose worker has not reported progress for this long. */
 export const ackWaitMs = 3 * heartbeatMs
 
+/** How long the job of a task may wait and run, in milliseconds. */
+export const taskAgeMs = 24 * 60 * 60_000
+
 /** How many times JetStream delivers the same attempt. */
 export const maxDeliveries = 4
 

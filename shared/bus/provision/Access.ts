@@ -5,10 +5,11 @@
  * need. A worker serves only its own workload; it cannot submit jobs or read keys or other workers' answers. Permissions do
  * not cover the reply subjects that JetStream answers to, so workers are not in the control account.
  */
+import { consumerName } from "../../nats/WorkQueue.ts"
 import { type Workload, workloads } from "../../contract/Operation.ts"
 import { inboxPrefix } from "../../nats/Inbox.ts"
-import type { Account, BucketSpec, EventStreamSpec, StoreSpec } from "../../nats/Storage.ts"
-import { accounts, buckets, bucketStream, events, stores, storeStream } from "../../nats/Storage.ts"
+import type { Account, BucketSpec, EventStreamSpec, StoreSpec, WorkQueueSpec } from "../../nats/Storage.ts"
+import { accounts, buckets, bucketStream, events, queues, stores, storeStream } from "../../nats/Storage.ts"
 import * as Subjects from "../protocol/Subjects.ts"
 
 /** One activity of a service, and its subjects. */
@@ -64,10 +65,33 @@ const sharesSlots: Right = {
   subscribe: [Subjects.occupancyInbox, Subjects.slotsInbox]
 }
 
+const admitsWork: Right = {
+  does: "admits the work of tasks",
+  publish: [],
+  subscribe: [Subjects.admittersSubjects, Subjects.admitInbox("*")],
+  answers: true
+}
+
+const asksForWork = (workload: Workload): Right => ({
+  does: "asks ingress to admit the work of tasks",
+  publish: [Subjects.admittersSubject(workload), Subjects.admitSubject(workload, "*")]
+})
+
 const announcesSlots = (workload: Workload): Right => ({
   does: `announces its slots of ${workload}`,
   publish: [Subjects.slotsSubjects(workload)]
 })
+
+const hints: Right = {
+  does: "says that tasks have new pages or have ended",
+  publish: [Subjects.taskHintSubjects]
+}
+
+const followsTasks: Right = {
+  ...hints,
+  does: "says and hears that tasks have new pages or have ended",
+  subscribe: [Subjects.taskHintSubjects]
+}
 
 /** Reads a stream from its start with its own consumer. */
 const consumes = (stream: string): ReadonlyArray<string> => [
@@ -87,6 +111,12 @@ const watches = (bucket: BucketSpec): Right => ({
   does: `reads and watches all of ${bucket.name}`,
   account: bucket.account,
   publish: [...looksUp(bucketStream(bucket)), ...consumes(bucketStream(bucket))]
+})
+
+const readsFrom = (bucket: BucketSpec): Right => ({
+  does: `reads ${bucket.name}`,
+  account: bucket.account,
+  publish: looksUp(bucketStream(bucket))
 })
 
 const writes = (bucket: BucketSpec): Right => ({
@@ -121,6 +151,21 @@ const follows = ({ name }: EventStreamSpec): Right => ({
   publish: [...looksUp(name), ...consumes(name), api(`CONSUMER.MSG.NEXT.${name}.*`)]
 })
 
+const addsTo = ({ name, subjects }: WorkQueueSpec): Right => ({
+  does: `adds to the queue ${name}`,
+  publish: [subjects]
+})
+
+const takesFrom = ({ name }: WorkQueueSpec): Right => ({
+  does: `takes from the queue ${name}`,
+  publish: [
+    api(`CONSUMER.INFO.${name}.${consumerName}`),
+    api(`CONSUMER.MSG.NEXT.${name}.${consumerName}`),
+    `$JS.ACK.${name}.>`,
+    `$JS.ACK.*.*.${name}.>`
+  ]
+})
+
 const reportsState: Right = {
   does: "reports its state",
   publish: [],
@@ -145,13 +190,23 @@ const repairs: Right = {
   ])
 }
 
+/** Events of tasks for the receivers of webhooks. */
+const delivers: ReadonlyArray<Right> = [
+  readsFrom(buckets.webhookEndpoints),
+  writes(buckets.webhookDeliveries),
+  addsTo(queues.webhooks),
+  takesFrom(queues.webhooks)
+]
+
 /** What every worker needs: its jobs, the ledger of its providers' limits, and its usage events. */
 const works = (workload: Workload): ReadonlyArray<Right> => [
   serves(workload),
   announcesSlots(workload),
   reportsState,
   writes(buckets.providerLimits),
-  ...(Subjects.queuesOf(workload).some(Subjects.isByOwner) ? [writes(buckets.tasks)] : []),
+  ...(Subjects.isByOwner(Subjects.taskQueueOf(workload))
+    ? [writes(buckets.tasks), asksForWork(workload), hints, ...delivers]
+    : []),
   storesEvents(events.usage, workload)
 ]
 
@@ -167,6 +222,7 @@ export const rights = {
   ingress: [
     submitsJobs,
     sharesSlots,
+    admitsWork,
     reportsState,
     watches(buckets.apiKeys),
     watches(buckets.usageSpend),
@@ -175,6 +231,7 @@ export const rights = {
     writes(buckets.owners),
     writes(buckets.responses),
     writes(buckets.tasks),
+    followsTasks,
     writes(buckets.videoTasks),
     fetches(stores.results),
     keeps(stores.videoContent)
@@ -194,6 +251,11 @@ export const rights = {
     watches(buckets.usageCounters),
     writes(buckets.usageCounters),
     writes(buckets.usageSpend),
+    watches(buckets.webhookEndpoints),
+    writes(buckets.webhookEndpoints),
+    watches(buckets.webhookDeliveries),
+    writes(buckets.webhookDeliveries),
+    addsTo(queues.webhooks),
     oversees,
     repairs
   ],

@@ -11,7 +11,7 @@ import { AckPolicy, DiscardPolicy, jetstreamManager, RetentionPolicy, StorageTyp
 import { nanos } from "@nats-io/nats-core"
 import { Effect } from "effect"
 import * as Metrics from "../../telemetry/Metrics.ts"
-import { ackWaitMs, inlineBodyBytes, maxDeliveries } from "../protocol/Timings.ts"
+import { ackWaitMs, inlineBodyBytes, maxDeliveries, taskAgeMs } from "../protocol/Timings.ts"
 import {
   attempt,
   backOff,
@@ -53,7 +53,7 @@ const interactive: Retention = {
 /** The job, which is only the id of a task, stays until a worker has ended it, however many workers are lost. */
 const durable: Retention = {
   storage: StorageType.File,
-  maxAgeMs: 24 * 3_600_000,
+  maxAgeMs: taskAgeMs,
   maxDeliver: -1,
   maxBytes: 32 * 1024 * 1024
 }

@@ -1,6 +1,6 @@
 /**
  * Creates everything that the gateway stores in NATS and updates existing configurations: job streams and consumers, event
- * streams, buckets, object stores.
+ * streams, work queues, buckets, object stores.
  *
  * On a local start each process creates what it lacks. In production services lack the right to, so an administrator runs this
  * before the first start and after every upgrade. It never deletes anything. It first moves what a former version stored in
@@ -18,8 +18,9 @@ import { createBucket, ttlOf } from "../../nats/KeyValue.ts"
 import { moveAll } from "./Move.ts"
 import { Nats, natsOf } from "../../nats/Nats.ts"
 import { createStore } from "../../nats/ObjectStore.ts"
-import { buckets, bucketStream, events, type InAccount, stores, storeStream } from "../../nats/Storage.ts"
-import { jobStream, type QueueName, queuesOf, type Version, versionsOf } from "../protocol/Subjects.ts"
+import { buckets, bucketStream, events, type InAccount, queues, stores, storeStream } from "../../nats/Storage.ts"
+import { consumerName, queueConfig, queueConsumer } from "../../nats/WorkQueue.ts"
+import { jobStream, queuesOf, versionsOf } from "../protocol/Subjects.ts"
 
 /** A pool of a model in the catalogue. */
 export interface Pool {
@@ -57,20 +58,18 @@ const stream = async (
 
 const consumer = async (
   manager: JetStreamManager,
-  queue: QueueName,
-  pool: string,
-  version: Version
+  stream: string,
+  durable: string,
+  wanted: Partial<ConsumerConfig>
 ): Promise<Provisioned> => {
-  const stream = jobStream(queue, version)
-  const name = `${stream}/${pool}`
-  const wanted = consumerConfig(queue, pool, version)
-  const known = await orMissing(manager.consumers.info(stream, pool))
+  const name = `${stream}/${durable}`
+  const known = await orMissing(manager.consumers.info(stream, durable))
   if (known === undefined) {
     await manager.consumers.add(stream, wanted)
     return { name, outcome: "created" }
   }
   if (isUpToDate<ConsumerConfig>(wanted, known.config)) return { name, outcome: "unchanged" }
-  await manager.consumers.update(stream, pool, wanted)
+  await manager.consumers.update(stream, durable, wanted)
   return { name, outcome: "changed" }
 }
 
@@ -107,8 +106,15 @@ export const provisionAll = Effect.fn("Provision.all")(function*(pools: Readonly
   )
   for (const { pool, workload } of all.values()) {
     for (const queue of queuesOf(workload)) {
-      for (const version of versionsOf(queue)) yield* note(() => consumer(manager, queue, pool, version))
+      for (const version of versionsOf(queue)) {
+        yield* note(() => consumer(manager, jobStream(queue, version), pool, consumerConfig(queue, pool, version)))
+      }
     }
+  }
+  for (const kept of Object.values(queues)) {
+    const config = queueConfig(kept, num_replicas)
+    yield* note(() => stream(manager, config.name, () => manager.streams.add(config), config))
+    yield* note(() => consumer(manager, kept.name, consumerName, queueConsumer(kept)))
   }
   for (const kept of Object.values(buckets)) {
     const { connection, manager } = yield* placeOf(kept)

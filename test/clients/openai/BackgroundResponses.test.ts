@@ -29,6 +29,13 @@ const ask = async (path: string, init: RequestInit = {}) => {
   return { status: answer.status, headers: answer.headers, body: await answer.json() as Json }
 }
 
+const textOf = async (path: string, headers: Readonly<Record<string, string>> = {}) => {
+  const answer = await fetch(`${shared().url}${path}`, {
+    headers: { authorization: `Bearer ${shared().key}`, ...headers }
+  })
+  return answer.text()
+}
+
 const usage = () => storedEvents(shared().nats)
 
 describe.each(["on-responses", "on-anthropic"])("%s: a response in the background", (model) => {
@@ -75,6 +82,48 @@ describe.each(["on-responses", "on-anthropic"])("%s: a response in the backgroun
     assert.deepInclude(await errorOf(client().responses.retrieve(id)), { status: 404 })
   })
 
+  it("is streamed while it is made, and again after any of its events", async () => {
+    const before = await usage()
+    shared().provider.say({ text: "One two three." })
+    const created = await client().responses.create({ model, input: "Count.", background: true, stream: true })
+    const events = await Array.fromAsync(created)
+    assert.deepStrictEqual(events.map(({ sequence_number }) => sequence_number), events.map((_, index) => index))
+    const [first, last] = [events[0], events.at(-1)]
+    assert(first?.type === "response.created" && last?.type === "response.completed")
+    assert.deepInclude(last.response as object, { id: first.response.id, background: true, status: "completed" })
+    for (const after of [0, 3, events.length - 2, events.length - 1]) {
+      const rest = await client().responses.retrieve(first.response.id, { stream: true, starting_after: after })
+      assert.deepStrictEqual(await Array.fromAsync(rest), events.slice(after + 1))
+    }
+    const stored = await client().responses.retrieve(first.response.id)
+    assert.strictEqual(stored.output_text, "One two three.")
+    await eventually(usage, (count) => count === before + 1, 10_000)
+  })
+
+  it("ends its stream with an error if it is cancelled", async () => {
+    const before = await usage()
+    shared().provider.say({ text: "One two three four five six seven." })
+    shared().provider.behaveOnce({ kind: "hold", after: 6 })
+    const created = await client().responses.create({ model, input: "Count.", background: true, stream: true })
+    const events = created[Symbol.asyncIterator]()
+    const first = (await events.next()).value
+    assert(first?.type === "response.created")
+    const { id } = first.response
+    assert.strictEqual((await client().responses.cancel(id)).status, "cancelled")
+    const error = await errorOf((async () => {
+      while (!(await events.next()).done);
+    })())
+    assert.deepInclude(error, { code: "invalid_prompt" })
+    const lines = await textOf(`/v1/responses/${id}?stream=true`)
+    const data = lines.split("\n").filter((line) => line.startsWith("data: ")).map((line) =>
+      JSON.parse(line.slice(6)) as Json
+    )
+    assert.deepStrictEqual(data.map((event) => event["sequence_number"]), data.map((_, index) => index))
+    assert.deepInclude(data.at(-1)?.["response"], { id, status: "cancelled" })
+    assert.strictEqual(await textOf(`/v1/responses/${id}?stream=true&starting_after=${data.length - 1}`), "")
+    await eventually(usage, (count) => count === before + 1, 10_000)
+  })
+
   it("fails with the provider's error", async () => {
     shared().provider.behaveOnce({ kind: "status", status: 400, error: { message: "no thanks" } })
     const { id } = await client().responses.create({ model, input: "Think.", background: true })
@@ -87,13 +136,39 @@ describe.each(["on-responses", "on-anthropic"])("%s: a response in the backgroun
 describe("a response in the background", () => {
   const model = "on-openai"
 
-  it("must be stored, and cannot be streamed", async () => {
+  it("must be stored", async () => {
     const create = (more: object) =>
       client().responses.create(
         { model, input: "Hi", background: true, ...more } as OpenAI.Responses.ResponseCreateParams
       )
     assert.deepInclude(await errorOf(create({ store: false })), { status: 400, param: "background" })
-    assert.deepInclude(await errorOf(create({ stream: true })), { status: 400, param: "stream" })
+  })
+
+  it("is streamed again only if it was created with a stream, and from a number", async () => {
+    const create = (background: boolean) => client().responses.create({ model, input: "Hi", background })
+    const stream = (id: string, query = "") => ask(`/v1/responses/${id}?stream=true${query}`)
+    for (const background of [true, false]) {
+      const { body, status } = await stream((await create(background)).id)
+      assert.deepInclude({ ...body["error"] as Json, status } as Json, { status: 400, param: "stream" })
+    }
+    const streamed = await client().responses.create({ model, input: "Hi", background: true, stream: true })
+    const first = (await Array.fromAsync(streamed))[0]
+    assert(first?.type === "response.created")
+    const { body, status } = await stream(first.response.id, "&starting_after=last")
+    assert.deepInclude({ ...body["error"] as Json, status } as Json, { status: 400, param: "starting_after" })
+    assert.strictEqual((await stream(`resp_${"0".repeat(32)}`)).status, 404)
+  })
+
+  it("fails in its stream if the provider fails after it has begun", async () => {
+    shared().provider.behaveOnce({ kind: "cut", after: 3 })
+    const created = await client().responses.create({ model, input: "Hi", background: true, stream: true })
+    assert.deepInclude(await errorOf(Array.fromAsync(created)), { code: "server_error" })
+  })
+
+  it("is refused with the provider's status if it has not begun", async () => {
+    shared().provider.behaveOnce({ kind: "status", status: 400, error: { message: "no thanks" } })
+    const created = client().responses.create({ model, input: "Hi", background: true, stream: true })
+    assert.deepInclude(await errorOf(created), { status: 400 })
   })
 
   it("is the only kind that can be cancelled", async () => {
@@ -150,18 +225,19 @@ describe("an answer that the client prefers to get later", () => {
     assert.strictEqual((await ask(`${location}/content`)).status, 400)
   })
 
-  it("comes at once if the client wants a stream", async () => {
-    const answer = await fetch(`${shared().url}/v1/chat/completions`, {
-      method: "POST",
-      headers: {
-        authorization: `Bearer ${shared().key}`,
-        "content-type": "application/json",
-        prefer: "respond-async"
-      },
-      body: JSON.stringify({ model: "on-openai", stream: true, messages: [{ role: "user", content: "Hello" }] })
-    })
-    assert.strictEqual(answer.status, 200)
-    assert.isNull(answer.headers.get("preference-applied"))
-    assert.include(await answer.text(), "data: [DONE]")
+  it("has events if the client wants a stream, each with its number as its id", async () => {
+    shared().provider.say({ text: "One two." })
+    const { body, status } = await later({ stream: true })
+    assert.strictEqual(status, 202)
+    const path = `/v1/tasks/${String(body["id"])}/events`
+    const whole = await textOf(path)
+    const events = whole.split("\n\n").slice(0, -1)
+    assert.deepStrictEqual(events.map((event) => event.split("\n")[0]), events.map((_, index) => `id: ${index}`))
+    assert.include(events.at(-1), "data: [DONE]")
+    const rest = await textOf(path, { "last-event-id": "1" })
+    assert.strictEqual(rest, events.slice(2).map((event) => `${event}\n\n`).join(""))
+    assert.strictEqual((await ask(path, { headers: { "last-event-id": "-1" } })).status, 400)
+    const other = await later({})
+    assert.strictEqual((await ask(`/v1/tasks/${String(other.body["id"])}/events`)).status, 400)
   })
 })

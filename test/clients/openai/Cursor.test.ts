@@ -130,7 +130,7 @@ describe("a body with items", () => {
 
   it("is rejected with the name of the wrong field", async () => {
     const wrong = [
-      [{ input: [{ role: "nobody", content: "?" }] }, /^input\[0\]/],
+      [{ input: [{ role: "bystander", content: "?" }] }, /^input\[0\]/],
       [{ input: "?", previous_response_id: "resp_1" }, /^previous_response_id/],
       [{ input: "?", messages: [], max_tokens: 0 }, /^(?:messages|max_tokens)/]
     ] as const

@@ -113,6 +113,30 @@ describe.each(["on-responses", "on-openai", "on-anthropic"])("%s", (model) => {
     }
     assert.fail("the stream has no end")
   })
+
+  it("does not store an answer that breaks off", async () => {
+    shared().provider.say({ text: "An answer of several words." })
+    shared().provider.behaveOnce({ kind: "cut", after: 6 })
+    const ids = new Set<string>()
+    const types: Array<string> = []
+    const read = async () => {
+      for await (const event of await client().responses.create({ model, input: "Speak.", stream: true })) {
+        types.push(event.type)
+        if ("response" in event) ids.add(event.response.id)
+      }
+    }
+    await read().catch((error: unknown) => assert.instanceOf(error, OpenAI.APIError))
+    assert.include(types, "response.output_text.delta")
+    assert.notInclude(types, "response.completed")
+    const [id = "", ...others] = ids
+    assert.isEmpty(others)
+    assert.deepStrictEqual(await errorOf(client().responses.retrieve(id)), notFound)
+    assert.deepStrictEqual(await errorOf(create({ model, input: "And?", previous_response_id: id })), noPrevious)
+    // nor an answer that breaks off before its body is complete
+    shared().provider.behaveOnce({ kind: "truncate", after: 0, bytes: 20 })
+    const { status } = await errorOf(create({ model, input: "Speak." }))
+    assert.strictEqual(status, 502)
+  })
 })
 
 describe("a conversation with a model of two accounts", () => {

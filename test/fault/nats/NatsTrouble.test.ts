@@ -44,7 +44,7 @@ const fillDisk = async ({ url }: NatsAddress): Promise<() => Promise<void>> => {
 describe("a full disk", { timeout: 120_000 }, () => {
   it.live("rejects new tasks with a time to retry, keeps the stored ones and does not affect chat", () =>
     Effect.scoped(Effect.gen(function*() {
-      const nats = yield* NatsServer.make({ config: "jetstream { max_file: 100MB }" })
+      const nats = yield* NatsServer.make({ config: "jetstream { max_file: 350MB }" })
       yield* Effect.promise(() => shrinkEventStreams(nats))
       yield* Gateway.runOn(nats, { services: ["video"] }, async (gateway) => {
         const client = new VideoClient(gateway)

@@ -125,11 +125,15 @@ export class HttpProvider {
         this.#answer(machine, connection, call, order)
       }
     }
-    connection.onClose = () => {
-      if (call !== undefined) this.#calls.end(call, "aborted")
+    connection.onClose = (byClient) => {
+      if (call === undefined) return
+      this.#calls.end(call, "aborted")
+      if (!byClient) call.wasLost = call.hasArrived !== true
     }
     machine.onDeath.push(() => {
-      if (call !== undefined) this.#calls.end(call, "failed", "down")
+      if (call === undefined) return
+      this.#calls.end(call, "failed", "down")
+      call.wasLost = call.hasArrived !== true
     })
   }
 

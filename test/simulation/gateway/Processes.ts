@@ -1,5 +1,6 @@
 /** The gateway's processes on simulated machines: the shipped code from the bus's client and the worker's job life down to NATS. */
 import { type Config, ConfigProvider, Effect, type Fiber, Layer, Logger, Option } from "effect"
+import * as WorkAdmission from "../../../services/ingress/request/WorkAdmission.ts"
 import { Admission } from "../../../services/ingress/request/Admission.ts"
 import * as Turns from "../../../shared/bounds/Turns.ts"
 import { Presence } from "../../../shared/bus/provision/Presence.ts"
@@ -9,6 +10,8 @@ import { KeyRing } from "../../../shared/keys/KeyRing.ts"
 import { Limits } from "../../../shared/limits/Limits.ts"
 import { layerBothPatient, Nats } from "../../../shared/nats/Nats.ts"
 import { Spending } from "../../../shared/usage/Spending.ts"
+import { AnswerTasks } from "../../../shared/tasks/answers/AnswerTasks.ts"
+import * as AnswerWorker from "../../../shared/tasks/answers/AnswerWorker.ts"
 import { Tasks } from "../../../shared/tasks/Tasks.ts"
 import { UsageLog } from "../../../shared/usage/UsageLog.ts"
 import type { Performer } from "../../../shared/worker/JobLife.ts"
@@ -46,6 +49,7 @@ export const surroundings = (
     ConfigProvider.layer(ConfigProvider.fromUnknown({
       NATS_URL: cluster.url,
       NATS_REPLICAS: `${cluster.servers.length}`,
+      GATEWAY_SECRET: "a secret of more than thirty-two characters",
       ...settings
     }))
   )
@@ -119,6 +123,9 @@ const admission = Admission.layer.pipe(
   Layer.merge(KeyRing.layer)
 )
 
+/** The same with tasks whose work is admitted later. */
+const admissionOfAll = Layer.merge(AnswerTasks.layer, Layer.provideMerge(WorkAdmission.layer, admission))
+
 export interface Admitting {
   readonly admission: Admission["Service"]
   readonly keys: KeyRing["Service"]
@@ -130,6 +137,7 @@ export interface Offer {
   /** Requests need keys, and their limits per minute count for so long, in milliseconds. */
   readonly limitWindowMs: number | undefined
   readonly hasTasks: boolean
+  readonly hasAnswers: boolean
 }
 
 export class IngressProcess extends GatewayProcess {
@@ -138,6 +146,7 @@ export class IngressProcess extends GatewayProcess {
   /** Only if it is offered. */
   admitting: Admitting | undefined
   tasks: Tasks["Service"] | undefined
+  answers: AnswerTasks["Service"] | undefined
 
   constructor(world: World, cluster: Cluster, name: string, offer: Offer) {
     super(world, cluster, name)
@@ -145,7 +154,7 @@ export class IngressProcess extends GatewayProcess {
   }
 
   readonly run = () => {
-    const { hasTasks, limitWindowMs } = this.#offer
+    const { hasAnswers, hasTasks, limitWindowMs } = this.#offer
     const around = surroundings(this.world, this.machine, this.cluster, {
       GATEWAY_LIMIT_WINDOW_MS: `${limitWindowMs ?? 60_000}`,
       GATEWAY_QUEUE_BYTES: `${queueBytes}`
@@ -153,7 +162,7 @@ export class IngressProcess extends GatewayProcess {
     const client = hasTasks ? Layer.merge(JobClient.layer, Tasks.layer("video")) : JobClient.layer
     const layer = limitWindowMs === undefined
       ? Layer.provide(client, Nats.layerPatient)
-      : Layer.provide(Layer.merge(client, admission), layerBothPatient)
+      : Layer.provide(Layer.mergeAll(client, hasAnswers ? admissionOfAll : admission), layerBothPatient)
     const serve = Effect.gen({ self: this }, function*() {
       this.client = yield* JobClient
       this.admitting = Option.getOrUndefined(Option.all({
@@ -162,6 +171,7 @@ export class IngressProcess extends GatewayProcess {
         limits: yield* Effect.serviceOption(Limits)
       }))
       this.tasks = Option.getOrUndefined(yield* Effect.serviceOption(Tasks))
+      this.answers = Option.getOrUndefined(yield* Effect.serviceOption(AnswerTasks))
       this.isReady = true
       this.world.trace.tell(this.machine.name, "is ready")
       return yield* Effect.never
@@ -172,17 +182,19 @@ export class IngressProcess extends GatewayProcess {
 
 export class WorkerProcess extends GatewayProcess {
   readonly slots: number
+  readonly #hasAnswers: boolean
   readonly #performer: (machine: Machine) => Layer.Layer<Performer, Config.ConfigError, Nats>
 
   constructor(
     world: World,
     cluster: Cluster,
     name: string,
-    slots: number,
+    { hasAnswers, slots }: { readonly slots: number; readonly hasAnswers: boolean },
     performer: (machine: Machine) => Layer.Layer<Performer, Config.ConfigError, Nats>
   ) {
     super(world, cluster, name)
     this.slots = slots
+    this.#hasAnswers = hasAnswers
     this.#performer = performer
   }
 
@@ -191,6 +203,7 @@ export class WorkerProcess extends GatewayProcess {
       this.serve.pipe(
         Effect.provide(
           Worker.layer("chat", this.slots).pipe(
+            Layer.merge(this.#hasAnswers ? AnswerWorker.layer("chat", this.slots) : Layer.empty),
             Layer.provide([
               this.#performer(this.machine),
               JobServer.layer,

@@ -25,6 +25,8 @@ export interface Call {
   readonly provider?: string
   /** Whether the worker has got a chunk over HTTP. */
   hasArrived?: boolean
+  /** Whether the connection broke before that, and what the provider had sent was lost. */
+  wasLost?: boolean
   /** Of a failed call: what the provider did. */
   failure?: string
 }
@@ -32,10 +34,11 @@ export interface Call {
 /** The name of models whose calls cost nothing; all others are paid. */
 export const freeModel = "free"
 
-/** A chunk names its request, its call and its place, so that a client can tell whose bytes it gets. */
+/** A chunk is an event that names its request, its call and its place, so that a client can tell whose bytes it gets. */
 export const chunkOf = ({ id }: Call, { chunkBytes, request }: Order, at: number): Buffer => {
   const bytes = Buffer.alloc(chunkBytes, "-")
   bytes.write(`${request}:${id}:${at};`)
+  bytes.write("\n\n", chunkBytes - 2)
   return bytes
 }
 

@@ -19,10 +19,11 @@ import {
 import type { Switch } from "./Mutants.ts"
 import {
   absentWorker,
-  all,
   alone,
   bodies,
   cuts,
+  cutWhileBusy,
+  deploysOfAll,
   deployWithoutUsage,
   election,
   extremes,
@@ -30,14 +31,15 @@ import {
   frozenLeader,
   frozenServers,
   heldEnds,
+  idle,
   lastClaimsLost,
   lastJobAway,
   lateBundles,
+  leavers,
   longAlone,
   longAndCut,
   longFreeze,
   longSilence,
-  lostAnswers,
   lostCancel,
   lostCredit,
   lostEnds,
@@ -45,8 +47,10 @@ import {
   type Needs,
   orphans,
   peace,
+  repeatedWithoutUsage,
   rests,
   shortSilence,
+  steady,
   version2,
   weather
 } from "./Needs.ts"
@@ -147,6 +151,9 @@ const notes: ReadonlyArray<Note> = [
     excuse:
       "a job whose call is free runs twice until its first frame is refused, or its claim waits for an answer in vain"
   },
+  { file: tracker, line: "if (\"worker\" in before", needs: repeatedWithoutUsage },
+  { file: tracker, line: "if (this.#repeated.size", needs: repeatedWithoutUsage },
+  { file: tracker, line: "if (until > now) break", needs: repeatedWithoutUsage },
   { file: tracker, line: "return this.#outbox.publish(...job.toMessage", needs: alone() },
   { file: tracker, line: "if (state.state === \"Claimed\" && state.redispatch", needs: frozenServers },
   { file: tracker, line: "if (wasStalled || !this.#nats.isSettled())", needs: version2 },
@@ -234,7 +241,7 @@ const notes: ReadonlyArray<Note> = [
   },
   { file: sender, line: "if (size > 0 && size", needs: extremes },
   { file: sender, line: "if (this.#keptBytes === 0)", needs: alone("deploy worker") },
-  { file: sender, line: "if (link.kept.length > 0 && silentMs", needs: lostAnswers },
+  { file: sender, line: "if (link.kept.length > 0 && silentMs", needs: idle },
   { file: sender, line: "else if (link.kept.length === 0", needs: rests },
   {
     file: reply,
@@ -276,7 +283,7 @@ const notes: ReadonlyArray<Note> = [
   {
     file: server,
     line: "} else if (now - since >= Timings.ingressGoneAfterMs)",
-    needs: all(alone("cut ingress"), extremes)
+    needs: cutWhileBusy
   },
   { file: server, line: "if (now - since > Timings.ingressGoneAfterMs", needs: orphans },
   { file: server, line: "if (reply.ingress === ingress) reply.abandon()", needs: orphans },
@@ -296,7 +303,7 @@ const notes: ReadonlyArray<Note> = [
     line: "if (job.bodySize <= smallBodyBytes)",
     excuse: "claims leave a millisecond earlier or later, and no simulated body kills its worker in that time"
   },
-  { file: server, line: "if (!reply.isOver) reply.fail", needs: fault("deploy worker") },
+  { file: server, line: "if (!reply.isOver) reply.fail", needs: deploysOfAll },
   { file: server, line: "if (job.body === undefined)", needs: bodies },
   { file: source, line: "if (this.#stopped) return", below: "watch()", needs: alone("consumer forgets pulls") },
   { file: source, line: "if (this.#isQuiet(each)) quiet++", needs: version2 },
@@ -311,15 +318,16 @@ const notes: ReadonlyArray<Note> = [
     below: "watch()",
     needs: alone("consumer forgets pulls")
   },
-  { file: pulls, line: "if (isCurrent) {", needs: peace },
-  { file: pulls, line: "if (headers === undefined", needs: peace },
+  { file: pulls, line: "if (isCurrent) {", needs: steady },
+  { file: pulls, line: "if (headers === undefined", needs: idle },
   { file: pulls, line: "if (!this.#hasLeader) {", needs: peace },
   { file: writer, line: "if (this.#waiting.size > 0) {", needs: deployWithoutUsage },
   { file: writer, line: "if (this.#waiting.size === 0) this.#onEmpty", needs: deployWithoutUsage },
   { file: writer, line: "if (page === undefined ||", needs: peace },
   { file: writer, line: "if (message.data.length === 0)", needs: peace },
   { file: writer, line: "if (now - page.sentAt", needs: fault("lost confirmations", "cut worker", "kill nats") },
-  { file: links, line: "if (link.jobs.size === 0)", needs: alone("kill worker") },
+  { file: links, line: "if (link.jobs.size === 0)", needs: longAlone },
+  { file: life, line: "if (!job.reply.isOver)", needs: leavers },
   { file: life, line: "if (error._tag === \"Cancelled\")", needs: weather },
   {
     file: life,

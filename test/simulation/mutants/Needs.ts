@@ -14,6 +14,18 @@ export const all = (...needs: ReadonlyArray<Needs>): Needs => (scenario) =>
 
 export const limits = only((scenario) => scenario.limits !== undefined)
 export const tasks = only((scenario) => scenario.tasks !== undefined)
+export const answers = only((scenario) => scenario.answers !== undefined)
+/** Workers die when they have recorded that they are about to make a call. */
+export const killedAtCalls = all(answers, (scenario) => ({
+  ...scenario,
+  faults: [0.2, 0.4, 0.6, 0.8].map((part): Fault => ({
+    kind: "kill worker",
+    at: warmUpMs + part * activeMs,
+    target: 0,
+    ms: 500,
+    moment: { text: "\"task\":null", isBefore: false }
+  }))
+}))
 /** Jobs fail although their workers live. */
 export const weather = only((scenario) => (scenario.weather?.length ?? 0) > 0)
 export const version2 = only(({ faults, upgradedAt }) => upgradedAt !== undefined && faults.length > 0)
@@ -22,7 +34,7 @@ export const fault = (...kinds: ReadonlyArray<FaultKind>): Needs =>
 /** Links are forgotten; see `restMs` in `Simulation.ts`. */
 export const rests = only(({ faults }) => faults.length <= 1)
 
-const plain = { limits: undefined, tasks: undefined, upgradedAt: undefined, weather: undefined }
+const plain = { limits: undefined, tasks: undefined, answers: undefined, upgradedAt: undefined, weather: undefined }
 
 /** One failure, or none, which invariants look at closely. `change` adapts it. */
 export const aloneWith = (kinds: ReadonlyArray<FaultKind>, change: Partial<Fault>): Needs => (scenario) => {
@@ -66,8 +78,26 @@ export const deployWithLimits = all(
     }))
   })
 )
+/** A worker starts while only one server of a cluster is up. */
+export const startsAtOneServer: Needs = (scenario) => {
+  const fault = { kind: "kill nats", at: warmUpMs + 3_000, target: 0, ms: 4_000, moment: undefined } as const
+  const worker: Fault = { ...fault, kind: "kill worker", at: fault.at + 500, ms: 500 }
+  return { ...scenario, ...plain, servers: 3, faults: [fault, { ...fault, target: 1 }, worker] }
+}
 /** Calls go on for long after their ingress has died. */
 export const orphans = all(fault("kill ingress"), extremes)
+/** Workers send many messages for an ingress while its connection is broken. */
+export const cutWhileBusy = all(aloneWith(["cut ingress"], { moment: undefined }), (scenario) => ({
+  ...scenario,
+  servers: 1,
+  requests: scenario.requests.slice(0, 30).map((each, index) => ({
+    ...each,
+    at: (scenario.faults[0]?.at ?? 0) - 20 * index,
+    chunks: 100,
+    everyMs: 20,
+    leavesAfterMs: undefined
+  }))
+}))
 /** Answers need credit, and an ingress loses some. */
 export const lostCredit = all(
   aloneWith(["cut ingress"], { moment: { text: "Gw-Ctl: credit", isBefore: true } }),
@@ -212,6 +242,22 @@ export const lostEvents: Needs = (scenario) => {
     faults: [{ ...fault, kind: "hold worker" }, { ...fault, kind: "kill worker", at: at + 10_600, ms: 300 }]
   }
 }
+/** A connection loses events, and no usage can be stored for a while after it is back; then the worker dies. */
+export const refusedEvents: Needs = (scenario) => {
+  const at = warmUpMs + 3_000
+  const fault = { at, target: 0, ms: 8_500, moment: undefined }
+  return {
+    ...scenario,
+    ...plain,
+    workers: 1,
+    requests: scenario.requests.map((each) => ({ ...each, at, isPaid: true, chunks: 1, everyMs: 50, bodyBytes: 200 })),
+    faults: [
+      { ...fault, kind: "cut worker", moment: { text: "PUB usage", isBefore: true } },
+      { ...fault, kind: "full usage", at: at + 2_900 },
+      { ...fault, kind: "kill worker", at: at + 11_000, ms: 300 }
+    ]
+  }
+}
 /** A worker is silent for less time than may cost it jobs. */
 export const shortSilence = all(severalWorkers, aloneWith(["freeze worker", "hold worker"], { ms: 950 }))
 /** A silent worker may get the last job, after which no others show that it is late. */
@@ -229,6 +275,15 @@ export const lostGo = aloneWith(["cut ingress"], { moment: { text: "Gw-Ctl: go",
 export const peace = all(aloneWith([], {}), (scenario) => ({
   ...scenario,
   requests: scenario.requests.map((each) => ({ ...each, chunks: 1, everyMs: 5 }))
+}))
+/** The same with a single server of NATS, which rests afterwards. */
+export const idle = all(peace, (scenario) => ({ ...scenario, servers: 1 }))
+/** Nothing fails, and the only worker does more jobs in a second than it has slots, one after another. */
+export const steady = all(peace, (scenario) => ({
+  ...scenario,
+  workers: 1,
+  slots: 8,
+  requests: scenario.requests.map((each, index) => ({ ...each, at: warmUpMs + 2_100 + 60 * index, bodyBytes: 200 }))
 }))
 /** A worker cannot say that it has ended calls for so long that JetStream delivers their jobs to another one. */
 export const heldEnds = all(
@@ -252,6 +307,54 @@ export const deployWithoutUsage: Needs = (scenario) => {
     faults: [{ ...fault, kind: "full usage" }, { ...fault, kind: "deploy worker", at: fault.at + 20 }]
   }
 }
+/** A worker dies with its claims, and no usage can be stored until other workers have got its jobs once more. */
+export const repeatedWithoutUsage: Needs = all(severalWorkers, (scenario) => {
+  const fault = { at: warmUpMs + 3_000, target: 0, ms: 500, moment: undefined }
+  return {
+    ...scenario,
+    ...plain,
+    requests: scenario.requests.slice(0, 40).map((each) => ({
+      ...each,
+      at: fault.at + 50,
+      isPaid: true,
+      chunks: 2,
+      everyMs: 50,
+      leavesAfterMs: undefined
+    })),
+    faults: [
+      { ...fault, kind: "full usage", ms: 11_000 + 40 * (scenario.seed % 100) },
+      { ...fault, kind: "kill worker", moment: { text: "ask id", isBefore: true } }
+    ]
+  }
+})
+/** All workers end, and then those that replace them, before long calls do. */
+export const deploysOfAll: Needs = (scenario) => ({
+  ...scenario,
+  ...plain,
+  workers: 2,
+  requests: scenario.requests.slice(0, 20).map((each, index) => ({
+    ...each,
+    at: warmUpMs + 100 * index,
+    isPaid: false,
+    chunks: 1,
+    everyMs: 30_000
+  })),
+  // the second time all workers that have taken over the calls
+  faults: [0, 1].flatMap((target) =>
+    [3_000, 24_000].map((afterMs) => ({
+      kind: "deploy worker",
+      at: warmUpMs + afterMs,
+      target,
+      ms: 500,
+      moment: undefined
+    }))
+  )
+})
+/** Nothing fails, and clients leave their calls. */
+export const leavers = all(aloneWith([], {}), (scenario) => ({
+  ...scenario,
+  requests: scenario.requests.map((each) => ({ ...each, chunks: 20, everyMs: 100, leavesAfterMs: 500 }))
+}))
 /** The first provider answers 429 for a while, and requests keep coming at a steady rate. */
 export const paced: Needs = (scenario) => ({
   ...scenario,

@@ -1,8 +1,11 @@
 /** Faults of the past, put back: each replaces one text of one file. */
 import {
+  answerWork,
   bucket,
+  connect,
   connection,
   history,
+  holdDesk,
   lease,
   ledger,
   life,
@@ -30,6 +33,7 @@ import {
   absentWorker,
   alone,
   aloneWith,
+  answers,
   clockWhileWaiting,
   cluster,
   cuts,
@@ -38,6 +42,7 @@ import {
   election,
   extremes,
   fault,
+  killedAtCalls,
   lastClaimsLost,
   lateBundles,
   limits,
@@ -49,8 +54,10 @@ import {
   lostEnds,
   lostEvents,
   paced,
+  refusedEvents,
   repeatedClaims,
   rests,
+  startsAtOneServer,
   tasks,
   weather
 } from "./Needs.ts"
@@ -189,6 +196,14 @@ export const past: ReadonlyArray<Patch> = [
     to: "if (wasStalled || isConnected()) return",
     needs: cluster(alone("freeze nats"))
   },
+  // seed 9200178
+  {
+    name: "a client takes the server that it starts with for the only one",
+    file: connect,
+    from: "remember(connection, all.servers)",
+    to: "",
+    needs: startsAtOneServer
+  },
   {
     name: "an election makes ingress reject requests",
     file: pool,
@@ -326,6 +341,27 @@ export const past: ReadonlyArray<Patch> = [
     needs: tasks
   },
   {
+    name: "an answer in the background that may be paid for is asked for again",
+    file: answerWork,
+    from: "if (next.step === \"unconfirmed\") return yield* unconfirmed(next.provider)",
+    to: "",
+    needs: killedAtCalls
+  },
+  {
+    name: "an answer in the background is asked for without a record",
+    file: answerWork,
+    from: ": claimed.record({ event: \"starting\", provider: name, model })",
+    to: ": Effect.void",
+    needs: answers
+  },
+  {
+    name: "the units of a task's work do not return",
+    file: holdDesk,
+    from: "held.get(task)?.(tokens)",
+    to: "",
+    needs: answers
+  },
+  {
     name: "a watch that has missed a change goes on",
     file: bucket,
     from: "if (!loaded || (state.messages > 0 && seen < state.last_seq)) broken(\"the watch has missed a change\")",
@@ -388,14 +424,22 @@ export const past: ReadonlyArray<Patch> = [
   {
     name: "events count as stored before they are sent again after an outage",
     file: writer,
-    from: "if (!this.#nats.isSettled()) return",
+    from: "if (!this.#nats.isSettled()) return void (this.#awayAt = now)",
     to: `if (!this.#nats.isSettled()) {
       for (const { onStored, since } of this.#waiting) {
-        if (this.#now() - since > patienceMs) { for (const run of onStored.splice(0)) run() }
+        if (now - since > patienceMs) { for (const run of onStored.splice(0)) run() }
       }
       return
     }`,
     needs: lostEvents
+  },
+  // seed 9204604
+  {
+    name: "an outage counts as time in which an event could be stored",
+    file: writer,
+    from: "now - Math.max(page.since, this.#awayAt) > patienceMs",
+    to: "now - page.since > patienceMs",
+    needs: refusedEvents
   },
   {
     name: "a request waits for a slow provider although the circuit of another may close",

@@ -82,7 +82,15 @@ describe("the compose file", () => {
   it("gives each container its variables: no provider key, and the secret only where services sign or seal with it", () => {
     const having = (variable: string) =>
       Object.keys(services).filter((name) => services[name]?.environment?.[variable] !== undefined).toSorted()
-    assert.deepStrictEqual(having("GATEWAY_SECRET"), ["chat", "console", "images", "ingress"])
+    assert.deepStrictEqual(having("GATEWAY_SECRET"), [
+      "chat",
+      "console",
+      "embeddings",
+      "images",
+      "ingress",
+      "rerank",
+      "speech"
+    ])
     assert.deepStrictEqual(having("CONSOLE_ADMIN_TOKEN"), ["console"])
     for (const [name, { environment = {} }] of Object.entries(services)) {
       for (const variable of Object.keys(environment)) {

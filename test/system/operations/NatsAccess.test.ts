@@ -16,9 +16,11 @@ import {
   natsServices,
   permissionsOf
 } from "../../../shared/bus/provision/Access.ts"
+import { jobStream, queuesOf, versionsOf } from "../../../shared/bus/protocol/Subjects.ts"
 import { buckets, bucketStream, stores, storeStream } from "../../../shared/nats/Storage.ts"
 import { workloads } from "../../../shared/contract/Operation.ts"
 import { eventually } from "../../fixture/general/Eventually.ts"
+import { ConsoleClient } from "../../fixture/client/ConsoleClient.ts"
 import { FakeProvider } from "../../fixture/provider/FakeProvider.ts"
 import { Gateway, testAdminToken } from "../../fixture/gateway/Gateway.ts"
 import type { ServiceProcess } from "../../fixture/gateway/ServiceProcess.ts"
@@ -97,6 +99,30 @@ describe("a service with only its own rights", { timeout: 90_000 }, () => {
     }
   })
 
+  it("answers in the background, and sends the webhook that the console has set", async () => {
+    const console = await ConsoleClient.signedIn((await startConsole()).port)
+    const [key] = (await console.send<ReadonlyArray<{ readonly id: string }>>("GET", "/api/keys")).body
+    const path = `/api/keys/${key?.id}/webhook`
+    const set = () => console.send("PUT", path, { url: "http://127.0.0.1:9" })
+    // workers send nothing to private addresses
+    const untilFailed = (count: number) =>
+      eventually(
+        async () => (await console.send<ReadonlyArray<object>>("GET", `${path}/deliveries`)).body,
+        (deliveries) => deliveries.filter((one) => Reflect.get(one, "status") === "failed").length === count,
+        20_000
+      )
+    assert.strictEqual((await set()).status, 200)
+    const answer = await post("/v1/responses", { model: "local-chat", input: "one", background: true })
+    assert.strictEqual(answer.status, 200)
+    const [delivery] = await untilFailed(1)
+    assert.strictEqual(
+      (await console.send("POST", `${path}/deliveries/${Reflect.get(delivery ?? {}, "id")}/resend`)).status,
+      200
+    )
+    await untilFailed(1)
+    assert.strictEqual((await console.send("DELETE", path)).status, 204)
+  })
+
   it("embeds, ranks and speaks", async () => {
     await (await post("/v1/embeddings", { model: "local-embedding", input: "one" })).text()
     await (await post("/v1/rerank", { model: "local-rerank", query: "bees", documents: ["a", "b"] })).text()
@@ -173,11 +199,14 @@ const forbidden = (
       ...workloads.flatMap((workload) => [
         `jobs.${workload}.default`,
         `jobs3.${workload}.default`,
+        `jobs3.${workload}-tasks.default.owner`,
         `r.${workload}.anyone.job.1`,
-        ...[`JOBS_${workload.toUpperCase()}`, `JOBS3_${workload.toUpperCase()}`].flatMap((stream) => [
-          `$JS.API.CONSUMER.MSG.NEXT.${stream}.default`,
-          `$JS.ACK.${stream}.default.1.1.1.1.1`
-        ])
+        ...queuesOf(workload).flatMap((queue) => versionsOf(queue).map((version) => jobStream(queue, version))).flatMap(
+          (stream) => [
+            `$JS.API.CONSUMER.MSG.NEXT.${stream}.default`,
+            `$JS.ACK.${stream}.default.1.1.1.1.1`
+          ]
+        )
       ]),
       ...Object.values(buckets).flatMap((bucket) => [
         `$KV.${bucket.name}.any`,

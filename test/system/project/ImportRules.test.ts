@@ -46,6 +46,8 @@ const forbidden: ReadonlyArray<Case> = [
   ["shared/text", "shared/contract/Operation.ts"],
   ["shared/secrets", "shared/contract/Operation.ts"],
   ["shared/records", "shared/keys/KeyRing.ts"],
+  ["shared/webhooks", "shared/provider/transport/Upstream.ts"],
+  ["shared/webhooks", "shared/tasks/TaskRecord.ts"],
   ["shared/pictures", "shared/nats/ObjectStore.ts"],
   ["services/ingress/routes", "shared/catalogue/Catalogue.ts"],
   ["shared/process", "@nats-io/nats-core"],

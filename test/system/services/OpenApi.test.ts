@@ -10,6 +10,7 @@ import { promisify } from "node:util"
 import * as oazapfts from "oazapfts"
 import { beforeAll } from "vitest"
 import { operations } from "../../../shared/contract/operations/operations.ts"
+import { eventually } from "../../fixture/general/Eventually.ts"
 import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
 
 const shared = sharedGateway({ services: otherWorkloads })
@@ -132,6 +133,36 @@ describe("/openapi.json", () => {
     }
   })
 
+  it("has examples that the gateway also answers later, as tasks", { timeout: 60_000 }, async () => {
+    const later = async (one: ReturnType<typeof described>[number], name: string, value: unknown) => {
+      const { method, operation, path } = one
+      const answer = await ask(method, path, operation, "application/json", name, value, { prefer: "respond-async" })
+      assert.strictEqual(answer.status, 202, operation.operationId)
+      assert.strictEqual(answer.headers.get("preference-applied"), "respond-async")
+      await assertDescribed(operation, answer)
+      const get = (suffix: string) =>
+        fetch(`${shared().url}${answer.headers.get("location")}${suffix}`, {
+          headers: { authorization: `Bearer ${shared().key}` }
+        })
+      const isRunning = (task: Record<string, unknown>) => ["queued", "in_progress"].includes(String(task["status"]))
+      const read = async () => await (await get("")).json() as Record<string, unknown>
+      const task = await eventually(read, (task) => !isRunning(task), 30_000)
+      assert.deepInclude(task, { status: "completed", error: null }, operation.operationId)
+      await assertDescribed(operation, await get("/content"))
+    }
+    const requests = described().filter(({ operation }) => operation.responses["202"] !== undefined)
+    assert.sameMembers(
+      requests.map(({ path }) => path),
+      operations.flatMap(({ kind, paths }) => kind === "task" ? [] : paths)
+    )
+    await Promise.all(
+      requests.flatMap((one) =>
+        Object.entries(one.operation.requestBody?.content["application/json"]?.examples ?? {})
+          .map(([name, { value }]) => later(one, name, value))
+      )
+    )
+  })
+
   it("describes errors in every dialect", async () => {
     for (const { method, operation, path } of described()) {
       if (operation.requestBody === undefined) continue
@@ -162,7 +193,15 @@ describe("/openapi.json", () => {
 })
 
 /** Sends an example's request. */
-const ask = (method: string, path: string, { parameters }: Described, type: string, name: string, value: unknown) => {
+const ask = (
+  method: string,
+  path: string,
+  { parameters }: Described,
+  type: string,
+  name: string,
+  value: unknown,
+  headers: Readonly<Record<string, string>> = {}
+) => {
   const model = parameters.find((parameter) => parameter.name === "model") as
     | { readonly examples: Record<string, { readonly value: string }> }
     | undefined
@@ -172,7 +211,8 @@ const ask = (method: string, path: string, { parameters }: Described, type: stri
     headers: {
       authorization: `Bearer ${shared().key}`,
       "vendor-version": "2023-06-01",
-      ...(form ? {} : { "content-type": type })
+      ...(form ? {} : { "content-type": type }),
+      ...headers
     },
     body: form ? formOf(value as Record<string, unknown>) : JSON.stringify(value)
   })

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Kvm } from "@nats-io/kv"
 import { connect } from "@nats-io/transport-node"
-import { ConfigProvider, Deferred, Effect, Exit, Fiber, Layer, Option, Schedule, Scope } from "effect"
+import { Clock, ConfigProvider, Deferred, Effect, Exit, Fiber, Layer, Option, Schedule, Scope } from "effect"
 import { PrometheusMetrics } from "effect/observability"
 import * as VideoWork from "../../../services/video/VideoWork.ts"
 import { Nats } from "../../../shared/nats/Nats.ts"
@@ -112,7 +112,7 @@ const withTask = <A, E>(mayRepeat: boolean, test: (bench: Bench) => Effect.Effec
         model: "m",
         pool: "default",
         bodyHash: "hash"
-      }, 0)
+      }, yield* Clock.currentTimeMillis)
       const settled = yield* Deferred.make<TaskState.Settlement>()
       const rewrite: Bench["rewrite"] = (change) =>
         Effect.promise(async () => {

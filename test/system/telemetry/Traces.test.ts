@@ -12,6 +12,7 @@ import { chat, outcomeOf, startStream } from "../../fixture/client/ChatClient.ts
 import { Collector } from "../../fixture/telemetry/Collector.ts"
 import { detours, requestWithFallback, requestWithRetry, requestWithWait } from "../../fixture/client/Detours.ts"
 import { Gateway } from "../../fixture/gateway/Gateway.ts"
+import { sound } from "../../fixture/client/Requests.ts"
 import type { Span, SpanKind } from "../../fixture/telemetry/Otlp.ts"
 import { smallVideo, VideoClient } from "../../fixture/client/VideoClient.ts"
 
@@ -181,6 +182,9 @@ const requests: Record<string, () => Promise<readonly [path: string, body: objec
   "messages": async () => ["/v1/messages", { model: "local-chat", max_tokens: 50, messages }],
   "messages.count_tokens": async () => ["/v1/messages/count_tokens", { model: "local-chat", messages }],
   "countTokens": async () => ["/v1beta/models/local-chat:countTokens", { contents: [{ parts: [{ text: prompt }] }] }],
+  "audio.transcriptions": async () => ["/v1/audio/transcriptions", { model: "gpt-4o-transcribe", file: sound, prompt }],
+  "audio.translations": async () => ["/v1/audio/translations", { model: "whisper-1", file: sound, prompt }],
+  "moderations": async () => ["/v1/moderations", { model: "omni-moderation-latest", input: prompt }],
   "rerank": async () => ["/v1/rerank", { model: "local-rerank", query: prompt, documents: ["a", "b"] }],
   "video.generations": async () => ["/v1/video/generations", { ...smallVideo, prompt }]
 }
@@ -223,7 +227,7 @@ describe("a trace", { timeout: 90_000 }, () => {
       "messaging.destination.name": queue,
       "messaging.message.id": /^\w{22,}$/,
       "gateway.operation": operation.name,
-      "gen_ai.request.model": /^local-/
+      "gen_ai.request.model": operation.needsProvider === true ? /./ : /^local-/
     }
     assertAttributes(producer, {
       ...message,
@@ -242,17 +246,16 @@ describe("a trace", { timeout: 90_000 }, () => {
     assert.isAtLeast(consumer.start, producer.start - skewMs)
     for (const client of ofKind(spans, "client")) {
       assert.strictEqual(client.service, consumer.service)
-      assert.strictEqual(client.name, `${client.attributes["gen_ai.operation.name"]} local-${modelSuffix(consumer)}`)
+      const model = consumer.attributes["gen_ai.request.model"]
+      assert.strictEqual(client.name, `${client.attributes["gen_ai.operation.name"]} ${model}`)
       assertAttributes(client, {
         "gen_ai.operation.name": /^[\w.]+$/,
-        "gen_ai.provider.name": "local",
-        "gen_ai.request.model": `local-${modelSuffix(consumer)}`
+        "gen_ai.provider.name": operation.needsProvider === true ? "free" : "local",
+        "gen_ai.request.model": model
       })
       assert.notStrictEqual(client.status, "error")
     }
   })
-
-  const modelSuffix = ({ attributes }: Span) => String(attributes["gen_ai.request.model"]).replace(/^local-/, "")
 
   it("of a stream has its first byte's time and its usage, and ends with it", async () => {
     const everyMs = 30

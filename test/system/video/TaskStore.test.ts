@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Effect, Layer, Option, Result, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { Nats } from "../../../shared/nats/Nats.ts"
+import { taskAgeMs } from "../../../shared/bus/protocol/Timings.ts"
 import * as TaskRecord from "../../../shared/tasks/TaskRecord.ts"
 import * as TaskState from "../../../shared/tasks/TaskState.ts"
 import { TaskRefused } from "../../../shared/tasks/RecordStore.ts"
@@ -35,6 +36,20 @@ const withStore = <A, E>(
   }).pipe(Effect.scoped)
 
 describe("a stored task", () => {
+  it.effect("ends as failed if it is read when its job has expired", () =>
+    withStore((store) =>
+      Effect.gen(function*() {
+        yield* store.create(named("task_1"), new Uint8Array(1))
+        yield* store.claim("task_1", "a")
+        const read = Effect.map(store.find("task_1"), Option.map(({ status }) => status))
+        assert.deepStrictEqual(yield* read, Option.some("in_progress"))
+        yield* TestClock.adjust(taskAgeMs + 5 * 60_000)
+        assert.deepStrictEqual(yield* read, Option.some("failed"))
+        const refused = yield* Effect.flip(store.claim("task_1", "b"))
+        assert.deepInclude(refused as object, { refusal: "ended" })
+      })
+    ))
+
   it.effect("is created once, whichever request comes first", () =>
     withStore((store) =>
       Effect.gen(function*() {

@@ -10,6 +10,7 @@ import * as KeyHandlers from "../../../services/console/handlers/KeyHandlers.ts"
 import * as ProblemDetails from "../../../services/console/ProblemDetails.ts"
 import { RequestLog } from "../../../services/console/handlers/RequestLog.ts"
 import * as UsageHandlers from "../../../services/console/handlers/UsageHandlers.ts"
+import { Webhooks } from "../../../services/console/handlers/WebhookHandlers.ts"
 import { KeyAudit } from "../../../shared/keys/KeyAudit.ts"
 import { KeyStore } from "../../../shared/keys/KeyStore.ts"
 import { UsageCounters } from "../../../shared/usage/UsageCounters.ts"
@@ -34,7 +35,8 @@ const clientOver = (readingMs: number) =>
             query: () => Effect.as(Effect.sleep(readingMs), []),
             lastDays: () => Effect.succeed(new Map())
           }),
-          Layer.mock(RequestLog)({})
+          Layer.mock(RequestLog)({}),
+          Layer.mock(Webhooks)({} as never)
         ]),
         Layer.provideMerge([signedIn, ProblemDetails.layer, HttpServer.layerServices])
       )

@@ -24,7 +24,7 @@ import { SignedUrl } from "../../../shared/files/SignedUrl.ts"
 import { Responses } from "../../../shared/records/Responses.ts"
 import { Owners } from "../../../shared/records/Owners.ts"
 import { KeyRing } from "../../../shared/keys/KeyRing.ts"
-import { AnswerTasks } from "../../../shared/tasks/AnswerTasks.ts"
+import { AnswerTasks } from "../../../shared/tasks/answers/AnswerTasks.ts"
 import { TaskStore } from "../../../shared/tasks/TaskStore.ts"
 import { Tasks } from "../../../shared/tasks/Tasks.ts"
 

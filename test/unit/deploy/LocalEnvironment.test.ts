@@ -60,9 +60,10 @@ describe("the environment of a local start", () => {
     ]
     const having = (...more: ReadonlyArray<string>) => [...all, ...more].toSorted()
     assert.deepStrictEqual(namesFor("chat"), having("GATEWAY_SECRET", "OPENAI_API_KEY"))
-    assert.deepStrictEqual(namesFor("embeddings"), having("GATEWAY_ODD_KEY", "OPENAI_API_KEY"))
+    assert.deepStrictEqual(namesFor("embeddings"), having("GATEWAY_ODD_KEY", "GATEWAY_SECRET", "OPENAI_API_KEY"))
     assert.deepStrictEqual(namesFor("images"), having("FAL_KEY", "GATEWAY_SECRET"))
-    assert.deepStrictEqual(namesFor("rerank"), having())
+    assert.deepStrictEqual(namesFor("rerank"), having("GATEWAY_SECRET"))
+    assert.deepStrictEqual(namesFor("video"), having())
   })
 
   it("of another program holds only the essentials", () => {

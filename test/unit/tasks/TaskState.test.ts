@@ -1,6 +1,7 @@
 /** The states of a task, how a worker continues one, and the format of its record. */
 import { assert, describe, it } from "@effect/vitest"
 import { Option, Result } from "effect"
+import { taskAgeMs } from "../../../shared/bus/protocol/Timings.ts"
 import { InternalError } from "../../../shared/contract/JobError.ts"
 import * as TaskRecord from "../../../shared/tasks/TaskRecord.ts"
 import * as TaskState from "../../../shared/tasks/TaskState.ts"
@@ -24,9 +25,11 @@ const events = {
   started: { event: "started", holder, task: { seed: 7 } },
   renewed: { event: "renewed", holder, progress: 50 },
   released: { event: "released", holder },
+  deferred: { event: "deferred", holder },
   completed: { event: "completed", holder, result },
   failed: { event: "failed", holder, error: new InternalError() },
-  cancelled: { event: "cancelled" }
+  cancelled: { event: "cancelled" },
+  expired: { event: "expired" }
 } as const satisfies Record<string, TaskState.TaskEvent>
 
 /** The outcome of an event at a moment: the new status, or the reason for a rejection. */
@@ -70,12 +73,19 @@ describe("the states of a task", () => {
   const expected: Readonly<Record<keyof typeof states, Readonly<Record<keyof typeof events, string>>>> = {
     queued: {
       ...{ claimed: "in_progress", starting: "fenced", started: "fenced", renewed: "fenced", released: "fenced" },
-      ...{ completed: "fenced", failed: "fenced", cancelled: "cancelled" }
+      ...{ deferred: "fenced", completed: "fenced", failed: "fenced", cancelled: "cancelled", expired: "fenced" }
     },
     in_progress: {
-      // while the lease of the first worker holds
+      // while the lease of the first worker holds, and after a call may have been made
       ...{ claimed: "fenced", starting: "in_progress", started: "in_progress", renewed: "in_progress" },
-      ...{ released: "in_progress", completed: "completed", failed: "failed", cancelled: "cancelled" }
+      ...{
+        released: "in_progress",
+        deferred: "fenced",
+        completed: "completed",
+        failed: "failed",
+        cancelled: "cancelled",
+        expired: "fenced"
+      }
     },
     ...Object.fromEntries(
       ["completed", "failed", "cancelled"].map((state) => [
@@ -97,6 +107,25 @@ describe("the states of a task", () => {
     assert.strictEqual(outcome(states.in_progress, events.claimed, TaskState.leaseMs - 1), "fenced")
     assert.strictEqual(outcome(states.in_progress, events.claimed, TaskState.leaseMs), "in_progress")
     assert.strictEqual(outcome(after(claimedByA, events.released), events.claimed, 0), "in_progress")
+  })
+
+  it("waits in its queue again if its key's limits do not allow the work now, and has lost no worker", () => {
+    const deferred = after(claimedByA, events.deferred)
+    assert.deepInclude(deferred, { status: "queued", holder: null })
+    assert.deepInclude(Result.getOrThrow(TaskState.transition(deferred, events.claimed, 0)), { claims: 2, losses: 0 })
+  })
+
+  it("fails if its job has expired and no worker has it", () => {
+    const later = taskAgeMs + 3 * 60_000
+    const errorOf = (task: TaskRecord.TaskRecord) =>
+      Result.getOrThrow(TaskState.transition(task, events.expired, later)).error?._tag
+    assert.strictEqual(errorOf(states.queued), "QueueTimeout")
+    assert.strictEqual(errorOf(after(claimedByA)), "QueueTimeout")
+    assert.strictEqual(errorOf(states.in_progress), "WorkerLost")
+    const renewed = Result.getOrThrow(TaskState.transition(states.in_progress, events.renewed, later))
+    assert.strictEqual(outcome(renewed, events.expired, later), "fenced")
+    assert.strictEqual(outcome(states.queued, events.expired, taskAgeMs), "fenced")
+    assert.strictEqual(outcome(states.completed, events.expired, later), "ended")
   })
 
   it("its former worker cannot change it any more, even under the same name", () => {

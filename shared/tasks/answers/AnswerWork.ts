@@ -2,19 +2,24 @@
  * The work of a task whose result is the answer to a request: the same life that a job has, with storage in place of the ingress
  * that waits for it. The record is claimed and committed where a job asks its ingress, and the answer goes into pages.
  */
-import { Clock, Effect, Latch, Option } from "effect"
-import { monotonicMs } from "../bounds/MonotonicClock.ts"
-import type { ServedJob } from "../bus/worker/JobServer.ts"
-import type { PulledJob } from "../bus/worker/JobSource.ts"
-import { Cancelled, InternalError, type JobError, ProviderFailed, WorkerLost } from "../contract/JobError.ts"
-import type { Owner } from "../contract/Owner.ts"
-import * as JobLife from "../worker/JobLife.ts"
-import type { Endpoint } from "../worker/Meter.ts"
-import type { ClaimedTask } from "./RecordStore.ts"
-import type { Failure, TaskWork } from "./TaskLife.ts"
+import { Clock, Effect, Latch, Option, Random } from "effect"
+import { monotonicMs } from "../../bounds/MonotonicClock.ts"
+import type { ServedJob } from "../../bus/worker/JobServer.ts"
+import type { PulledJob } from "../../bus/worker/JobSource.ts"
+import { Cancelled, InternalError, type JobError, ProviderFailed, WorkerLost } from "../../contract/JobError.ts"
+import type { Owner } from "../../contract/Owner.ts"
+import type { Holds, NotNow, Spend } from "../../limits/Holds.ts"
+import * as JobLife from "../../worker/JobLife.ts"
+import type { Endpoint } from "../../worker/Meter.ts"
+import type { Announcer } from "../../webhooks/Announcer.ts"
+import type { Event } from "../../webhooks/Delivery.ts"
+import type { ClaimedTask } from "../RecordStore.ts"
+import { type Failure, TaskDeferred, type TaskWork } from "../TaskLife.ts"
+import { type AnswerResult, answerResult } from "./AnswerResult.ts"
 import { recordKey, type TaskPages } from "./TaskPages.ts"
+import type { TaskRecord } from "../TaskRecord.ts"
 import { TaskReply } from "./TaskReply.ts"
-import { resumption } from "./TaskState.ts"
+import { resumption } from "../TaskState.ts"
 
 /** The wait for a provider's limits and circuit breakers, in milliseconds. */
 const admittedWithinMs = 30 * 60_000
@@ -31,13 +36,43 @@ const ownerOf = ({ owner }: PulledJob): Effect.Effect<Owner, JobError> =>
   owner === undefined ? Effect.fail(new InternalError()) : Effect.succeed(owner)
 
 /** Fails if an earlier worker may have caused costs, or has stored a part of an answer that another one would contradict. */
-const refuseRepetition = Effect.fnUntraced(function*(claimed: ClaimedTask, firstPage: Option.Option<Uint8Array>) {
+const refuseRepetition = Effect.fnUntraced(function*(claimed: ClaimedTask, firstPage: Option.Option<unknown>) {
   const next = resumption(claimed.current(), () => undefined)
   if (next.step === "unconfirmed") return yield* unconfirmed(next.provider)
   if (Option.isSome(firstPage)) return yield* new WorkerLost()
 })
 
-export const make = (means: JobLife.Dependencies, pages: TaskPages): TaskWork => {
+/** The event at the end of a task; `undefined` if none is wanted. */
+const eventOf = ({ announcedAs, ended, id, result, status, updated }: TaskRecord): Event | undefined => {
+  if (announcedAs === undefined) return undefined
+  const isIncomplete = Option.exists(answerResult(result), (made) => made.isIncomplete === true)
+  return {
+    id: `evt_${id.slice(id.indexOf("_") + 1)}`,
+    type: `${announcedAs}.${isIncomplete ? "incomplete" : status}`,
+    subject: id,
+    at: ended ?? updated
+  }
+}
+
+/** How long a task waits at most before its key's limits are asked again, in milliseconds. */
+const mostDeferredMs = 30_000
+
+/**
+ * Returns a task that its key's limits do not allow now to the queue, at least for a tenth of the time that it has waited already, so
+ * that many waiting tasks do not keep the workers busy.
+ */
+const defer = Effect.fnUntraced(function*(claimed: ClaimedTask, { retryAfterMs }: NotNow) {
+  const waitedMs = (yield* Clock.currentTimeMillis) - claimed.current().created
+  const afterMs = Math.min(mostDeferredMs, Math.max(retryAfterMs, waitedMs / 10))
+  return yield* new TaskDeferred({ retryAfterMs: Math.ceil(afterMs * (yield* Random.nextBetween(0.75, 1.25))) })
+})
+
+export const make = (
+  means: JobLife.Dependencies,
+  pages: TaskPages,
+  holds: Holds["Service"],
+  announcer: Announcer
+): TaskWork => {
   /** Whether the usage events of tasks that ran here are stored. */
   const metered = new Map<string, Latch.Latch>()
 
@@ -50,16 +85,30 @@ export const make = (means: JobLife.Dependencies, pages: TaskPages): TaskWork =>
     const { request } = claimed.current()
     metered.delete(id)
     yield* refuseRepetition(claimed, yield* pages.read(owner, id, 0))
-    const body = request === undefined
-      ? Option.none<Uint8Array>()
-      : yield* pages.readRequest(owner, id, request.pages)
+    if (request === undefined) return yield* new InternalError()
+    const work = { task: id, key: job.tenant, model: job.model, tokens: request.tokens }
+    return yield* holds.around(work, (spend) => answer(claimed, job, owner, request.pages, spend)).pipe(
+      Effect.catchTag("NotNow", (error) => defer(claimed, error))
+    )
+  })
+
+  const answer = Effect.fnUntraced(function*(
+    claimed: ClaimedTask,
+    job: PulledJob,
+    owner: Owner,
+    requestPages: number,
+    spend: Spend
+  ): Effect.fn.Return<unknown, Failure> {
+    const { id } = job
+    const body = yield* pages.readRequest(owner, id, requestPages)
     if (Option.isNone(body)) return yield* new InternalError()
 
     const clock = yield* Clock.Clock
     const now = monotonicMs(clock)
-    const reply = new TaskReply({ claimed, now, append: (page, bytes) => pages.append(owner, id, page, bytes) })
+    const reply = new TaskReply({ claimed, now, append: (...page) => pages.append(owner, id, ...page) })
     let endpoint: Endpoint | undefined
     let isRepeated = false
+    let isIncomplete = false
     let failure: Failure | undefined
     /** Before a call that must not be made twice. A failed one that may be billed is not followed by another. */
     const commit = Effect.suspend((): Effect.Effect<unknown, Failure> => {
@@ -104,8 +153,10 @@ export const make = (means: JobLife.Dependencies, pages: TaskPages): TaskWork =>
         means.performer.perform({
           ...work,
           taskId: id,
+          onIncomplete: () => void (isIncomplete = true),
           onCall: (called, repeated) => {
             endpoint = called
+            spend(undefined)
             isRepeated ||= repeated === true
             work.onCall(called, repeated)
           }
@@ -115,10 +166,19 @@ export const make = (means: JobLife.Dependencies, pages: TaskPages): TaskWork =>
       concurrency: "unbounded",
       discard: true
     })
-    const { end, pages: count } = reply.outcome
+    const { bytes, end, pages: count } = reply.outcome
     if (end === undefined) return yield* failure ?? new InternalError()
-    if ("_tag" in end) return yield* end
-    return { pages: count }
+    if ("_tag" in end) {
+      if (!reply.hasStarted) spend(0)
+      return yield* end
+    }
+    spend(end.usage && end.usage.inputTokens + end.usage.outputTokens)
+    return {
+      pages: count,
+      bytes,
+      ...(isIncomplete ? { isIncomplete } : {}),
+      ...(end.usage === undefined ? {} : { usage: end.usage })
+    } satisfies AnswerResult
   })
 
   return {
@@ -126,7 +186,11 @@ export const make = (means: JobLife.Dependencies, pages: TaskPages): TaskWork =>
     // the call ends with the work
     stop: () => Effect.void,
     keyOf: ({ id, owner }) => owner === undefined ? id : recordKey(owner, id),
-    usageOf: () => undefined,
+    usageOf: ({ result }) => Option.getOrUndefined(answerResult(result))?.usage,
+    announce: (task, { owner }) => {
+      const event = eventOf(task)
+      return event === undefined || owner === undefined ? Effect.void : announcer.announce(owner.id, event)
+    },
     meter: (job) =>
       Effect.suspend(() => {
         const stored = metered.get(job.id)

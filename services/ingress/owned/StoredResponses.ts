@@ -3,22 +3,17 @@
  * the background.
  */
 import { Effect, Option } from "effect"
-import { HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpRouter, HttpServerResponse } from "effect/http"
 import { InvalidRequest, ReferenceNotFound, Unavailable } from "../../../shared/contract/JobError.ts"
-import type { Owner } from "../../../shared/contract/Owner.ts"
 import { suffixOf } from "../../../shared/contract/ResponseId.ts"
-import { KeyRing } from "../../../shared/keys/KeyRing.ts"
-import { Owners } from "../../../shared/records/Owners.ts"
 import type { ResponseRecord } from "../../../shared/records/ResponseRecord.ts"
 import { idOf, itemsIn, joinItems, Responses } from "../../../shared/records/Responses.ts"
-import { AnswerTasks } from "../../../shared/tasks/AnswerTasks.ts"
-import { authenticate } from "../request/Authentication.ts"
+import { AnswerTasks } from "../../../shared/tasks/answers/AnswerTasks.ts"
 import type { RequestError } from "../errors/IngressError.ts"
 import { responsesPath } from "../paths/RouteTemplate.ts"
+import * as AnswerLog from "./AnswerLog.ts"
 import * as BackgroundResponse from "./BackgroundResponse.ts"
-import { respond } from "./Respond.ts"
-
-const dialect = "openai"
+import { addAll, type Asked, limitIn, type OwnedRoute, toPage } from "./OwnedRoutes.ts"
 
 /** How long the store may be unavailable before a client gets 503, in milliseconds. */
 const patienceMs = 5_000
@@ -26,12 +21,6 @@ export const services = Responses.layer({ patienceMs })
 
 const unavailable = () => new Unavailable({ retryAfterMs: 1_000 })
 const notFound = new ReferenceNotFound({ param: "response_id" })
-
-interface Asked {
-  readonly owner: Owner
-  readonly id: string
-  readonly query: URLSearchParams
-}
 
 const show = ({ output, response }: ResponseRecord): object => ({
   ...JSON.parse(Buffer.from(response).toString()) as object,
@@ -51,34 +40,19 @@ const toListed = (item: unknown, fallback: string): Item => {
   return { type: "message", status: "completed", ...fields, id, content: parts }
 }
 
-const maxItems = 100
-const itemsByDefault = 20
-
 /** A page of the items, the latest first unless the query says otherwise. `after` is the last item of the page before. */
-const page = (all: ReadonlyArray<Item>, query: URLSearchParams): Effect.Effect<object, InvalidRequest> => {
-  const limit = Number(query.get("limit") ?? itemsByDefault)
+const pageOf = Effect.fnUntraced(function*(all: ReadonlyArray<Item>, query: URLSearchParams) {
+  const limit = yield* limitIn(query)
   const order = query.get("order") ?? "desc"
   const after = query.get("after")
-  if (!Number.isInteger(limit) || limit < 1 || limit > maxItems) {
-    return Effect.fail(InvalidRequest.at("limit", `must be a whole number from 1 to ${maxItems}`))
-  }
-  if (order !== "asc" && order !== "desc") return Effect.fail(InvalidRequest.at("order", "must be 'asc' or 'desc'"))
+  if (order !== "asc" && order !== "desc") return yield* InvalidRequest.at("order", "must be 'asc' or 'desc'")
   const items = order === "asc" ? all : all.toReversed()
   const from = after === null ? 0 : items.findIndex((item) => idOf(item) === after) + 1
-  if (after !== null && from === 0) return Effect.fail(InvalidRequest.at("after", "is no item of this response"))
-  const data = items.slice(from, from + limit)
-  return Effect.succeed({
-    object: "list",
-    data,
-    first_id: idOf(data[0]) ?? null,
-    last_id: idOf(data.at(-1)) ?? null,
-    has_more: from + limit < items.length
-  })
-}
+  if (after !== null && from === 0) return yield* InvalidRequest.at("after", "is no item of this response")
+  return toPage(items.slice(from, from + limit), from + limit < items.length)
+})
 
 export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
-  const keys = yield* KeyRing
-  const owners = yield* Owners
   const responses = yield* Responses
   const tasks = yield* AnswerTasks
 
@@ -99,15 +73,20 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
     )
   })
 
-  const get = Effect.fnUntraced(function*(asked: Asked) {
-    if (asked.query.get("stream") === "true") {
-      return yield* InvalidRequest.at("stream", "a stored response is not available as a stream", "not_supported")
-    }
-    return yield* find(asked).pipe(
-      Effect.map(show),
-      Effect.catchTag("ReferenceNotFound", () => findUnfinished(asked))
-    )
+  const stream = Effect.fnUntraced(function*(asked: Asked) {
+    const task = yield* tasks.find(asked.owner, asked.id)
+    if (Option.isSome(task)) return yield* AnswerLog.answer(tasks, asked, task.value, "starting_after")
+    yield* find(asked)
+    return yield* InvalidRequest.at("stream", "is only available for responses in the background", "not_supported")
   })
+
+  const findCompleted = (asked: Asked) => Effect.map(find(asked), show)
+  const get = (asked: Asked) =>
+    findCompleted(asked).pipe(
+      Effect.catchTag("ReferenceNotFound", () => findUnfinished(asked)),
+      // completed meanwhile
+      Effect.catchTag("ReferenceNotFound", () => findCompleted(asked))
+    )
 
   const cancel = Effect.fnUntraced(function*(asked: Asked) {
     const task = Option.getOrUndefined(yield* tasks.cancel(asked.owner, asked.id))
@@ -128,33 +107,24 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
     const earlier = yield* Effect.mapError(responses.findEarlier(asked.owner, record), unavailable)
     const items = itemsIn(joinItems([Option.getOrElse(earlier, () => new Uint8Array(0)), record.input]))
     const suffix = suffixOf(record.id)
-    return yield* page(items.map((item, index) => toListed(item, `item_${suffix}_${index}`)), asked.query)
+    return yield* pageOf(items.map((item, index) => toListed(item, `item_${suffix}_${index}`)), asked.query)
   })
 
-  const add = (
-    method: "GET" | "POST" | "DELETE",
-    suffix: string,
-    name: string,
-    answer: (asked: Asked) => Effect.Effect<object, RequestError>
-  ) =>
-    router.add(
-      method,
-      `${responsesPath}/:id${suffix}`,
-      ({ headers, url }: HttpServerRequest.HttpServerRequest) =>
-        respond(`responses.${name}`, dialect, (record) =>
-          Effect.gen(function*() {
-            const key = yield* authenticate(keys, headers, dialect)
-            record.setKey(key.id)
-            const { id = "" } = yield* HttpRouter.params
-            const owner = owners.known(key.owner)
-            if (owner === undefined) return yield* notFound
-            const { searchParams: query } = new URL(url, "http://gateway")
-            return HttpServerResponse.jsonUnsafe(yield* answer({ owner, id, query }))
-          }))
-    )
+  const json = (answer: (asked: Asked) => Effect.Effect<object, RequestError>) => (asked: Asked) =>
+    Effect.map(answer(asked), (body) => HttpServerResponse.jsonUnsafe(body))
 
-  yield* add("GET", "", "get", get)
-  yield* add("DELETE", "", "delete", remove)
-  yield* add("POST", "/cancel", "cancel", cancel)
-  yield* add("GET", "/input_items", "input_items", listInput)
+  const route = (method: OwnedRoute["method"], suffix: string, name: string, answer: OwnedRoute["answer"]) => ({
+    method,
+    path: `${responsesPath}/:id${suffix}`,
+    name: `responses.${name}`,
+    answer,
+    orElse: notFound
+  })
+
+  yield* addAll(router, [
+    route("GET", "", "get", (asked) => asked.query.get("stream") === "true" ? stream(asked) : json(get)(asked)),
+    route("DELETE", "", "delete", json(remove)),
+    route("POST", "/cancel", "cancel", json(cancel)),
+    route("GET", "/input_items", "input_items", json(listInput))
+  ])
 }))

@@ -3,13 +3,15 @@
  * write the same one, the second is refused.
  */
 import { Effect, Option, type Schedule } from "effect"
-import type { Owner } from "../contract/Owner.ts"
-import type { JetStreamFailed } from "../nats/JetStream.ts"
-import type { Bucket } from "../nats/KeyValue.ts"
-import { ownerToken } from "../records/OwnerToken.ts"
-import type * as Seal from "../records/Seal.ts"
+import type { Owner } from "../../contract/Owner.ts"
+import type { JetStreamFailed } from "../../nats/JetStream.ts"
+import type { Bucket } from "../../nats/KeyValue.ts"
+import { ownerToken } from "../../records/OwnerToken.ts"
+import type * as Seal from "../../records/Seal.ts"
+import * as Page from "./Page.ts"
+import type { TaskHints } from "./TaskHints.ts"
 
-/** Below NATS's limit of 1 MB for a message. */
+/** The most bytes of a request or an answer in one page: below NATS's limit of 1 MB for a message. */
 export const maxPageBytes = 512 * 1024
 
 /** Pages that are sent or requested at the same time. */
@@ -37,6 +39,7 @@ export interface TaskPages {
     owner: Owner,
     id: string,
     page: number,
+    about: Page.About,
     bytes: Uint8Array
   ) => Effect.Effect<boolean, JetStreamFailed>
   /** A page of the answer, from 0. */
@@ -44,12 +47,17 @@ export interface TaskPages {
     owner: Owner,
     id: string,
     page: number
-  ) => Effect.Effect<Option.Option<Uint8Array>, JetStreamFailed>
+  ) => Effect.Effect<Option.Option<Page.Page>, JetStreamFailed>
   /** Deletes the record with all pages. */
   readonly delete: (owner: Owner, id: string) => Effect.Effect<void, JetStreamFailed>
 }
 
-export const make = (bucket: Bucket, seal: Seal.Seal, patience: Schedule.Schedule<unknown>): TaskPages => {
+export const make = (
+  bucket: Bucket,
+  seal: Seal.Seal,
+  hints: TaskHints,
+  patience: Schedule.Schedule<unknown>
+): TaskPages => {
   const again = <A>(effect: Effect.Effect<A, JetStreamFailed>) => Effect.retry(effect, patience)
   const keyOf = (owner: Owner, id: string, kind: Kind, page: number) => `${recordKey(owner, id)}.${kind}.${page}`
   const placeOf = (owner: Owner, id: string, kind: Kind, page: number): Seal.Place => ({
@@ -83,15 +91,18 @@ export const make = (bucket: Bucket, seal: Seal.Seal, patience: Schedule.Schedul
         }),
         (found) => Option.map(Option.all(found), (parts) => Buffer.concat(parts))
       ),
-    append: Effect.fnUntraced(function*(owner, id, page, bytes) {
+    append: Effect.fnUntraced(function*(owner, id, page, about, bytes) {
       const key = keyOf(owner, id, "answer", page)
-      const sealed = seal.seal(placeOf(owner, id, "answer", page), bytes)
-      if (yield* again(bucket.createBytes(key, sealed))) return true
-      // an earlier try whose confirmation was lost
-      const stored = yield* again(bucket.getBytes(key))
-      return Option.isSome(stored) && Buffer.from(sealed).equals(stored.value)
+      const sealed = seal.seal(placeOf(owner, id, "answer", page), Page.encode(about, bytes))
+      if (!(yield* again(bucket.createBytes(key, sealed)))) {
+        // an earlier try whose confirmation was lost
+        const stored = yield* again(bucket.getBytes(key))
+        if (Option.isNone(stored) || !Buffer.from(sealed).equals(stored.value)) return false
+      }
+      hints.give(recordKey(owner, id))
+      return true
     }),
-    read: (owner, id, page) => get(owner, id, "answer", page),
+    read: (owner, id, page) => Effect.map(get(owner, id, "answer", page), Option.flatMap(Page.decode)),
     delete: Effect.fnUntraced(function*(owner, id) {
       const key = recordKey(owner, id)
       const pages = yield* again(bucket.keys(`${key}.>`))

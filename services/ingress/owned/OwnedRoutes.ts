@@ -1,0 +1,80 @@
+/** Routes to what owners have stored: a key reaches only what belongs to its owner. */
+import { Effect } from "effect"
+import { HttpRouter, type HttpServerRequest, type HttpServerResponse } from "effect/http"
+import { InvalidRequest } from "../../../shared/contract/JobError.ts"
+import type { Owner } from "../../../shared/contract/Owner.ts"
+import { KeyRing } from "../../../shared/keys/KeyRing.ts"
+import { Owners } from "../../../shared/records/Owners.ts"
+import type { RequestError } from "../errors/IngressError.ts"
+import type { RequestHeaders } from "../record/ServerSpan.ts"
+import { authenticate } from "../request/Authentication.ts"
+import { respond } from "../answer/Respond.ts"
+
+export interface Asked {
+  readonly owner: Owner
+  /** The path's `:id`. */
+  readonly id: string
+  readonly query: URLSearchParams
+  readonly headers: RequestHeaders
+  /** The id of the request. */
+  readonly requestId: string
+}
+
+type Answer = Effect.Effect<HttpServerResponse.HttpServerResponse, RequestError>
+
+export interface OwnedRoute {
+  readonly method: "GET" | "POST" | "DELETE"
+  readonly path: string
+  /** Of the route in records and traces. */
+  readonly name: string
+  readonly answer: (asked: Asked) => Answer
+  /** For keys whose owner has never stored anything. */
+  readonly orElse: Answer
+}
+
+const dialect = "openai"
+
+export const addAll = Effect.fnUntraced(
+  function*(router: HttpRouter.HttpRouter, routes: ReadonlyArray<OwnedRoute>) {
+    const keys = yield* KeyRing
+    const owners = yield* Owners
+    for (const { answer, method, name, orElse, path } of routes) {
+      yield* router.add(
+        method,
+        path as `/${string}`,
+        ({ headers, url }: HttpServerRequest.HttpServerRequest) =>
+          respond(name, dialect, (record) =>
+            Effect.gen(function*() {
+              const key = yield* authenticate(keys, headers, dialect)
+              record.setKey(key.id)
+              const { id = "" } = yield* HttpRouter.params
+              const owner = owners.known(key.owner)
+              if (owner === undefined) return yield* orElse
+              const { searchParams: query } = new URL(url, "http://gateway")
+              return yield* answer({ owner, id, query, headers, requestId: record.id })
+            }))
+      )
+    }
+  }
+)
+
+const maxPerPage = 100
+const perPageByDefault = 20
+
+/** How many elements a page has. */
+export const limitIn = (query: URLSearchParams): Effect.Effect<number, InvalidRequest> => {
+  const limit = Number(query.get("limit") ?? perPageByDefault)
+  return Number.isInteger(limit) && limit >= 1 && limit <= maxPerPage
+    ? Effect.succeed(limit)
+    : Effect.fail(InvalidRequest.at("limit", `must be a whole number from 1 to ${maxPerPage}`))
+}
+
+export const toPage = (data: ReadonlyArray<object>, hasMore: boolean): object => ({
+  object: "list",
+  data,
+  first_id: idOf(data[0]),
+  last_id: idOf(data.at(-1)),
+  has_more: hasMore
+})
+
+const idOf = (element: object | undefined): unknown => element === undefined ? null : Reflect.get(element, "id") ?? null

@@ -1,0 +1,43 @@
+/** A request that has been authenticated, decoded and admitted, as it is served. */
+import type { OfferedModel } from "../../../shared/catalogue/Models.ts"
+import type { Operation, Workload } from "../../../shared/contract/Operation.ts"
+import type { Owner } from "../../../shared/contract/Owner.ts"
+import type { PriorityClass } from "../../../shared/contract/PriorityClass.ts"
+import type { RequestHeaders } from "../record/ServerSpan.ts"
+import type { Settle } from "./Admission.ts"
+import type { Outlives } from "./Outlives.ts"
+
+/** What a request asks for. */
+export interface Wish {
+  /** How many results. */
+  readonly count: number
+  /** Whether a stream. */
+  readonly streams: boolean
+  /** See `JobRequest`. */
+  readonly isPlain: boolean
+  /** Set if the answer outlives the connection. */
+  readonly outlives: Outlives | undefined
+  /** How many tokens its work is expected to use, if that comes later. */
+  readonly tokens: number
+}
+
+export interface AdmittedRequest extends Wish {
+  readonly operation: Operation
+  readonly headers: RequestHeaders
+  /** The key's id. */
+  readonly tenant: string
+  /** Only for operations that keep state. */
+  readonly owner: Owner | undefined
+  readonly weight: number
+  readonly priority: PriorityClass
+  readonly model: string
+  readonly workload: Workload
+  readonly pool: string
+  /** The body as the client sent it. It is known to decode. */
+  readonly body: Uint8Array
+  readonly shadow: OfferedModel["shadow"]
+  readonly traceparent: string
+  readonly settle: Settle | undefined
+  /** Returns the memory that counts for the body, which is no longer needed. */
+  readonly releaseBody: () => void
+}

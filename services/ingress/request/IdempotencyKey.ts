@@ -1,0 +1,44 @@
+/** The idempotency key of a request, and what it stands for. */
+import { createHash } from "node:crypto"
+import { InvalidRequest } from "../../../shared/contract/JobError.ts"
+import type { RequestHeaders } from "../record/ServerSpan.ts"
+
+const name = "idempotency-key"
+const pattern = /^[\x20-\x7e]{1,255}$/
+
+export const idempotencyKey = (headers: RequestHeaders): string | undefined | InvalidRequest => {
+  const key = headers[name]
+  return key === undefined || pattern.test(key)
+    ? key
+    : InvalidRequest.at(name, "must be 1 to 255 visible ASCII characters", "invalid_idempotency_key")
+}
+
+/** Of larger forms, the boundary counts as content after so many parts. */
+const maxParts = 1_000
+
+/** The parts of a form, without their boundary, which clients choose anew for each request. */
+const partsOf = (contentType: string, body: Uint8Array): ReadonlyArray<Uint8Array> => {
+  const [, quoted, plain] = /;\s*boundary=(?:"([^"]+)"|([^\s;]+))/i.exec(contentType) ?? []
+  const boundary = quoted ?? plain
+  if (boundary === undefined) return [body]
+  const delimiter = Buffer.from(`--${boundary}`)
+  const bytes = Buffer.from(body.buffer, body.byteOffset, body.length)
+  const parts: Array<Uint8Array> = []
+  let start = 0
+  for (let at = bytes.indexOf(delimiter); at !== -1 && parts.length < maxParts; at = bytes.indexOf(delimiter, start)) {
+    parts.push(bytes.subarray(start, at))
+    start = at + delimiter.length
+  }
+  return [...parts, bytes.subarray(start)]
+}
+
+/** A hash of what a request asks for. A path may name the model. */
+export const hashOf = (
+  model: string,
+  { "content-type": contentType = "" }: RequestHeaders,
+  body: Uint8Array
+): string => {
+  const hash = createHash("sha256").update(`${JSON.stringify(model)}\n`)
+  for (const part of partsOf(contentType, body)) hash.update(`${part.length}\n`).update(part)
+  return hash.digest("hex")
+}

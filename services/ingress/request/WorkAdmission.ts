@@ -1,0 +1,24 @@
+/** Admits the work of tasks for workers, by the validity, budget and limits of their keys. */
+import { Effect, Layer } from "effect"
+import { KeyRing } from "../../../shared/keys/KeyRing.ts"
+import * as HoldDesk from "../../../shared/limits/HoldDesk.ts"
+import { Admission } from "./Admission.ts"
+import { errorOf } from "./Authentication.ts"
+
+const tokensOf = (tokens: number | undefined) =>
+  tokens === undefined ? undefined : { inputTokens: 0, outputTokens: tokens }
+
+export const layer = Layer.effectDiscard(Effect.gen(function*() {
+  const keys = yield* KeyRing
+  const admission = yield* Admission
+  yield* HoldDesk.serve(Effect.fnUntraced(function*({ key: id, model, tokens }) {
+    const check = keys.find(id).pipe(
+      Effect.mapError(errorOf),
+      Effect.tap((key) => admission.check(key, model))
+    )
+    const settle = yield* admission.admitWork(yield* check, tokens)
+    // the key may have changed during the wait
+    yield* Effect.tapError(check, () => Effect.sync(() => settle?.("nothing")))
+    return (used) => settle?.(tokensOf(used))
+  }))
+}))

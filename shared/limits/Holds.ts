@@ -1,0 +1,115 @@
+/**
+ * The side of a worker: asks an ingress to hold units of a key's limits while it works on a task. If that ingress is gone, its
+ * units return by themselves, and another one holds what the work still needs.
+ */
+import { Context, Effect, Layer, Option, Schema } from "effect"
+import * as Subjects from "../bus/protocol/Subjects.ts"
+import type { JobError } from "../contract/JobError.ts"
+import type { Workload } from "../contract/Operation.ts"
+import { attempt, JetStreamFailed } from "../nats/JetStream.ts"
+import { Nats } from "../nats/Nats.ts"
+import { type Answer, decodeAnswer, encodeQuestion, type Question, renewMs, type Work } from "./HoldMessage.ts"
+
+/** The key has no units now, or no ingress answers. */
+export class NotNow extends Schema.TaggedError<NotNow>()("NotNow", { retryAfterMs: Schema.Finite }) {}
+
+/** Learns how many tokens the work has used; `undefined` if that is unknown, so that the expected ones count. */
+export type Spend = (tokens: number | undefined) => void
+
+/** How long an ingress may take to answer, in milliseconds. It may wait for units for a second. */
+const answerWithinMs = 3_000
+const findWithinMs = 1_000
+
+/** When to try again if no ingress answers, in milliseconds. */
+const unansweredMs = 2_000
+
+interface Hold {
+  ingress: string
+  spent: number | undefined
+}
+
+export class Holds extends Context.Service<Holds, {
+  /**
+   * Runs `use` while an ingress holds the units of the work. The work counts as free until `use` says otherwise. Fails with
+   * `NotNow`, or with the error for which the key may not do this work at all.
+   */
+  readonly around: <A, E>(
+    work: Work,
+    use: (spend: Spend) => Effect.Effect<A, E>
+  ) => Effect.Effect<A, E | JobError | NotNow>
+}>()("shared/limits/Holds") {
+  static readonly layer = (workload: Workload) =>
+    Layer.effect(
+      Holds,
+      Effect.gen(function*() {
+        const nats = yield* Nats
+        const { connection } = nats
+        let known: string | undefined
+
+        /** The first ingress that answers. */
+        const find = Effect.suspend(() =>
+          known !== undefined ? Effect.succeed(known) : Effect.map(
+            attempt(() => connection.request(Subjects.admittersSubject(workload), "", { timeout: findWithinMs })),
+            (answer) => known = answer.string()
+          )
+        )
+
+        const askAt = (ingress: string, question: Question): Effect.Effect<Answer, JetStreamFailed> =>
+          attempt(() =>
+            connection.request(Subjects.admitSubject(workload, ingress), encodeQuestion(question), {
+              timeout: answerWithinMs
+            })
+          ).pipe(
+            Effect.flatMap((answer) =>
+              Effect.fromOption(
+                decodeAnswer(answer.string()),
+                () => new JetStreamFailed({ detail: "unreadable answer" })
+              )
+            ),
+            Effect.tapError(() => Effect.sync(() => known === ingress ? known = undefined : undefined))
+          )
+
+        const take = (work: Work) =>
+          Effect.flatMap(
+            find,
+            (ingress) => Effect.map(askAt(ingress, { ask: "take", work }), (answer) => ({ ingress, answer }))
+          )
+
+        const acquire = Effect.fnUntraced(function*(work: Work): Effect.fn.Return<Hold, JobError | NotNow> {
+          // the ingress that was known may be gone
+          const { answer, ingress } = yield* Effect.retry(take(work), { times: 1 }).pipe(
+            Effect.mapError(() => new NotNow({ retryAfterMs: unansweredMs }))
+          )
+          if (answer.answer === "refused") return yield* answer.error
+          if (answer.answer === "held") return { ingress, spent: 0 }
+          return yield* new NotNow({ retryAfterMs: "retryAfterMs" in answer ? answer.retryAfterMs : unansweredMs })
+        })
+
+        /** Never ends. Work that has begun goes on, whatever the answer. */
+        const renew = (work: Work, hold: Hold): Effect.Effect<never> =>
+          Effect.forever(Effect.gen(function*() {
+            yield* Effect.sleep(renewMs)
+            const { task } = work
+            const renewed = yield* Effect.option(askAt(hold.ingress, { ask: "renew", task }))
+            if (Option.isSome(renewed) && renewed.value.answer === "held") return
+            // the lost units of tokens count as used
+            const taken = yield* Effect.option(take({ ...work, tokens: 0 }))
+            if (Option.isSome(taken) && taken.value.answer.answer === "held") hold.ingress = taken.value.ingress
+          }))
+
+        return Holds.of({
+          around: (work, use) =>
+            Effect.acquireUseRelease(
+              acquire(work),
+              (hold) => Effect.raceFirst(use((tokens) => void (hold.spent = tokens)), renew(work, hold)),
+              ({ ingress, spent }) =>
+                Effect.ignore(Effect.try(() => {
+                  const settled = encodeQuestion({ ask: "settle", task: work.task, tokens: spent ?? null })
+                  // ahead of the next question, which the outbox does not send
+                  connection.publish(Subjects.admitSubject(workload, ingress), settled)
+                }))
+            )
+        })
+      })
+    )
+}

@@ -1,0 +1,13 @@
+/** Ids of tasks whose results are answers: `resp_` or `task_`, and 32 hexadecimal digits in the order of their times. */
+import { randomBytes } from "node:crypto"
+
+const pattern = /^(?:resp|task)_[0-9a-f]{32}$/
+
+/** `now`: in milliseconds. */
+export const newSuffix = (now: number): string => now.toString(16).padStart(12, "0") + randomBytes(10).toString("hex")
+
+/** No other text from a client may become part of a key. */
+export const isAnswerTaskId = (id: string): boolean => pattern.test(id)
+
+/** The part of an id that orders tasks by their times, whatever their prefixes. */
+export const suffixOf = (id: string): string => id.slice(id.indexOf("_") + 1)

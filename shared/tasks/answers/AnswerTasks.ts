@@ -1,0 +1,258 @@
+/**
+ * Tasks whose results are the answers to requests, as ingress sees them: created for a request, listed, read, cancelled and
+ * deleted, each only by its owner.
+ */
+import { Clock, Context, Effect, Layer, Option, Schedule, Stream } from "effect"
+import { hash } from "node:crypto"
+import { taskQueueOf } from "../../bus/protocol/Subjects.ts"
+import { type QueueFull, Unavailable } from "../../contract/JobError.ts"
+import type { Owner } from "../../contract/Owner.ts"
+import { backOff, type JetStreamFailed, whileJetStreamFails } from "../../nats/JetStream.ts"
+import { openBucket } from "../../nats/KeyValue.ts"
+import { Nats } from "../../nats/Nats.ts"
+import { buckets } from "../../nats/Storage.ts"
+import * as Seal from "../../records/Seal.ts"
+import * as RecordStore from "../RecordStore.ts"
+import { isAnswerTaskId, suffixOf } from "./AnswerTaskId.ts"
+import type * as Page from "./Page.ts"
+import * as TaskHints from "./TaskHints.ts"
+import { answerResult } from "./AnswerResult.ts"
+import * as TaskKeys from "./TaskKeys.ts"
+import type { KeyedRequest } from "./TaskKeys.ts"
+import * as TaskPages from "./TaskPages.ts"
+import type { OtherBody } from "../Tasks.ts"
+import { TaskQueue } from "../TaskQueue.ts"
+import * as TaskRecord from "../TaskRecord.ts"
+import { hasEnded } from "../TaskState.ts"
+
+export interface NewAnswerTask extends Omit<TaskRecord.NewTask, "bodyHash" | "count" | "index" | "request"> {
+  readonly owner: Owner
+  readonly request: Omit<TaskRecord.AnswerRequest, "pages">
+  readonly body: Uint8Array
+}
+
+/** What a reader of an answer gets: the next page, or word that none has come for a while. */
+export type NextPage = Page.Page | "silence"
+
+/** How long to wait for the store before a client gets 503, in milliseconds. */
+const patienceMs = 5_000
+
+/** How often a reader looks for the next page of an answer without a hint, in milliseconds. */
+const lookEveryMs = 2_000
+
+/** After how long without a page a reader is told, in milliseconds: load balancers cut silent connections. */
+const silenceMs = 15_000
+
+/** How long a task is kept after its end, in milliseconds. */
+export const keptForMs = 24 * 60 * 60_000
+
+const unavailable = new Unavailable({ retryAfterMs: 1_000 })
+const orUnavailable = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, Unavailable> =>
+  Effect.mapError(effect, () => unavailable)
+
+export class AnswerTasks extends Context.Service<AnswerTasks, {
+  /**
+   * Stores and submits a task, or finds the one that the request's idempotency key stands for. Fails with `QueueFull` if the owner
+   * has too many that wait.
+   */
+  readonly create: (
+    task: NewAnswerTask,
+    keyed?: KeyedRequest
+  ) => Effect.Effect<TaskRecord.TaskRecord, OtherBody | QueueFull | Unavailable>
+  /** The task that an idempotency key stands for. */
+  readonly join: (
+    owner: Owner,
+    keyed: KeyedRequest
+  ) => Effect.Effect<Option.Option<TaskRecord.TaskRecord>, OtherBody | Unavailable>
+  /** `None` if the task is unknown, expired or another owner's. */
+  readonly find: (owner: Owner, id: string) => Effect.Effect<Option.Option<TaskRecord.TaskRecord>, Unavailable>
+  /** At most `limit` tasks, the latest first, before the one with the id `after`; and whether there are more. */
+  readonly list: (
+    owner: Owner,
+    limit: number,
+    after: string | undefined
+  ) => Effect.Effect<
+    { readonly tasks: ReadonlyArray<TaskRecord.TaskRecord>; readonly hasMore: boolean },
+    Unavailable
+  >
+  /** Cancels a task that has not ended, and returns it. `None` if there is none. */
+  readonly cancel: (owner: Owner, id: string) => Effect.Effect<Option.Option<TaskRecord.TaskRecord>, Unavailable>
+  /** Deletes a task with its request and answer. Stops it first. */
+  readonly delete: (owner: Owner, id: string) => Effect.Effect<boolean, Unavailable>
+  /** The body of the request. `None` if it is missing. */
+  readonly readRequest: (
+    owner: Owner,
+    task: TaskRecord.TaskRecord
+  ) => Effect.Effect<Option.Option<Uint8Array>, Unavailable>
+  /** Waits until the task has ended. `None` if it is unknown, or has been deleted. */
+  readonly ended: (owner: Owner, id: string) => Effect.Effect<Option.Option<TaskRecord.TaskRecord>, Unavailable>
+  /** Waits until the answer begins. `None` if the task has ended without one. */
+  readonly head: (owner: Owner, id: string) => Effect.Effect<Option.Option<Page.AnswerHead>, Unavailable>
+  /**
+   * The pages of an answer, while it is made or afterwards, up to the task's end: all of them, or those from an event on. The first
+   * page may begin with earlier events.
+   */
+  readonly pages: (owner: Owner, id: string, event?: number) => Stream.Stream<NextPage, Unavailable>
+}>()("shared/tasks/AnswerTasks") {
+  /** Reads `GATEWAY_SECRET`. */
+  static readonly layer = Layer.effect(
+    AnswerTasks,
+    Effect.gen(function*() {
+      const bucket = yield* openBucket(buckets.tasks).pipe(Effect.retry(whileJetStreamFails))
+      const seal = yield* Seal.fromSecret
+      const queue = yield* TaskQueue
+      const patience = backOff.pipe(Schedule.upTo({ duration: patienceMs }))
+      const hints = TaskHints.make(yield* Nats)
+      const records = RecordStore.make(bucket, patience, hints.give)
+      const pages = TaskPages.make(bucket, seal, hints, patience)
+      const keys = TaskKeys.make(bucket, records, patience)
+      const { recordKey } = TaskPages
+
+      const find = (owner: Owner, id: string) =>
+        isAnswerTaskId(id) ? orUnavailable(records.find(recordKey(owner, id))) : Effect.succeedNone
+
+      const cancel = (owner: Owner, id: string) =>
+        !isAnswerTaskId(id) ? Effect.succeedNone : records.cancel(recordKey(owner, id)).pipe(
+          Effect.map(Option.some),
+          Effect.catchTags({
+            TaskRefused: () => Effect.succeedNone,
+            JetStreamFailed: () => Effect.fail(unavailable)
+          })
+        )
+
+      const read = (owner: Owner, id: string, page: number) => orUnavailable(pages.read(owner, id, page))
+
+      const keyFailures = <A>(effect: Effect.Effect<A, OtherBody | JetStreamFailed>) =>
+        Effect.catchTag(effect, "JetStreamFailed", () => Effect.fail(unavailable))
+
+      const submit = (
+        owner: Owner,
+        { id, model, operation, pool, request, tenant, traceparent }: TaskRecord.TaskRecord
+      ) =>
+        request === undefined ? Effect.void : queue.submit({
+          queue: taskQueueOf(request.workload),
+          ...{ id, model, operation, owner, pool, tenant, traceparent },
+          contentType: request.contentType,
+          headers: request.headers
+        })
+
+      /**
+       * Reads pages by their numbers, each as soon as it is stored; `undefined` if the task has ended without it. The subscription
+       * to hints ends with the scope.
+       */
+      const follow = Effect.fnUntraced(function*(owner: Owner, id: string) {
+        const hinted = yield* hints.follow(recordKey(owner, id))
+        return (page: number): Effect.Effect<NextPage | undefined, Unavailable> =>
+          Effect.gen(function*() {
+            for (let waitedMs = 0; waitedMs < silenceMs; waitedMs += lookEveryMs) {
+              const found = yield* read(owner, id, page)
+              if (Option.isSome(found)) return found.value
+              const record = Option.getOrUndefined(yield* find(owner, id))
+              if (record === undefined || hasEnded(record.status)) {
+                // written before the end, but after the first look
+                const last = Option.getOrUndefined(yield* read(owner, id, page))
+                const { pages = 0 } = Option.getOrUndefined(answerResult(record?.result)) ?? {}
+                return last === undefined && page < pages ? yield* unavailable : last
+              }
+              yield* Effect.timeoutOption(hinted, lookEveryMs)
+            }
+            return "silence" as const
+          })
+      })
+
+      /** A page that begins with this event or an earlier one: the last such page, unless a large event is near. */
+      const seek = Effect.fnUntraced(function*(owner: Owner, id: string, event: number) {
+        const isBefore = (page: number) =>
+          Effect.map(
+            read(owner, id, page),
+            Option.exists(({ event: first = Number.POSITIVE_INFINITY }) => first <= event)
+          )
+        let [low, high] = [0, 1]
+        while (yield* isBefore(high)) [low, high] = [high, high * 2]
+        while (high - low > 1) {
+          const middle = Math.floor((low + high) / 2)
+          if (yield* isBefore(middle)) low = middle
+          else high = middle
+        }
+        return low
+      })
+
+      return AnswerTasks.of({
+        create: Effect.fnUntraced(function*({ body, owner, request, ...task }, keyed) {
+          const bound = keyed === undefined ? task.id : yield* keyFailures(keys.bind(owner, keyed, task.id))
+          const known = bound === task.id ? Option.none() : yield* find(owner, bound)
+          if (Option.isSome(known)) return known.value
+          // or under the id of an ingress that has died before it could do so
+          const id = bound
+          const count = yield* orUnavailable(pages.writeRequest(owner, id, body))
+          const now = yield* Clock.currentTimeMillis
+          const bodyHash = keyed?.bodyHash ?? hash("sha256", body, "hex")
+          const binding = keyed === undefined ? {} : { binding: TaskKeys.bindingOf(owner, keyed) }
+          const record = TaskRecord.make(
+            { ...task, id, bodyHash, request: { ...request, ...binding, pages: count } },
+            now
+          )
+          yield* orUnavailable(records.create(recordKey(owner, id), record))
+          // the client does not know the task
+          yield* Effect.tapError(submit(owner, record), () => Effect.ignore(cancel(owner, id)))
+          return record
+        }),
+        join: Effect.fnUntraced(function*(owner, keyed) {
+          const found = yield* keyFailures(keys.find(owner, keyed))
+          // its ingress may have died before it submitted the task; the queue drops duplicates
+          if (Option.isSome(found) && found.value.claims === 0) yield* Effect.ignore(submit(owner, found.value))
+          return found
+        }),
+        find,
+        list: Effect.fnUntraced(function*(owner, limit, after) {
+          const keys = yield* orUnavailable(Effect.retry(bucket.keys(TaskPages.recordKeys(owner)), patience))
+          const ids = keys.map((key) => key.slice(key.indexOf(".") + 1))
+            .filter((id) => after === undefined || suffixOf(id) < suffixOf(after))
+            .toSorted((one, other) => suffixOf(one) < suffixOf(other) ? 1 : -1)
+          const tasks: Array<TaskRecord.TaskRecord> = []
+          // keys of deleted tasks are listed, too
+          for (let at = 0; at < ids.length && tasks.length <= limit; at += limit) {
+            const found = yield* Effect.forEach(ids.slice(at, at + limit), (id) => find(owner, id), { concurrency: 16 })
+            tasks.push(...found.flatMap((one) => Option.toArray(one)))
+          }
+          return { tasks: tasks.slice(0, limit), hasMore: tasks.length > limit }
+        }),
+        cancel,
+        delete: Effect.fnUntraced(function*(owner, id) {
+          const task = yield* cancel(owner, id)
+          if (Option.isNone(task)) return false
+          const binding = task.value.request?.binding
+          if (binding !== undefined) yield* orUnavailable(Effect.retry(bucket.delete(binding), patience))
+          yield* orUnavailable(pages.delete(owner, id))
+          return true
+        }),
+        readRequest: (owner, { id, request }) => orUnavailable(pages.readRequest(owner, id, request?.pages ?? 0)),
+        ended: (owner, id) =>
+          Effect.scoped(Effect.gen(function*() {
+            const hinted = yield* hints.follow(recordKey(owner, id))
+            for (;;) {
+              const task = yield* find(owner, id)
+              if (Option.isNone(task) || hasEnded(task.value.status)) return task
+              yield* Effect.timeoutOption(hinted, lookEveryMs)
+            }
+          })),
+        head: (owner, id) =>
+          Effect.scoped(Effect.gen(function*() {
+            const next = yield* follow(owner, id)
+            for (;;) {
+              const page = yield* next(0)
+              if (page !== "silence") return Option.fromNullishOr(page?.head)
+            }
+          })),
+        pages: (owner, id, event = 0) =>
+          Stream.unwrap(Effect.gen(function*() {
+            const next = yield* follow(owner, id)
+            const first = event === 0 ? 0 : yield* seek(owner, id, event)
+            return Stream.unfold(first, (number) =>
+              Effect.map(next(number), (page) =>
+                page === undefined ? undefined : [page, page === "silence" ? number : number + 1] as const))
+          }))
+      })
+    })
+  ).pipe(Layer.provide(TaskQueue.layer))
+}

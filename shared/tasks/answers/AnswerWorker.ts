@@ -1,0 +1,54 @@
+/** Serves the tasks of a worker whose results are answers to requests, beside its jobs. */
+import { Clock, Config, Effect, Layer, Schedule } from "effect"
+import type { Workload } from "../../contract/Operation.ts"
+import { atLeast } from "../../contract/Fields.ts"
+import { backOff, whileJetStreamFails } from "../../nats/JetStream.ts"
+import { openBucket } from "../../nats/KeyValue.ts"
+import { Nats } from "../../nats/Nats.ts"
+import { buckets } from "../../nats/Storage.ts"
+import { taskQueueOf } from "../../bus/protocol/Subjects.ts"
+import { Holds } from "../../limits/Holds.ts"
+import * as Seal from "../../records/Seal.ts"
+import { UsageLog } from "../../usage/UsageLog.ts"
+import { Performer } from "../../worker/JobLife.ts"
+import { workerSettings } from "../../worker/WorkerSettings.ts"
+import { openAnnouncer } from "../../webhooks/Announcer.ts"
+import * as AnswerWork from "./AnswerWork.ts"
+import * as RecordStore from "../RecordStore.ts"
+import { runTask } from "../TaskLife.ts"
+import * as TaskHints from "./TaskHints.ts"
+import * as TaskPages from "./TaskPages.ts"
+import { TaskQueue } from "../TaskQueue.ts"
+
+/** The wait for the store before the worker releases a task, in milliseconds. */
+const patienceMs = 60_000
+
+/**
+ * Reads `WORKER_TASK_SLOTS`: how many tasks run at once, beside the worker's jobs; by default a quarter of its slots. Does not
+ * delay the worker's jobs while the storage of tasks is unavailable.
+ */
+export const layer = (workload: Workload, defaultSlots: number) =>
+  Layer.effectDiscard(Effect.gen(function*() {
+    const nats = yield* Nats
+    const queue = yield* TaskQueue
+    const holds = yield* Holds
+    const performer = yield* Performer
+    const log = yield* UsageLog
+    const clock = yield* Clock.Clock
+    const { graceMs, pool, slots: jobSlots } = yield* workerSettings({ slots: defaultSlots, graceMs: 300_000 })
+    const slots = yield* Config.schema(atLeast(1), "WORKER_TASK_SLOTS").pipe(
+      Config.withDefault(Math.max(1, Math.floor(jobSlots / 4)))
+    )
+    const seal = yield* Seal.fromSecret
+    const patience = backOff.pipe(Schedule.upTo({ duration: patienceMs }))
+    const serve = Effect.gen(function*() {
+      const bucket = yield* openBucket(buckets.tasks).pipe(Effect.retry(whileJetStreamFails))
+      const metering = { log, workload, cost: performer.cost, now: () => clock.currentTimeMillisUnsafe() }
+      const hints = TaskHints.make(nats)
+      const pages = TaskPages.make(bucket, seal, hints, patience)
+      const work = AnswerWork.make({ ...metering, performer }, pages, holds, yield* openAnnouncer)
+      const means = { ...metering, work, store: RecordStore.make(bucket, patience, hints.give), worker: nats.id }
+      yield* queue.serve({ queue: taskQueueOf(workload), pool, slots, graceMs, run: (job) => runTask(means, job) })
+    })
+    yield* Effect.forkScoped(serve)
+  })).pipe(Layer.provide([TaskQueue.layer, Holds.layer(workload)]))

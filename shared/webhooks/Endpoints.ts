@@ -1,0 +1,119 @@
+/**
+ * Where each owner receives webhooks: the URL, and the secrets that sign them, encrypted with a key that derives from
+ * `GATEWAY_SECRET`. The console writes them, workers read them.
+ */
+import { Array, Clock, Effect, Option, Redacted, Schema } from "effect"
+import { randomBytes } from "node:crypto"
+import { JetStreamFailed } from "../nats/JetStream.ts"
+import { openBucket } from "../nats/KeyValue.ts"
+import { buckets } from "../nats/Storage.ts"
+import { decrypt, encrypt } from "../records/Cipher.ts"
+import { digest } from "../records/OwnerToken.ts"
+import { deriveKeys } from "../secrets/GatewaySecret.ts"
+
+const SigningSecret = Schema.Struct({
+  /** `whsec_` and base64 of 32 bytes. */
+  text: Schema.String,
+  /** The end of its use in epoch milliseconds; `null` for the current one. */
+  until: Schema.NullOr(Schema.Finite)
+})
+
+export const Endpoint = Schema.Struct({
+  url: Schema.String,
+  /** Epoch milliseconds. */
+  createdAt: Schema.Finite,
+  /** The current one first, then perhaps the one that it has replaced. */
+  secrets: Schema.NonEmptyArray(SigningSecret)
+})
+export type Endpoint = typeof Endpoint.Type
+
+const codec = Schema.fromJsonString(Endpoint)
+const encode = Schema.encodeSync(codec)
+const decode = Schema.decodeUnknownOption(codec)
+
+/** How long a replaced secret still signs, in milliseconds: a day. */
+const rotatesForMs = 24 * 60 * 60_000
+
+const newSecret = () => ({ text: `whsec_${randomBytes(32).toString("base64")}`, until: null })
+
+/** The secrets that sign at `now`, in epoch milliseconds. */
+export const secretsAt = ({ secrets }: Endpoint, now: number): ReadonlyArray<string> =>
+  secrets.filter(({ until }) => until === null || now < until).map(({ text }) => text)
+
+/** An endpoint that has just got a secret, which is shown only now. */
+export interface Secured {
+  readonly endpoint: Endpoint
+  readonly secret: Redacted.Redacted
+}
+
+const secured = (endpoint: Endpoint): Secured => ({ endpoint, secret: Redacted.make(endpoint.secrets[0].text) })
+
+export type Endpoints = Effect.Success<typeof openEndpoints>
+
+/** Reads `GATEWAY_SECRET`. Owners are given by their ids. */
+export const openEndpoints = Effect.gen(function*() {
+  const bucket = yield* openBucket(buckets.webhookEndpoints)
+  const keys = Array.map(yield* deriveKeys("webhooks"), Redacted.value)
+  const about = (place: string) => JSON.stringify(["webhook endpoint", place])
+
+  /** `place`: the digest of the owner's id. */
+  const load = Effect.fnUntraced(function*(place: string) {
+    const found = Option.getOrUndefined(yield* bucket.getRevision(place))
+    if (found === undefined) return undefined
+    const sealed = Buffer.from(found.value, "base64url")
+    const opened = keys.map((key) => decrypt(key, about(place), sealed))
+    return {
+      endpoint: Option.flatMap(Option.firstSomeOf(opened), (bytes) => decode(bytes.toString())),
+      isSealedByFirst: opened[0] !== undefined && Option.isSome(opened[0]),
+      revision: found.revision
+    }
+  })
+
+  const store = Effect.fnUntraced(function*(place: string, endpoint: Endpoint, revision: number | undefined) {
+    const value = encrypt(keys[0], about(place), Buffer.from(encode(endpoint))).toString("base64url")
+    const isWritten = revision === undefined
+      ? yield* bucket.create(place, value)
+      : Option.isSome(yield* bucket.update(place, value, revision))
+    if (!isWritten) return yield* new JetStreamFailed({ detail: "another change of the webhook came first. Try again" })
+  })
+
+  return {
+    /** `None` also if the endpoint was stored under a `GATEWAY_SECRET` that is no longer listed. */
+    find: (owner: string): Effect.Effect<Option.Option<Endpoint>, JetStreamFailed> =>
+      Effect.map(load(digest(owner)), (found) => found?.endpoint ?? Option.none()),
+    /** Sets the URL. The secret is new if the owner had none. */
+    set: Effect.fn("Endpoints.set")(function*(owner: string, url: string) {
+      const found = yield* load(digest(owner))
+      const former = Option.getOrUndefined(found?.endpoint ?? Option.none())
+      const endpoint: Endpoint = former === undefined
+        ? { url, createdAt: yield* Clock.currentTimeMillis, secrets: [newSecret()] }
+        : { ...former, url }
+      yield* store(digest(owner), endpoint, found?.revision)
+      return former === undefined ? secured(endpoint) : { endpoint, secret: undefined }
+    }),
+    /** Makes a new secret; the former one signs for another day. `None` if there is no endpoint. */
+    rotate: Effect.fn("Endpoints.rotate")(function*(owner: string) {
+      const found = yield* load(digest(owner))
+      const former = Option.getOrUndefined(found?.endpoint ?? Option.none())
+      if (former === undefined) return Option.none<Secured>()
+      const until = (yield* Clock.currentTimeMillis) + rotatesForMs
+      const endpoint: Endpoint = { ...former, secrets: [newSecret(), { ...former.secrets[0], until }] }
+      yield* store(digest(owner), endpoint, found?.revision)
+      return Option.some(secured(endpoint))
+    }),
+    /** `false` if there was none. */
+    remove: Effect.fn("Endpoints.remove")(function*(owner: string) {
+      if ((yield* load(digest(owner))) === undefined) return false
+      yield* bucket.delete(digest(owner))
+      return true
+    }),
+    /** Encrypts all endpoints by the first secret of `GATEWAY_SECRET`, so that the others can be removed from it. */
+    sealAnew: Effect.gen(function*() {
+      for (const { key: place } of yield* bucket.entries) {
+        const found = yield* load(place)
+        const endpoint = Option.getOrUndefined(found?.endpoint ?? Option.none())
+        if (endpoint !== undefined && found?.isSealedByFirst === false) yield* store(place, endpoint, found.revision)
+      }
+    })
+  }
+})
