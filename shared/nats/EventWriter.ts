@@ -67,7 +67,7 @@ export class EventWriter {
     this.#answers = this.#nats.subscribe(`${this.#inbox}.*`, (message) => this.#confirm(message))
   }
 
-  /** `event` is a single line. Readers must ignore further events with its id: another writer may store it, too. */
+  /** `event` is a single line. Readers must expect it several times, and others with its id: other writers may store some, too. */
   write(subject: string, event: string, onStored: () => void): void {
     const bytes = Buffer.byteLength(event) + 1
     if (this.#waitingBytes + bytes > maxWaitingBytes) {

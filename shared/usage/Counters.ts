@@ -49,10 +49,12 @@ const singleTime = (ms: number): Distribution => {
   return { count: 1, sumMs: ms, buckets: noTimes.buckets.map((_, index) => index === bucket ? 1 : 0) }
 }
 
-const addTimes = (a: Distribution, b: Distribution): Distribution => ({
-  count: a.count + b.count,
-  sumMs: a.sumMs + b.sumMs,
-  buckets: noTimes.buckets.map((_, index) => (a.buckets[index] ?? 0) + (b.buckets[index] ?? 0))
+type Combine = (one: number, other: number) => number
+
+const combineTimes = (a: Distribution, b: Distribution, combine: Combine): Distribution => ({
+  count: combine(a.count, b.count),
+  sumMs: combine(a.sumMs, b.sumMs),
+  buckets: noTimes.buckets.map((_, index) => combine(a.buckets[index] ?? 0, b.buckets[index] ?? 0))
 })
 
 export const emptyCounters: Counters = {
@@ -81,13 +83,21 @@ export const countersOf = (event: UsageEvent): Counters => {
   }
 }
 
-export const addCounters = (a: Counters, b: Counters): Counters => ({
-  requests: a.requests + b.requests,
-  cancelled: a.cancelled + b.cancelled,
-  errors: Record.union(a.errors, b.errors, (one, other) => one + other),
-  repeatedCalls: a.repeatedCalls + b.repeatedCalls,
-  usage: consumed((unit) => a.usage[unit] + b.usage[unit]),
-  costUsd: a.costUsd + b.costUsd,
-  duration: addTimes(a.duration, b.duration),
-  firstByte: addTimes(a.firstByte, b.firstByte)
+const combineErrors = (a: Counters["errors"], b: Counters["errors"], combine: Combine): Counters["errors"] =>
+  Record.filter({ ...a, ...Record.map(b, (count, error) => combine(a[error] ?? 0, count)) }, (count) => count !== 0)
+
+const combineCounters = (a: Counters, b: Counters, combine: Combine): Counters => ({
+  requests: combine(a.requests, b.requests),
+  cancelled: combine(a.cancelled, b.cancelled),
+  errors: combineErrors(a.errors, b.errors, combine),
+  repeatedCalls: combine(a.repeatedCalls, b.repeatedCalls),
+  usage: consumed((unit) => combine(a.usage[unit], b.usage[unit])),
+  costUsd: combine(a.costUsd, b.costUsd),
+  duration: combineTimes(a.duration, b.duration, combine),
+  firstByte: combineTimes(a.firstByte, b.firstByte, combine)
 })
+
+export const addCounters = (a: Counters, b: Counters): Counters => combineCounters(a, b, (one, other) => one + other)
+
+export const subtractCounters = (a: Counters, b: Counters): Counters =>
+  combineCounters(a, b, (one, other) => one - other)

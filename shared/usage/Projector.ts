@@ -4,7 +4,7 @@
  * Pages of events are read in stream order. Every record contains the sequence of the last page whose events it counts, written
  * together with the counters. If pages are read again after a crash, a record skips those it already counts. The checkpoint is
  * written only after all records. So several projectors may run at the same time: each skips what another has counted.
- * `RecentEvents` drops events that are also in an earlier page.
+ * `RecentEvents` drops events that are also in an earlier page, and withdraws those that a better one replaces.
  */
 import { Cause, Clock, Effect, Option, Schema, Stream } from "effect"
 import { openEvents, type Page, readEvents } from "../nats/EventStream.ts"
@@ -12,9 +12,9 @@ import { JetStreamFailed, whileJetStreamFails } from "../nats/JetStream.ts"
 import { type Bucket, openBucket } from "../nats/KeyValue.ts"
 import { events } from "../nats/Storage.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
-import { RecentEvents } from "./RecentEvents.ts"
+import { type Change, RecentEvents } from "./RecentEvents.ts"
 import { dailyTally, monthlyTally, Place, type Tally } from "./Tally.ts"
-import { decodeUsageEvent, type UsageEvent } from "./UsageEvent.ts"
+import { decodeUsageEvent } from "./UsageEvent.ts"
 
 /** The key of the record with the last counted page. */
 const checkpointKey = "checkpoint"
@@ -34,18 +34,17 @@ const Checkpoint = Schema.fromJsonString(Schema.Struct({ from: Schema.optionalKe
 const encodeCheckpoint = Schema.encodeSync(Checkpoint)
 const decodeCheckpoint = Schema.decodeUnknownOption(Checkpoint)
 
-interface Placed {
+interface Placed extends Change {
   readonly sequence: number
-  readonly event: UsageEvent
 }
 
-/** Adds to one record the events that it does not count yet. */
+/** Makes in one record the changes that are not in it yet. */
 const countInto = Effect.fnUntraced(function*<A>(
   tally: Tally<A>,
   bucket: Bucket,
   key: string,
   stream: string,
-  events: ReadonlyArray<Placed>
+  changes: ReadonlyArray<Placed>
 ): Effect.fn.Return<void, JetStreamFailed> {
   for (let tries = 0; tries < maxTries; tries++) {
     const stored = Option.getOrUndefined(yield* bucket.getRevision(key))
@@ -56,12 +55,12 @@ const countInto = Effect.fnUntraced(function*<A>(
       })
     }
     const counted = record?.upTo.stream === stream ? record.upTo.sequence : 0
-    const news = events.filter(({ sequence }) => sequence > counted)
+    const news = changes.filter(({ sequence }) => sequence > counted)
     const last = news.at(-1)
     if (last === undefined) return
     const next = tally.encode({
       upTo: { stream, sequence: last.sequence },
-      value: news.reduce((value, { event }) => tally.count(value, event), record?.value ?? tally.zero)
+      value: news.reduce(tally.count, record?.value ?? tally.zero)
     })
     const written = stored === undefined
       ? yield* bucket.create(key, next)
@@ -71,18 +70,18 @@ const countInto = Effect.fnUntraced(function*<A>(
   return yield* new JetStreamFailed({ detail: `other projectors kept writing ${tally.bucket.name} ${key} first` })
 })
 
-const countAll = <A>(tally: Tally<A>, bucket: Bucket, stream: string, events: ReadonlyArray<Placed>) => {
-  const byKey = Map.groupBy(events, ({ event }) => tally.keyOf(event))
+const countAll = <A>(tally: Tally<A>, bucket: Bucket, stream: string, changes: ReadonlyArray<Placed>) => {
+  const byKey = Map.groupBy(changes, ({ event }) => tally.keyOf(event))
   return Effect.forEach(
     byKey,
-    ([key, events]) => key === undefined ? Effect.void : countInto(tally, bucket, key, stream, events),
+    ([key, changes]) => key === undefined ? Effect.void : countInto(tally, bucket, key, stream, changes),
     { concurrency: maxWriters, discard: true }
   )
 }
 
-/** The events of the pages that no earlier page has. */
+/** What the events of the pages change. */
 const decode = Effect.fnUntraced(function*(pages: ReadonlyArray<Page>, recent: RecentEvents) {
-  const events: Array<Placed> = []
+  const changes: Array<Placed> = []
   for (const page of pages) {
     const { sequence } = page
     const decoded = page.events.flatMap((text) => Option.toArray(decodeUsageEvent(text)))
@@ -90,9 +89,9 @@ const decode = Effect.fnUntraced(function*(pages: ReadonlyArray<Page>, recent: R
     if (malformed > 0) {
       yield* Effect.logError("usage events cannot be decoded and are not counted", { sequence, events: malformed })
     }
-    for (const event of recent.read(page, decoded)) events.push({ sequence, event })
+    for (const change of recent.read(page, decoded)) changes.push({ ...change, sequence })
   }
-  return events
+  return changes
 })
 
 /** What is kept when counting is retried. */
@@ -123,12 +122,12 @@ const countOnce = Effect.fnUntraced(function*(progress: Progress) {
       if (first > next) {
         yield* Effect.logError("usage events expired before they were counted", { pages: first - next })
       }
-      const events = (yield* decode(pages, recent)).filter(({ sequence }) => sequence >= next)
+      const changes = (yield* decode(pages, recent)).filter(({ sequence }) => sequence >= next)
       const last = pages.at(-1)?.sequence ?? first
       if (last < next) return
-      progress.since ??= events[0]?.event.time
-      yield* countAll(dailyTally, counters, stream, events)
-      yield* countAll(monthlyTally, spending, stream, events)
+      progress.since ??= changes[0]?.event.time
+      yield* countAll(dailyTally, counters, stream, changes)
+      yield* countAll(monthlyTally, spending, stream, changes)
       yield* counters.put(checkpointKey, encodeCheckpoint({ from: recent.from, stream, sequence: last }))
       next = last + 1
       progress.since = undefined

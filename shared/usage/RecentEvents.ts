@@ -1,16 +1,31 @@
 /**
- * Recognises usage events that are stored again. A writer repeats a page that is not confirmed, and several workers may write
- * the event of one job.
+ * Decides which usage event of a job counts. A writer repeats a page that is not confirmed, and several workers may write the
+ * event of one job.
  *
- * The first event with an id counts. Whether an event is the first depends only on the stream before it, so all projectors
- * agree, and one that restarts reads a little of the stream again.
+ * The first event with an id counts. If it only says that the worker was lost, the event of that worker replaces it: a worker
+ * that cannot reach the stream for a while looks lost, and stores its event later. All this depends only on the stream up to the
+ * event, so all projectors agree, and one that restarts reads a little of the stream again.
  */
 import type { Page } from "../nats/EventStream.ts"
-import type { UsageEvent } from "./UsageEvent.ts"
+import { isOfLostWorker, type UsageEvent } from "./UsageEvent.ts"
 
 /** An id is remembered for at least this long, or for this many other events. */
 const rememberedMs = 10 * 60_000
 const mostRemembered = 250_000
+
+/** What an event does to the counters. */
+export interface Change {
+  readonly event: UsageEvent
+  /** Whether it was counted and counts no longer. */
+  readonly isWithdrawn: boolean
+}
+
+/** The first event of a job whose worker seemed lost. */
+interface Lost {
+  readonly event: UsageEvent
+  /** The page with the event that replaces it. */
+  replacedIn: number | undefined
+}
 
 interface Generation {
   /** The first page, and when it was stored. */
@@ -18,6 +33,8 @@ interface Generation {
   readonly since: number
   /** The sequence of each id's first event. */
   readonly firsts: Map<string, number>
+  /** By id, which is also in `firsts`. */
+  readonly losses: Map<string, Lost>
 }
 
 export class RecentEvents {
@@ -43,25 +60,57 @@ export class RecentEvents {
     return (this.#before ?? this.#current)?.from ?? this.#next
   }
 
-  /** The given events of the next page without those that are in an earlier one. Gives the same if a page is read again. */
-  read({ sequence, storedAt }: Page, events: ReadonlyArray<UsageEvent>): ReadonlyArray<UsageEvent> {
+  /** What the given events of the next page change. Gives the same if a page is read again. */
+  read({ sequence, storedAt }: Page, events: ReadonlyArray<UsageEvent>): ReadonlyArray<Change> {
     if (sequence >= this.#next) {
       this.#next = sequence + 1
       this.#forget(sequence, storedAt)
     }
-    const news = new Map<string, UsageEvent>()
+    const changes: Array<Change> = []
+    const ids = new Set<string>()
     for (const event of events) {
-      const first = this.#before?.firsts.get(event.id) ?? this.#current?.firsts.get(event.id)
-      if (first === undefined) this.#current?.firsts.set(event.id, sequence)
-      if ((first ?? sequence) === sequence && !news.has(event.id)) news.set(event.id, event)
+      if (ids.has(event.id)) continue
+      ids.add(event.id)
+      const first = this.#firstOf(event, sequence)
+      const replaced = first === sequence ? undefined : this.#replacedBy(event, sequence)
+      if (replaced !== undefined) changes.push({ event: replaced, isWithdrawn: true })
+      if (first === sequence || replaced !== undefined) changes.push({ event, isWithdrawn: false })
     }
-    return [...news.values()]
+    return changes
+  }
+
+  /** The page with the first event of this id. */
+  #firstOf(event: UsageEvent, sequence: number): number {
+    const { id } = event
+    const known = this.#before?.firsts.get(id) ?? this.#current?.firsts.get(id)
+    if (known !== undefined) return known
+    this.#current?.firsts.set(id, sequence)
+    if (isOfLostWorker(event)) this.#current?.losses.set(id, { event, replacedIn: undefined })
+    return sequence
+  }
+
+  /** The event of an earlier page that this one replaces. */
+  #replacedBy(event: UsageEvent, sequence: number): UsageEvent | undefined {
+    if (isOfLostWorker(event)) return undefined
+    const { id } = event
+    const lost = this.#before?.losses.get(id) ?? this.#current?.losses.get(id)
+    if (lost === undefined) return undefined
+    if (lost.replacedIn === undefined) {
+      lost.replacedIn = sequence
+      const first = this.#before?.firsts.get(id)
+      if (first !== undefined) {
+        // this page may be stored again after the earlier one is forgotten
+        this.#current?.firsts.set(id, first)
+        this.#current?.losses.set(id, lost)
+      }
+    }
+    return lost.replacedIn === sequence ? lost.event : undefined
   }
 
   #forget(sequence: number, storedAt: number): void {
     const current = this.#current
     if (current !== undefined && storedAt - current.since < rememberedMs && current.firsts.size < mostRemembered) return
     this.#before = current
-    this.#current = { from: sequence, since: storedAt, firsts: new Map() }
+    this.#current = { from: sequence, since: storedAt, firsts: new Map(), losses: new Map() }
   }
 }

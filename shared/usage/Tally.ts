@@ -1,7 +1,8 @@
 /** The records of counted usage, each with the place in the event stream of the last page it counts. */
 import { DateTime, type Option, Schema } from "effect"
 import { buckets, type BucketSpec } from "../nats/Storage.ts"
-import { addCounters, Counters, countersOf, emptyCounters } from "./Counters.ts"
+import { addCounters, Counters, countersOf, emptyCounters, subtractCounters } from "./Counters.ts"
+import type { Change } from "./RecentEvents.ts"
 import type { UsageEvent } from "./UsageEvent.ts"
 
 /** A sequence in a stream. `stream` is its creation time: a recreated stream reuses sequences for other events. */
@@ -20,7 +21,7 @@ export interface Tally<A> {
   /** The key of the record that counts an event; `undefined` if none does. */
   readonly keyOf: (event: UsageEvent) => string | undefined
   readonly zero: A
-  readonly count: (value: A, event: UsageEvent) => A
+  readonly count: (value: A, change: Change) => A
   readonly encode: (record: Counted<A>) => string
   readonly decode: (text: string) => Option.Option<Counted<A>>
 }
@@ -46,10 +47,11 @@ const DayOfKey = Schema.Array(
 )
 type DayOfKey = typeof DayOfKey.Type
 
-const addToRow = (rows: DayOfKey, event: UsageEvent): DayOfKey => {
+const changeRow = (rows: DayOfKey, { event, isWithdrawn }: Change): DayOfKey => {
   const { model, operation } = event
   const index = rows.findIndex((row) => row.model === model && row.operation === operation)
-  const counters = addCounters(rows[index]?.counters ?? emptyCounters, countersOf(event))
+  const change = isWithdrawn ? subtractCounters : addCounters
+  const counters = change(rows[index]?.counters ?? emptyCounters, countersOf(event))
   return index === -1 ? [...rows, { model, operation, counters }] : rows.with(index, { model, operation, counters })
 }
 
@@ -58,7 +60,7 @@ export const dailyTally: Tally<DayOfKey> = {
   bucket: buckets.usageCounters,
   keyOf: (event) => `${dayToken(dayOf(event))}.${event.key}`,
   zero: [],
-  count: addToRow,
+  count: changeRow,
   ...codec(DayOfKey)
 }
 
@@ -76,7 +78,7 @@ export const monthlyTally: Tally<number> = {
   bucket: buckets.usageSpend,
   keyOf: (event) => event.costUsd === null || event.costUsd === 0 ? undefined : spendKey(dayOf(event), event.key),
   zero: 0,
-  count: (spent, { costUsd }) => spent + (costUsd ?? 0),
+  count: (spent, { event: { costUsd }, isWithdrawn }) => spent + (isWithdrawn ? -1 : 1) * (costUsd ?? 0),
   ...codec(Schema.Finite)
 }
 

@@ -13,7 +13,7 @@ const Millis = Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0))
 
 /** The schema transforms nothing, so an event is cheap to write as JSON. */
 export const UsageEvent = Schema.Struct({
-  /** The id of the job or task. Events with the same id are counted once. */
+  /** The id of the job or task. Of the events with an id one counts: see `RecentEvents.ts`. */
   id: Schema.NonEmptyString,
   /** When the request ended, in epoch milliseconds. */
   time: integer(0, endOfTime),
@@ -44,6 +44,9 @@ export const UsageEvent = Schema.Struct({
   traceId: Schema.optionalKey(Schema.String)
 })
 export type UsageEvent = typeof UsageEvent.Type
+
+/** Whether another worker wrote it, which only knows that the one that had the job did not settle it. */
+export const isOfLostWorker = ({ error, provider }: UsageEvent): boolean => error === "WorkerLost" && provider === null
 
 /** Decodes the JSON text of an event. */
 export const decodeUsageEvent = Schema.decodeUnknownOption(Schema.fromJsonString(UsageEvent))

@@ -12,11 +12,13 @@ const decode = ({ payload }: Message): ReadonlyArray<UsageEvent> =>
 export const usageEventsOf = ({ cluster: { jetStream } }: Ended) => {
   const stream = jetStream.streams.get("USAGE")
   const recent = new RecentEvents("", 1)
+  const changes = [...stream?.messages.values() ?? []].flatMap(({ at, message, sequence }) =>
+    recent.read({ sequence, storedAt: at, events: [] }, decode(message))
+  )
+  const withdrawn = new Set(changes.filter(({ isWithdrawn }) => isWithdrawn).map(({ event }) => event))
   return {
     /** Those that the projector counts. */
-    events: [...stream?.messages.values() ?? []].flatMap(({ at, message, sequence }) =>
-      recent.read({ sequence, storedAt: at, events: [] }, decode(message))
-    ),
+    events: changes.map(({ event }) => event).filter((event) => !withdrawn.has(event)),
     /** The ids of those that were confirmed and that the stream has lost. They cannot be written again. */
     forgotten: new Set([...stream?.forgotten.values() ?? []].flatMap(decode).map(({ id }) => id))
   }

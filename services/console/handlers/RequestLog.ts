@@ -3,7 +3,7 @@ import { Context, Effect, Layer, Option } from "effect"
 import { openJournal } from "../../../shared/nats/Journal.ts"
 import { type JetStreamFailed, whileJetStreamFails } from "../../../shared/nats/JetStream.ts"
 import { events as kept } from "../../../shared/nats/Storage.ts"
-import { decodeUsageEvent, type UsageEvent } from "../../../shared/usage/UsageEvent.ts"
+import { decodeUsageEvent, isOfLostWorker, type UsageEvent } from "../../../shared/usage/UsageEvent.ts"
 
 export class RequestLog extends Context.Service<RequestLog, {
   /** At most `count` requests, newest first. */
@@ -17,8 +17,13 @@ export class RequestLog extends Context.Service<RequestLog, {
         latest: (count) =>
           Effect.map(events.latest(count), (texts) => {
             const found = texts.flatMap((text) => Option.toArray(decodeUsageEvent(text)))
-            // of events with the same id, the oldest is counted
-            return [...new Map(found.map((event) => [event.id, event])).values()]
+            const counted = new Map<string, UsageEvent>()
+            for (const event of found) {
+              const newer = counted.get(event.id)
+              // of events with the same id the oldest counts that knows anything about the calls
+              if (newer === undefined || isOfLostWorker(newer) || !isOfLostWorker(event)) counted.set(event.id, event)
+            }
+            return [...counted.values()]
           })
       })
     })

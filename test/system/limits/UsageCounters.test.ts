@@ -123,6 +123,35 @@ describe("counters", () => {
       )
     }))
 
+  it.live("count a request that a lost worker's own event comes for later as that event says", () =>
+    Effect.gen(function*() {
+      const context = yield* startCounters(yield* NatsServer.make())
+      const counters = Context.get(context, UsageCounters)
+      const time = Date.UTC(2026, 10, 20, 23, 59)
+      const lost = { outcome: "failure", error: "WorkerLost", provider: null, usage: null, costUsd: null } as const
+      const late = { ...lost, time: Date.UTC(2026, 10, 21), firstByteMs: null }
+      const ids = ["1", "2", "3"]
+      yield* storePages([
+        ids.map((id) => usageEvent({ id, ...late })),
+        [usageEvent({ id: "1", time }), usageEvent({ id: "2", time: late.time })],
+        [usageEvent({ id: "1", ...late }), usageEvent({ id: "1", time }), usageEvent({ id: "last", key: "key_last" })]
+      ]).pipe(Effect.provideContext(context))
+      // the last page is counted
+      yield* rowsAt(counters, 1, { ...byKey, key: "key_last" })
+      const rows = yield* counters.query({ ...november, by: "day", key: "key_a" })
+      assert.deepStrictEqual(
+        rows.map(({ costUsd, day, duration, errors, requests, usage }) => [
+          day,
+          requests,
+          errors,
+          costUsd,
+          usage.outputTokens,
+          duration.count
+        ]),
+        [["2026-11-20", 1, {}, 0.25, 5, 1], ["2026-11-21", 2, { WorkerLost: 1 }, 0.25, 5, 1]]
+      )
+    }))
+
   it.live("list the latest requests of all pages once each", () =>
     Effect.gen(function*() {
       const context = yield* usageProcess(yield* NatsServer.make(), UsageCounters.layerQuery)
@@ -137,6 +166,14 @@ describe("counters", () => {
       assert.deepStrictEqual(yield* ids(200), newestFirst(0, 104))
       assert.deepStrictEqual(yield* ids(10), newestFirst(96, 104))
       assert.deepStrictEqual(yield* ids(70), newestFirst(38, 104))
+
+      const lost = { outcome: "failure", error: "WorkerLost", provider: null } as const
+      const pages = [{ id: "104", ...lost }, { id: "104" }, { id: "105" }, { id: "105", ...lost }]
+      yield* storePages(pages.map((page) => [usageEvent(page)])).pipe(Effect.provideContext(context))
+      assert.deepStrictEqual(
+        (yield* log.latest(20)).slice(0, 3).map(({ id, outcome }) => [id, outcome]),
+        [["105", "success"], ["104", "success"], ["103", "success"]]
+      )
     }))
 
   it.live("skip a malformed event and count those after it", () =>

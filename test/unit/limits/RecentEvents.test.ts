@@ -1,4 +1,4 @@
-/** An event counts the first time that the stream has its id, for every reader, however often it reads the stream. */
+/** One event of each id counts, the same for every reader, however often it reads the stream. */
 import { assert, describe, it } from "@effect/vitest"
 import type { Page } from "../../../shared/nats/EventStream.ts"
 import { RecentEvents } from "../../../shared/usage/RecentEvents.ts"
@@ -10,7 +10,15 @@ const minuteMs = 60_000
 const page = (sequence: number, minute: number): Page => ({ sequence, storedAt: minute * minuteMs, events: [] })
 
 const read = (recent: RecentEvents, at: Page, ...ids: ReadonlyArray<string>) =>
-  recent.read(at, ids.map((id) => usageEvent({ id }))).map(({ id }) => id)
+  recent.read(at, ids.map((id) => usageEvent({ id }))).map(({ event }) => event.id)
+
+const lost = { outcome: "failure", error: "WorkerLost", provider: null, usage: null, costUsd: null } as const
+
+/** Such as `+a` if an event of `a` counts, `+a?` if it is of a lost worker, and `-a?` if that no longer counts. */
+const changes = (recent: RecentEvents, at: Page, ...names: ReadonlyArray<string>) =>
+  recent.read(at, names.map((name) => usageEvent({ id: name.charAt(0), ...(name.endsWith("?") ? lost : {}) }))).map(
+    ({ event: { error, id }, isWithdrawn }) => `${isWithdrawn ? "-" : "+"}${id}${error === null ? "" : "?"}`
+  )
 
 describe("an event", () => {
   it("counts once, in whatever pages it is", () => {
@@ -39,6 +47,31 @@ describe("an event", () => {
     for (const [index, [minute, id]] of pages.entries()) if (index >= 2) read(other, page(index + 1, minute), id)
     assert.strictEqual(other.from, recent.from)
     assert.deepStrictEqual(read(other, page(7, 23), "c", "d", "e", "f", "g"), ["g"])
+  })
+
+  it("of a lost worker counts until that worker's own comes", () => {
+    const recent = new RecentEvents("s", 1)
+    assert.deepStrictEqual(changes(recent, page(1, 0), "a?", "b?", "c"), ["+a?", "+b?", "+c"])
+    assert.deepStrictEqual(changes(recent, page(2, 1), "a?", "c?"), [])
+    // twice: a page may be read again
+    for (let time = 0; time < 2; time++) {
+      assert.deepStrictEqual(changes(recent, page(3, 2), "a", "c"), ["-a?", "+a"])
+      assert.deepStrictEqual(changes(recent, page(1, 0), "a?", "b?", "c"), ["+a?", "+b?", "+c"])
+    }
+    assert.deepStrictEqual(changes(recent, page(4, 3), "a", "a?", "b"), ["-b?", "+b"])
+  })
+
+  it("that replaces one of a lost worker is remembered as long as others", () => {
+    const recent = new RecentEvents("s", 1)
+    changes(recent, page(1, 0), "a?")
+    assert.deepStrictEqual(changes(recent, page(2, 10), "a"), ["-a?", "+a"])
+    assert.deepStrictEqual(changes(recent, page(3, 20), "a", "b"), ["+b"])
+  })
+
+  it("of a failure that the worker itself reports is replaced by none", () => {
+    const recent = new RecentEvents("s", 1)
+    recent.read(page(1, 0), [usageEvent({ id: "a", outcome: "failure", error: "WorkerLost" })])
+    assert.deepStrictEqual(changes(recent, page(2, 1), "a", "a?"), [])
   })
 
   it("is remembered for ten minutes, or for 250,000 others", () => {
