@@ -258,6 +258,22 @@ export const refusedEvents: Needs = (scenario) => {
     ]
   }
 }
+/** Calls end at workers that reach their ingress but not the streams, for so long that others write their usage as lost. */
+export const isolatedEvents: Needs = all(cluster(severalWorkers), (scenario) => {
+  const fault = { kind: "isolate nats", at: warmUpMs + 3_000, target: 0, ms: 25_000, moment: undefined } as const
+  const requests = scenario.requests.slice(0, 30).map((each, index) => ({
+    ...each,
+    at: fault.at - 10 * index,
+    isPaid: true,
+    bodyBytes: 200,
+    chunks: 2,
+    everyMs: 500,
+    leavesAfterMs: undefined
+  }))
+  // a failure that comes alone may not cost as much
+  const other = { ...fault, kind: "slow routes", ms: 50 } as const
+  return { ...scenario, ...plain, ingresses: 1, requests, faults: [fault, other] }
+})
 /** A worker is silent for less time than may cost it jobs. */
 export const shortSilence = all(severalWorkers, aloneWith(["freeze worker", "hold worker"], { ms: 950 }))
 /** A silent worker may get the last job, after which no others show that it is late. */

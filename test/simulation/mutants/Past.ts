@@ -16,6 +16,7 @@ import {
   publications,
   pulls,
   receiver,
+  recent,
   reply,
   sender,
   server,
@@ -42,6 +43,7 @@ import {
   election,
   extremes,
   fault,
+  isolatedEvents,
   killedAtCalls,
   lastClaimsLost,
   lateBundles,
@@ -325,6 +327,13 @@ export const past: ReadonlyArray<Patch> = [
     from: "(task) => task !== undefined && hasEnded(task.status),",
     to: "() => true,",
     needs: tasks
+  },
+  {
+    name: "the event of a worker that seemed lost does not count",
+    file: recent,
+    from: "return lost.replacedIn === sequence ? lost.event : undefined",
+    to: "return undefined",
+    needs: isolatedEvents
   },
   {
     name: "a task that was started is started again",

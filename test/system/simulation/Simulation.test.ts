@@ -24,6 +24,12 @@ describe("a simulation", () => {
     assert.match(stdout, /^16 seeds from 1, \d+ requests, \d+ faults, 0 violations$/m)
   })
 
+  it("counts the usage of a worker that only seemed lost", () => {
+    // the worker's server of NATS is cut off after a call; another worker writes its usage as lost
+    const { status, stdout } = run("main.ts", { SIMULATE_SEED: "9302565", SIMULATE_COUNT: "1" })
+    assert.strictEqual(status, 0, stdout)
+  })
+
   it("of one seed is the same every time, to the microsecond", () => {
     const once = () => run("main.ts", { SIMULATE_SEED: "7", SIMULATE_COUNT: "1", STORY: "" }).stdout
     const first = once()
