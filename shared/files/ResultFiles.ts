@@ -1,5 +1,5 @@
 /** Results that clients download by signed URL. Workers store them, ingress serves them, and they expire after an hour. */
-import { Context, Effect, Layer, Option } from "effect"
+import { Context, Effect, Layer, Option, Stream } from "effect"
 import { randomUUID } from "node:crypto"
 import type { JetStreamFailed } from "../nats/JetStream.ts"
 import { whileJetStreamFails } from "../nats/JetStream.ts"
@@ -40,7 +40,7 @@ export class ResultFiles extends Context.Service<ResultFiles, {
       return ResultFiles.of({
         keep: Effect.fn("ResultFiles.keep")(function*(bytes, kind) {
           const id = `${randomUUID()}.${kind}`
-          yield* store.put(id, bytes)
+          yield* store.put(id, Stream.make(bytes))
           return yield* urls.sign(id, keptForMs)
         }),
         verify: urls.verify,

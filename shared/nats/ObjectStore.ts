@@ -1,63 +1,180 @@
-/** Stores of large results that outlive their request: pictures behind a URL, videos. */
-import { type JetStreamManager, jetstreamManager } from "@nats-io/jetstream"
+/**
+ * Stores of large objects that outlive their request: pictures behind a URL, videos, files of clients.
+ *
+ * An object is a number of chunks, which are messages of a stream, and a description that is written last, so an object that can be
+ * found is whole. The form is that of NATS's own clients, which can read it; they alone cannot find a chunk without all before
+ * it. Therefore the description also has the chunks' places in the stream.
+ */
+import { jetstream, jetstreamManager } from "@nats-io/jetstream"
 import { type ObjectInfo, Objm } from "@nats-io/obj"
-import { nanos, type NatsConnection } from "@nats-io/nats-core"
-import { Effect, Option } from "effect"
-import { hash } from "node:crypto"
-import { attempt, type JetStreamFailed, mayCreate, replicas } from "./JetStream.ts"
+import { headers, nanos, type NatsConnection, nuid } from "@nats-io/nats-core"
+import { DateTime, Effect, Exit, Option, Schedule, Stream } from "effect"
+import { createHash } from "node:crypto"
+import { ofSize } from "../bounds/ByteChunks.ts"
+import { attempt, backOff, JetStreamFailed, mayCreate, orMissing, replicas } from "./JetStream.ts"
 import { Nats } from "./Nats.ts"
 import { type StoreSpec, storeStream } from "./Storage.ts"
 
 export interface Store {
-  readonly put: (id: string, bytes: Uint8Array) => Effect.Effect<void, JetStreamFailed>
+  /** Replaces the object. Nothing stays of an object whose content fails or is interrupted. Holds no more than two chunks. */
+  readonly put: <E, R>(
+    id: string,
+    content: Stream.Stream<Uint8Array, E, R>
+  ) => Effect.Effect<void, E | JetStreamFailed, R>
   /** `None` if the object is missing or has expired. */
   readonly get: (id: string) => Effect.Effect<Option.Option<Uint8Array>, JetStreamFailed>
+  /** The bytes from `from` up to but not including `until`. Fails if the object is missing. Holds one chunk. */
+  readonly read: (id: string, from: number, until: number) => Stream.Stream<Uint8Array, JetStreamFailed>
   readonly delete: (id: string) => Effect.Effect<void, JetStreamFailed>
 }
+
+/** The bytes of each chunk but the last. */
+export const chunkBytes = 128 * 1024
+
+/** How long each message may take, and how long it is tried again, in milliseconds. */
+const answerWithinMs = 5_000
+const patience = backOff.pipe(Schedule.upTo({ duration: 10_000 }))
+
+/** Where the description has the places of the chunks. */
+const placesField = "places"
 
 export const createStore = (connection: NatsConnection, { name, ttlMs }: StoreSpec, replicas: number) =>
   new Objm(connection).create(name, { replicas, ttl: nanos(ttlMs) })
 
-/**
- * Reads an object piece by piece. The client's own way creates a consumer on the server for each read and keeps it for five
- * minutes.
- */
-const read = async (
-  manager: JetStreamManager,
-  store: StoreSpec,
-  { chunks, digest, nuid, size }: ObjectInfo
-): Promise<Uint8Array> => {
-  const pieces: Array<Uint8Array> = []
-  const next = { next_by_subj: `$O.${store.name}.C.${nuid}`, seq: 1 }
-  while (pieces.length < chunks) {
-    const message = await manager.streams.getMessage(storeStream(store), next)
-    if (message === null) throw new Error("a part of the object is missing")
-    pieces.push(message.data)
-    next.seq = message.seq + 1
-  }
-  const bytes = Buffer.concat(pieces, size)
-  if (hash("sha256", bytes, "base64url") !== digest.replace(/^SHA-256=|=+$/g, "")) {
-    throw new Error("the object is damaged")
-  }
-  return bytes
+/** Numbers in base 36, each as the distance from the one before. */
+const encodePlaces = (places: ReadonlyArray<number>): string =>
+  places.map((place, index) => (place - (places[index - 1] ?? 0)).toString(36)).join(" ")
+
+const decodePlaces = (text: string): ReadonlyArray<number> => {
+  let place = 0
+  return text.split(" ").map((distance) => place += Number.parseInt(distance, 36))
 }
+
+const missing = new JetStreamFailed({ detail: "a part of the object is missing" })
 
 /** Opens a store on disk, or creates it if `mayCreate`. */
 export const openStore = Effect.fn("ObjectStore.openStore")(function*(kept: StoreSpec) {
-  const nats = yield* Nats
+  const { connection } = yield* Nats
   const creates = yield* mayCreate
   const copies = yield* replicas
   const store = yield* attempt(() =>
-    creates ? createStore(nats.connection, kept, copies) : new Objm(nats.connection).open(kept.name)
+    creates ? createStore(connection, kept, copies) : new Objm(connection).open(kept.name)
   )
-  const manager = yield* attempt(() => jetstreamManager(nats.connection, { checkAPI: false }))
+  const manager = yield* attempt(() => jetstreamManager(connection, { checkAPI: false, timeout: answerWithinMs }))
+  const stream = jetstream(connection, { timeout: answerWithinMs })
+  const again = <A>(effect: Effect.Effect<A, JetStreamFailed>) => Effect.retry(effect, patience)
+  const chunkSubject = (nuid: string) => `$O.${kept.name}.C.${nuid}`
+  const purge = (nuid: string) =>
+    attempt(() => manager.streams.purge(storeStream(kept), { filter: chunkSubject(nuid) }))
+  const infoOf = (id: string) =>
+    Effect.map(attempt(() => store.info(id)), (info) => info === null || info.deleted ? undefined : info)
+
+  const put = Effect.fnUntraced(function*<E, R>(id: string, content: Stream.Stream<Uint8Array, E, R>) {
+    const former = yield* infoOf(id)
+    const own = nuid.next()
+    const digest = createHash("sha256")
+    const places: Array<number> = []
+    let size = 0
+    const add = (chunk: Uint8Array) => {
+      digest.update(chunk)
+      size += chunk.length
+      // the server stores a message of one id once; a chunk that is on its way would come after the purge
+      const msgID = `${own}.${places.length}`
+      return Effect.uninterruptible(again(attempt(() => stream.publish(chunkSubject(own), chunk, { msgID })))).pipe(
+        Effect.map(({ seq }) => void places.push(seq))
+      )
+    }
+    const describe = Effect.gen(function*() {
+      const info = {
+        name: id,
+        bucket: kept.name,
+        nuid: own,
+        size,
+        chunks: places.length,
+        mtime: DateTime.formatIso(yield* DateTime.now),
+        digest: `SHA-256=${padded(digest.digest("base64url"))}`,
+        deleted: false,
+        options: { max_chunk_size: chunkBytes },
+        metadata: places.length === 0 ? {} : { [placesField]: encodePlaces(places) }
+      }
+      const replaces = headers()
+      replaces.set("Nats-Rollup", "sub")
+      const subject = `$O.${kept.name}.M.${padded(Buffer.from(id).toString("base64url"))}`
+      yield* again(attempt(() => stream.publish(subject, JSON.stringify(info), { headers: replaces, msgID: own })))
+    })
+    yield* content.pipe(
+      ofSize(chunkBytes),
+      Stream.runForEach(add),
+      Effect.andThen(Effect.uninterruptible(describe)),
+      Effect.onExit((exit) => Exit.isSuccess(exit) ? Effect.void : Effect.ignore(again(purge(own))))
+    )
+    // what a failure leaves over expires
+    if (former !== undefined) yield* Effect.ignore(purge(former.nuid))
+  })
+
+  /** The chunks from the one that has the byte `from`, and where that chunk begins. */
+  const chunksOf = ({ chunks, metadata, nuid, options }: ObjectInfo, from: number) => {
+    const subject = chunkSubject(nuid)
+    const text = metadata?.[placesField]
+    const places = text === undefined ? undefined : decodePlaces(text)
+    const size = options?.max_chunk_size ?? chunkBytes
+    // of an object without places only the first chunk can be found
+    const first = places === undefined ? 0 : Math.floor(from / size)
+    let last = 0
+    const next = (number: number) => {
+      const place = places?.[number]
+      const query = place === undefined ? { next_by_subj: subject, seq: last + 1 } : { seq: place }
+      return Effect.map(
+        again(attempt(() => orMissing(manager.streams.getMessage(storeStream(kept), query)))),
+        (found) => {
+          if (found === undefined || found === null || found.subject !== subject) return undefined
+          last = found.seq
+          return found.data
+        }
+      )
+    }
+    const data = Stream.range(first, chunks - 1).pipe(
+      Stream.mapEffect((number) =>
+        Effect.flatMap(next(number), (found) => found === undefined ? Effect.fail(missing) : Effect.succeed(found))
+      )
+    )
+    return { data: first < chunks ? data : Stream.empty, begin: first * size }
+  }
+
+  const read = (info: ObjectInfo, from: number, until: number): Stream.Stream<Uint8Array, JetStreamFailed> =>
+    Stream.suspend(() => {
+      const { begin, data } = chunksOf(info, from)
+      let at = begin
+      return data.pipe(
+        Stream.map((chunk) => {
+          const start = at
+          at += chunk.length
+          return chunk.subarray(Math.max(0, from - start), Math.max(0, until - start))
+        }),
+        Stream.takeUntil(() => at >= until),
+        Stream.filter(({ length }) => length > 0)
+      )
+    })
+
   return {
-    put: (id, bytes) => Effect.asVoid(attempt(() => store.putBlob({ name: id }, bytes))),
-    get: (id) =>
-      attempt(async () => {
-        const info = await store.info(id)
-        return info === null || info.deleted ? Option.none<Uint8Array>() : Option.some(await read(manager, kept, info))
-      }),
+    put,
+    get: Effect.fnUntraced(function*(id): Effect.fn.Return<Option.Option<Uint8Array>, JetStreamFailed> {
+      const info = yield* infoOf(id)
+      if (info === undefined) return Option.none()
+      const bytes = Buffer.concat(yield* Stream.runCollect(read(info, 0, info.size)))
+      const digest = createHash("sha256").update(bytes).digest("base64url")
+      return digest === info.digest.replace(/^SHA-256=|=+$/g, "")
+        ? Option.some(bytes)
+        : yield* new JetStreamFailed({ detail: "the object is damaged" })
+    }),
+    read: (id, from, until) =>
+      from >= until ? Stream.empty : Stream.unwrap(Effect.map(
+        again(infoOf(id)),
+        (info) => info === undefined ? Stream.fail(missing) : read(info, from, until)
+      )),
     delete: (id) => Effect.asVoid(attempt(() => store.delete(id)))
   } satisfies Store
 })
+
+/** Base64 in the form of NATS's own clients. */
+const padded = (text: string): string => text.padEnd(Math.ceil(text.length / 4) * 4, "=")

@@ -70,7 +70,7 @@ const open = Effect.fn("TaskStore.open")(function*(patienceMs: number) {
     create: Effect.fn("TaskStore.create")(function*(task, body) {
       const known = yield* records.find(task.id)
       if (Option.isSome(known)) return known.value
-      if (task.index === 0) yield* inStore(store.put(bodyName(task), body))
+      if (task.index === 0) yield* inStore(store.put(bodyName(task), Stream.make(body)))
       return yield* records.create(task.id, task)
     }),
     find: records.find,
@@ -79,7 +79,7 @@ const open = Effect.fn("TaskStore.open")(function*(patienceMs: number) {
     readBody: (task) => read(bodyName(task)),
     writeContent: Effect.fn("TaskStore.writeContent")(function*(id, bytes) {
       for (let at = 0; at < bytes.length; at += partBytes) {
-        yield* inStore(store.put(partName(id, at / partBytes), bytes.subarray(at, at + partBytes)))
+        yield* inStore(store.put(partName(id, at / partBytes), Stream.make(bytes.subarray(at, at + partBytes))))
       }
     }),
     readContent: (id, from, until) =>

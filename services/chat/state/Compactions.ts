@@ -1,5 +1,5 @@
 /** Compactions made by this gateway: sealed for their clients, and kept for a while under the id of the answer. */
-import { Array, Context, Effect, Layer, Option, Redacted, Schema } from "effect"
+import { Array, Context, Effect, Layer, Option, Redacted, Schema, Stream } from "effect"
 import { whileJetStreamFails } from "../../../shared/nats/JetStream.ts"
 import { openStore } from "../../../shared/nats/ObjectStore.ts"
 import { stores } from "../../../shared/nats/Storage.ts"
@@ -56,7 +56,9 @@ export class Compactions extends Context.Service<Compactions, {
         seal,
         open,
         keep: (requester, id, output) =>
-          store.put(id, Buffer.from(seal(requester, encodeOutput(output), id))).pipe(Effect.mapError(unavailable)),
+          store.put(id, Stream.make(Buffer.from(seal(requester, encodeOutput(output), id)))).pipe(
+            Effect.mapError(unavailable)
+          ),
         find: Effect.fn("Compactions.find")(function*(requester, id) {
           if (!isResponseId(id)) return Option.none()
           const kept = yield* store.get(id).pipe(Effect.mapError(unavailable))
