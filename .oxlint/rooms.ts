@@ -79,9 +79,9 @@ const rooms: Readonly<Record<string, Room>> = {
   },
   "shared/pictures": { rooms: ["shared/contract"], packages: natsClient, why: "pictures are read without the gateway" },
   "shared/files": {
-    rooms: [...bus, "shared/secrets"],
+    rooms: [...bus, "shared/secrets", "shared/records"],
     packages: natsClient,
-    why: "files stand on nats and the secret"
+    why: "files stand on nats, the secret, and the seals of owners"
   },
   "shared/worker": {
     rooms: [...bus, "shared/usage"],

@@ -59,6 +59,8 @@ export interface WorkQueueSpec {
 
 export const buckets = {
   apiKeys: { name: "API_KEYS", account: "control" },
+  /** The records of clients' files. */
+  clientFiles: { name: "CLIENT_FILES", account: "data", ttlMs: 30 * 24 * hourMs },
   consoleSessions: { name: "CONSOLE_SESSIONS", account: "control", ttlMs: 12 * hourMs },
   // longer than any window: a ledger without writes for this long no longer matters
   keyLimits: { name: "KEY_LIMITS", account: "control", ttlMs: hourMs },
@@ -77,6 +79,7 @@ export const buckets = {
 } satisfies Record<string, BucketSpec>
 
 export const stores = {
+  clientFiles: { name: "CLIENT_FILES", ttlMs: buckets.clientFiles.ttlMs },
   compactions: { name: "COMPACTIONS", ttlMs: 30 * 24 * hourMs },
   results: { name: "RESULTS", ttlMs: hourMs },
   videoContent: { name: "VIDEO_CONTENT", ttlMs: 24 * hourMs }

@@ -6,6 +6,9 @@ const cipher = "aes-256-gcm"
 const nonceBytes = 12
 const tagBytes = 16
 
+/** How much longer encrypted bytes are. */
+export const encryptionBytes = nonceBytes + tagBytes
+
 /** `key` has 32 bytes. */
 export const encrypt = (key: Uint8Array, about: string, plain: Uint8Array): Buffer => {
   const nonce = randomBytes(nonceBytes)

@@ -9,7 +9,7 @@ import { type Array, Effect, Option, Redacted } from "effect"
 import { hash, hkdfSync } from "node:crypto"
 import type { Owner } from "../contract/Owner.ts"
 import { deriveKeys } from "../secrets/GatewaySecret.ts"
-import { decrypt, encrypt } from "./Cipher.ts"
+import { decrypt, encrypt, encryptionBytes } from "./Cipher.ts"
 
 /** Identifies a record, or a part of it. */
 export interface Place {
@@ -31,6 +31,9 @@ export interface Seal {
 const version = 2
 const secretIdBytes = 4
 const headBytes = 1 + secretIdBytes
+
+/** How much longer sealed bytes are. */
+export const sealBytes = headBytes + encryptionBytes
 
 /** The number of owners whose keys stay in memory: deriving one takes as long as sealing a few kilobytes. */
 const maxDerived = 1_000

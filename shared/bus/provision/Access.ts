@@ -234,7 +234,10 @@ export const rights = {
     followsTasks,
     writes(buckets.videoTasks),
     fetches(stores.results),
-    keeps(stores.videoContent)
+    keeps(stores.videoContent),
+    watches(buckets.clientFiles),
+    writes(buckets.clientFiles),
+    keeps(stores.clientFiles)
   ],
   chat: [...works("chat"), keeps(stores.compactions), writes(buckets.responses)],
   images: [...works("images"), keeps(stores.results)],
