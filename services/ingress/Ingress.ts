@@ -25,12 +25,13 @@ import { Drain, onRelease } from "../../shared/process/Drain.ts"
 import { Front } from "./exchange/Front.ts"
 import { Upgrades } from "./exchange/Upgrades.ts"
 import * as AnswerTaskRoutes from "./owned/AnswerTasks.ts"
-import * as Files from "./routes/Files.ts"
+import * as ClientFileRoutes from "./owned/ClientFiles.ts"
 import * as NotReady from "./answer/NotReady.ts"
 import * as ModelRoutes from "./routes/Models.ts"
 import * as Docs from "./reference/page/Docs.ts"
 import * as Operations from "./routes/Operations.ts"
 import { RequestRecords } from "./record/RequestRecords.ts"
+import * as Results from "./routes/Results.ts"
 import * as RouteRecords from "./routes/RouteRecords.ts"
 import * as Sockets from "./routes/Sockets.ts"
 import * as StoredResponses from "./owned/StoredResponses.ts"
@@ -127,7 +128,8 @@ export const routes = Layer.mergeAll(
   ModelRoutes.layer,
   Tasks.layer,
   AnswerTaskRoutes.layer,
-  Files.layer,
+  ClientFileRoutes.layer,
+  Results.layer,
   Docs.layer
 ).pipe(
   Layer.provide(RouteRecords.layer),
@@ -147,7 +149,7 @@ export const layer = Layer.merge(readiness, onRelease).pipe(
     ResultFiles.layer,
     Drain.layer
   ]),
-  Layer.provide([Tasks.services, StoredResponses.services, AnswerTasks.layer]),
+  Layer.provide([Tasks.services, StoredResponses.services, ClientFileRoutes.services, AnswerTasks.layer]),
   Layer.provide([Limits.layerKeys, Spending.layer]),
   Layer.provide(Presence.layer),
   Layer.provide([layerBothPatient, Models.layer]),

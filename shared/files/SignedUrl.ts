@@ -6,14 +6,14 @@
 import { Clock, Config, Context, Effect, Layer } from "effect"
 import * as Signer from "../secrets/Signer.ts"
 
-/** The path of files, below the gateway's public URL. */
-export const filesPath = "/v1/files/"
+/** The path of results, below the gateway's public URL. */
+export const resultsPath = "/v1/results/"
 
 export type Verdict = "valid" | "expired" | "forged"
 
 export class SignedUrl extends Context.Service<SignedUrl, {
   /**
-   * The complete URL of a file, valid for `ttlMs` milliseconds, rounded up to a second. `path` is below `filesPath` by
+   * The complete URL of a file, valid for `ttlMs` milliseconds, rounded up to a second. `path` is below `resultsPath` by
    * default.
    */
   readonly sign: (id: string, ttlMs: number, path?: string) => Effect.Effect<string>
@@ -32,7 +32,7 @@ export class SignedUrl extends Context.Service<SignedUrl, {
       const signedText = (id: string, expires: string) => `${id}\n${expires}`
 
       return SignedUrl.of({
-        sign: (id, ttlMs, path = `${filesPath}${encodeURIComponent(id)}`) =>
+        sign: (id, ttlMs, path = `${resultsPath}${encodeURIComponent(id)}`) =>
           Effect.map(Clock.currentTimeMillis, (now) => {
             const expires = String(Math.ceil((now + ttlMs) / 1_000))
             return `${base}${path}?expires=${expires}&signature=${signer.sign(signedText(id, expires))}`

@@ -68,7 +68,7 @@ describe("pictures", () => {
       assert.strictEqual(answer.status, 200)
       const { data } = await answer.json() as { readonly data: ReadonlyArray<{ readonly url: string }> }
       // the provider has a private address, so the gateway stores its picture
-      assert.isTrue(data[0]?.url.startsWith(`${shared().url}/v1/files/`), data[0]?.url)
+      assert.isTrue(data[0]?.url.startsWith(`${shared().url}/v1/results/`), data[0]?.url)
       const file = await fetch(data[0]?.url ?? "")
       assert.strictEqual(pictureKind(new Uint8Array(await file.arrayBuffer())), "png")
     })

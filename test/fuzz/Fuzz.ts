@@ -7,6 +7,7 @@ import { mutations } from "../fixture/client/Mutations.ts"
 import { type SampleRequest, sampleRequests } from "../fixture/client/Requests.ts"
 import { type Shape, shapes } from "../fixture/Shapes.ts"
 import { pathRequests } from "./StoredResponses.ts"
+import { uploads } from "./Uploads.ts"
 
 export interface FuzzOptions {
   readonly seed: number
@@ -118,6 +119,8 @@ export const fuzz = async (gateway: Gateway, options: FuzzOptions): Promise<Fuzz
     findings
   )
   log(`${"responses/{id}".padEnd(24)} ${JSON.stringify(statuses["responses/{id}"])}`)
+  statuses["files"] = await fuzzUploads(gateway, { clients, seed, requests: Math.ceil(requests / 4) }, findings)
+  log(`${"files".padEnd(24)} ${JSON.stringify(statuses["files"])}`)
   // one after the other, to time each alone; the best of three, because the machine may be busy
   const timed: Array<Timed> = []
   for (const shape of shapes.filter((_, index) => index % shapeStep === 0)) {
@@ -179,6 +182,28 @@ const fuzzStored = async (
   }))
   const { status } = await ask(gateway, `/v1/responses/${id}`, { method: "DELETE" })
   if (status !== 200) findings.push({ operation: "DELETE responses", body: id, answer: `${status}` })
+  return own
+}
+
+/** Uploads of files, which are deleted again. Returns the number of answers of each status. */
+const fuzzUploads = async (
+  gateway: Gateway,
+  { clients, requests, seed }: Pick<FuzzOptions, "clients" | "requests" | "seed">,
+  findings: Array<Finding>
+): Promise<Record<string, number>> => {
+  const own: Record<string, number> = {}
+  const next = uploads(requests, seed).values()
+  await Promise.all(Array.from({ length: clients }, async () => {
+    for (const { body, contentType } of next) {
+      const answer = await post(gateway, "/v1/files", { "content-type": contentType }, body)
+      own[answer.status] = (own[answer.status] ?? 0) + 1
+      const problem = problemOf(answer)
+      if (problem !== undefined) findings.push({ operation: "files", body: body.toString("latin1"), answer: problem })
+      const id = /file-[0-9a-f]{32}/.exec(answer.text)?.[0]
+      if (id !== undefined) await cancel(gateway, `/v1/files/${id}`)
+    }
+  }))
+  if (own["200"] === undefined) findings.push({ operation: "files", body: "valid", answer: "never served" })
   return own
 }
 

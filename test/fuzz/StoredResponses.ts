@@ -1,4 +1,4 @@
-/** Requests about stored responses and tasks with malformed ids and queries, the same for the same seed. */
+/** Requests about stored responses, tasks and files with malformed ids and queries, the same for the same seed. */
 import { randomFrom } from "../fixture/general/Random.ts"
 
 const none = `resp_${"0".repeat(32)}`
@@ -16,6 +16,8 @@ const ids = [
   "%ff",
   "a%2Fb",
   "item",
+  `file-${"0".repeat(32)}`,
+  "x.png",
   `${none}.0`,
   "a".repeat(8_000)
 ]
@@ -37,7 +39,15 @@ const values = [
   "%ff",
   "a".repeat(4_000)
 ]
-const names = ["limit", "order", "after", "include", "include[]", "stream", "starting_after", "__proto__"]
+const names = ["limit", "order", "after", "purpose", "include", "include[]", "stream", "starting_after", "__proto__"]
+
+/** Routes and what follows the id; the kinds that are more often asked for come more often. */
+const kinds = [
+  ["/v1/tasks/", ["", "/content", "/events", "/events"]],
+  ["/v1/files/", ["", "/content"]],
+  ["/v1/responses/", ["", "", "/input_items"]],
+  ["/v1/responses/", ["", "", "/input_items"]]
+] as const
 
 export interface PathRequest {
   readonly method: string
@@ -51,13 +61,11 @@ export const pathRequests = (id: string, count: number, seed: number): ReadonlyA
   const pick = <A>(from: ReadonlyArray<A>): A => from[Math.floor(random() * from.length)]!
   return Array.from({ length: count }, () => {
     const query = Array.from({ length: Math.floor(random() * 4) }, () => `${pick(names)}=${pick(values)}`).join("&")
-    const [routes, ends] = random() < 0.3
-      ? ["/v1/tasks/", ["", "/content", "/events", "/events"]] as const
-      : ["/v1/responses/", ["", "", "/input_items"]] as const
+    const [routes, ends] = pick(kinds)
     const path = `${routes}${random() < 0.5 ? id : pick(ids)}${pick(ends)}`
     // the response stays until the last request
     const method = path.includes(id) ? "GET" : pick(["GET", "DELETE", "HEAD", "PUT"])
-    const headers = random() < 0.5 ? { "last-event-id": pick(values) } : {}
+    const headers = random() < 0.5 ? { "last-event-id": pick(values), "range": `bytes=${pick(values)}` } : {}
     return { method, headers, path: query === "" ? path : `${path}?${query}` }
   })
 }

@@ -42,6 +42,12 @@ const unreadable = {
   timeout: { status: 408, code: "request_timeout" }
 } as const
 
+const fileRefused = {
+  size: { status: 413, code: "file_too_large", param: "file" },
+  quota: { status: 413, code: "file_quota_exceeded", param: "file" },
+  content: { status: 400, code: "invalid_file", param: "file" }
+} as const
+
 /** Errors whose description is always the same. */
 const constant = {
   KeyMissing: { status: 401, code: "missing_api_key" },
@@ -90,6 +96,8 @@ const variable = (error: RequestError): Description => {
       return { status: 400, code: error.code, param: error.param }
     case "LinkRefused":
       return { status: 403, code: error.reason === "expired" ? "link_expired" : "invalid_signature" }
+    case "FileRefused":
+      return fileRefused[error.reason]
     case "RangeNotSatisfiable": {
       const headers = { "content-range": `bytes */${error.size}` }
       return { status: 416, code: "range_not_satisfiable", param: "range", headers }

@@ -1,6 +1,7 @@
 /** Errors that ingress returns itself, without a worker. With `JobError`, these are all errors a client can see. */
 import { Schema } from "effect"
 import { type JobError, tryAgain } from "../../../shared/contract/JobError.ts"
+import type { FileRefused } from "../../../shared/files/ClientFiles.ts"
 
 export class KeyMissing extends Schema.TaggedError<KeyMissing>()("KeyMissing", {}) {
   override readonly message = "Missing API key. Send it as 'Authorization: Bearer <key>'."
@@ -138,6 +139,7 @@ export type RequestError =
   | RouteNotFound
   | LinkRefused
   | FileNotFound
+  | FileRefused
   | TaskNotFound
   | TaskNotCompleted
   | IdempotencyKeyReused

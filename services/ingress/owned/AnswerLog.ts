@@ -84,7 +84,7 @@ const naturalIn = (text: string | null | undefined): number | undefined => {
 /** Answers a request for the events after the one that a query parameter or a header names. */
 export const answer = Effect.fnUntraced(function*(
   tasks: Tasks,
-  { headers, owner, query, requestId }: Asked,
+  { headers, owner, query, requestId }: Omit<Asked, "key" | "request">,
   task: TaskRecord,
   position: "starting_after" | "last-event-id"
 ): Effect.fn.Return<HttpServerResponse.HttpServerResponse, InvalidRequest> {

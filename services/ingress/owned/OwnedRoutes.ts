@@ -1,21 +1,25 @@
 /** Routes to what owners have stored: a key reaches only what belongs to its owner. */
 import { Effect } from "effect"
 import { HttpRouter, type HttpServerRequest, type HttpServerResponse } from "effect/http"
-import { InvalidRequest } from "../../../shared/contract/JobError.ts"
+import { InvalidRequest, Unavailable } from "../../../shared/contract/JobError.ts"
 import type { Owner } from "../../../shared/contract/Owner.ts"
 import { KeyRing } from "../../../shared/keys/KeyRing.ts"
 import { Owners } from "../../../shared/records/Owners.ts"
 import type { RequestError } from "../errors/IngressError.ts"
 import type { RequestHeaders } from "../record/ServerSpan.ts"
+import { Admission } from "../request/Admission.ts"
 import { authenticate } from "../request/Authentication.ts"
 import { respond } from "../answer/Respond.ts"
 
 export interface Asked {
   readonly owner: Owner
+  /** The id of the key. */
+  readonly key: string
   /** The path's `:id`. */
   readonly id: string
   readonly query: URLSearchParams
   readonly headers: RequestHeaders
+  readonly request: HttpServerRequest.HttpServerRequest
   /** The id of the request. */
   readonly requestId: string
 }
@@ -28,8 +32,8 @@ export interface OwnedRoute {
   /** Of the route in records and traces. */
   readonly name: string
   readonly answer: (asked: Asked) => Answer
-  /** For keys whose owner has never stored anything. */
-  readonly orElse: Answer
+  /** For keys whose owner has never stored anything. `create`: the route stores something, and takes one of the key's requests. */
+  readonly orElse: Answer | "create"
 }
 
 const dialect = "openai"
@@ -38,20 +42,28 @@ export const addAll = Effect.fnUntraced(
   function*(router: HttpRouter.HttpRouter, routes: ReadonlyArray<OwnedRoute>) {
     const keys = yield* KeyRing
     const owners = yield* Owners
+    const admission = yield* Admission
+    const add = (id: string) => Effect.mapError(owners.add(id), () => new Unavailable({ retryAfterMs: 1_000 }))
     for (const { answer, method, name, orElse, path } of routes) {
       yield* router.add(
         method,
         path as `/${string}`,
-        ({ headers, url }: HttpServerRequest.HttpServerRequest) =>
+        (request: HttpServerRequest.HttpServerRequest) =>
           respond(name, dialect, (record) =>
             Effect.gen(function*() {
+              const { headers, url } = request
               const key = yield* authenticate(keys, headers, dialect)
               record.setKey(key.id)
+              if (orElse === "create") {
+                record.answerHeaders = admission.headers(key, dialect)
+                yield* admission.admitUpload(key)
+              }
               const { id = "" } = yield* HttpRouter.params
-              const owner = owners.known(key.owner)
-              if (owner === undefined) return yield* orElse
+              const known = owners.known(key.owner)
+              if (known === undefined && orElse !== "create") return yield* orElse
+              const owner = known ?? (yield* add(key.owner))
               const { searchParams: query } = new URL(url, "http://gateway")
-              return yield* answer({ owner, id, query, headers, requestId: record.id })
+              return yield* answer({ owner, key: key.id, id, query, headers, request, requestId: record.id })
             }))
       )
     }

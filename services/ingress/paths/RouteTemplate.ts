@@ -1,6 +1,6 @@
 /** The route template of a request, for telemetry. Paths themselves contain ids, so their number is unbounded. */
 import { operations } from "../../../shared/contract/operations/operations.ts"
-import { filesPath } from "../../../shared/files/SignedUrl.ts"
+import { resultsPath } from "../../../shared/files/SignedUrl.ts"
 import { RouteNotFound } from "../errors/IngressError.ts"
 import * as PathTemplate from "./PathTemplate.ts"
 
@@ -10,11 +10,19 @@ export const modelPaths = ["/v1/models", "/v1beta/models"] as const
 /** Stored responses. */
 export const responsesPath = "/v1/responses"
 
+/** Files of clients. */
+export const clientFilesPath = "/v1/files"
+
 /** Requests whose answers outlive the connection. */
 export const tasksPath = "/v1/tasks"
 
 const exact = new Map(
-  [...modelPaths, responsesPath, tasksPath, "/openapi.json", "/docs"].map((path) => [`GET ${path}`, path])
+  [
+    ...[...modelPaths, responsesPath, tasksPath, clientFilesPath, "/openapi.json", "/docs"].map((path) =>
+      `GET ${path}`
+    ),
+    `POST ${clientFilesPath}`
+  ].map((asked) => [asked, asked.slice(asked.indexOf("/"))])
 )
 
 const matchOperation = PathTemplate.matcher(operations)
@@ -22,11 +30,17 @@ const matchOperation = PathTemplate.matcher(operations)
 /** Routes by the start of their path, with the template for the rest of the path. */
 const byPrefix: Array<readonly [start: string, template: (rest: string) => string | undefined]> = [
   ...modelPaths.map((path) => [`GET ${path}/`, () => `${path}/{model}`] as const),
-  [`GET ${filesPath}`, () => `${filesPath}{id}`],
+  [`GET ${resultsPath}`, () => `${resultsPath}{id}`],
   ...["GET", "DELETE"].map((method) =>
     [
       `${method} ${responsesPath}/`,
       (rest: string) => `${responsesPath}/{response_id}${rest.endsWith("/input_items") ? "/input_items" : ""}`
+    ] as const
+  ),
+  ...["GET", "DELETE"].map((method) =>
+    [
+      `${method} ${clientFilesPath}/`,
+      (rest: string) => `${clientFilesPath}/{file_id}${rest.endsWith("/content") ? "/content" : ""}`
     ] as const
   ),
   ...["GET", "DELETE"].map((method) =>

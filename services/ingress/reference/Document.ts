@@ -1,5 +1,6 @@
 /** The OpenAPI document of the HTTP API, derived from the list of operations and the other routes. */
 import * as Errors from "./Errors.ts"
+import * as FileRoutes from "./FileRoutes.ts"
 import * as Headers from "./Headers.ts"
 import * as OperationRoutes from "./OperationRoutes.ts"
 import * as OtherRoutes from "./OtherRoutes.ts"
@@ -9,7 +10,13 @@ import { securitySchemes, tags, toOperation } from "./Route.ts"
 import * as Schemas from "./Schemas.ts"
 
 const byPath = Map.groupBy(
-  [...OperationRoutes.routes, ...ResponseRoutes.routes, ...TaskRoutes.routes, ...OtherRoutes.routes],
+  [
+    ...OperationRoutes.routes,
+    ...ResponseRoutes.routes,
+    ...TaskRoutes.routes,
+    ...FileRoutes.routes,
+    ...OtherRoutes.routes
+  ],
   ({ path }) => path
 )
 
@@ -47,6 +54,7 @@ export const document = {
       ...OperationRoutes.schemas,
       ...ResponseRoutes.schemas,
       ...TaskRoutes.schemas,
+      ...FileRoutes.schemas,
       ...OtherRoutes.schemas,
       ...Errors.schemas
     }),

@@ -3,6 +3,7 @@ import { Schema } from "effect"
 import { constant, field } from "../../../shared/contract/Fields.ts"
 import * as JobError from "../../../shared/contract/JobError.ts"
 import type { Dialect, Workload } from "../../../shared/contract/Operation.ts"
+import { FileRefused } from "../../../shared/files/ClientFiles.ts"
 import * as ErrorEnvelope from "../errors/ErrorEnvelope.ts"
 import * as IngressError from "../errors/IngressError.ts"
 import * as IncomingBody from "../request/IncomingBody.ts"
@@ -136,6 +137,17 @@ export const of = {
     new IngressError.RangeNotSatisfiable({ size: 48_213 })
   ],
   files: [...refusedLinks, new IngressError.FileNotFound(), unavailable],
+  clientFiles: [new JobError.ReferenceNotFound({ param: "file_id" })],
+  ranges: [new IngressError.RangeNotSatisfiable({ size: 48_213 })],
+  uploads: [
+    IncomingBody.notAForm,
+    invalid("purpose", "must be 'batch': files of other purposes are not supported"),
+    new FileRefused({ reason: "content", message: "Line 3 is wrong: `custom_id` is also on an earlier line" }),
+    new FileRefused({ reason: "size", message: "The file is larger than 200 MB" }),
+    new FileRefused({ reason: "quota", message: "With this file the key's owner would store more than 1024 MiB" }),
+    new IngressError.KeyLimitReached({ limit: "requests", max: 600, retryAfterMs: 2_000 }),
+    new JobError.QueueFull({ retryAfterMs: 1_000 })
+  ],
   models: [new JobError.ModelNotFound({ model: "gpt-5" })],
   pages: [invalid("after_id", "names no model of the list")]
 } satisfies Readonly<Record<string, ReadonlyArray<IngressError.RequestError>>>

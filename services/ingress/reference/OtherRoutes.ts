@@ -1,7 +1,7 @@
 /** The reference of the routes that are not operations: models, files and the reference itself. */
 import { Schema } from "effect"
 import { constant, field } from "../../../shared/contract/Fields.ts"
-import { filesPath } from "../../../shared/files/SignedUrl.ts"
+import { resultsPath } from "../../../shared/files/SignedUrl.ts"
 import * as Errors from "./Errors.ts"
 import { type Parameter, parameter, type Route } from "./Route.ts"
 import { binary, json, ref } from "./Schemas.ts"
@@ -207,8 +207,8 @@ export const routes: ReadonlyArray<Route> = [
   {
     ...models,
     key: undefined,
-    path: `${filesPath}{id}`,
-    operationId: "files.get",
+    path: `${resultsPath}{id}`,
+    operationId: "results.get",
     summary: "Download a result",
     description: "Downloads a file by the signed URL from a response, until the URL expires. Needs no API key.",
     parameters: [

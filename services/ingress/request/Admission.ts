@@ -47,6 +47,8 @@ export class Admission extends Context.Service<Admission, {
   readonly check: (key: ApiKey, model: string) => Effect.Effect<void, ModelNotAllowed | BudgetSpent>
   /** Takes what the work of a request needs that came earlier. */
   readonly admitWork: (key: ApiKey, tokens: number) => Effect.Effect<Settle | undefined, KeyLimitReached>
+  /** Takes one of the key's requests, for a request that only stores something. */
+  readonly admitUpload: (key: ApiKey) => Effect.Effect<void, KeyLimitReached>
   /** Makes the response headers with the state of the key's limits; `undefined` if it has none. */
   readonly headers: (key: ApiKey, dialect: Dialect) => (() => Record<string, string>) | undefined
 }>()("services/ingress/Admission") {
@@ -133,6 +135,10 @@ export class Admission extends Context.Service<Admission, {
         admitWork: (key, tokens) => {
           const keyLimits = limitsOf(key).filter(({ kind }) => kind !== "requests")
           return keyLimits.length > 0 ? take(keyLimits, tokens) : noSettle
+        },
+        admitUpload: (key) => {
+          const keyLimits = limitsOf(key).filter(({ kind }) => kind === "requests")
+          return keyLimits.length > 0 ? Effect.asVoid(take(keyLimits, 0)) : Effect.void
         },
         headers: (key, dialect) => {
           const keyLimits = limitsOf(key)

@@ -107,7 +107,7 @@ const isJson = (headers: RequestHeaders): boolean => {
   return type === undefined || /^application\/(?:[\w.+-]*\+)?json\s*(?:;|$)/i.test(type.trim())
 }
 
-const isForm = (headers: RequestHeaders): boolean =>
+export const isForm = (headers: RequestHeaders): boolean =>
   /^multipart\/form-data\s*(?:;|$)/i.test(headers["content-type"] ?? "")
 
 /** Decodes and validates the body of an operation. The error's `param` is the path of the first wrong field. */

@@ -18,7 +18,7 @@ import { type Records, Tasks } from "../../../shared/tasks/Tasks.ts"
 import { videoResult } from "../../../shared/tasks/VideoResult.ts"
 import * as TraceParent from "../../../shared/telemetry/TraceParent.ts"
 import { authenticate } from "../request/Authentication.ts"
-import * as ByteRange from "./ByteRange.ts"
+import { answerRange } from "../answer/RangeResponse.ts"
 import { idempotencyKey } from "../request/IdempotencyKey.ts"
 import { DecodeTurns } from "../request/DecodeTurns.ts"
 import type { Exchange } from "../exchange/Exchange.ts"
@@ -174,27 +174,13 @@ const make = Effect.gen(function*() {
     const video = Option.getOrUndefined(videoResult(result))
     if (video === undefined) return yield* new IngressError.TaskNotCompleted({ status })
     const { format, size } = video
-    // a task's result never changes
-    const tag = `"${id}"`
-    const condition = request.headers["if-range"]
-    const range = ByteRange.parse(
-      condition === undefined || condition === tag ? request.headers["range"] : undefined,
-      size
-    )
-    if (range === "unsatisfiable") return yield* new IngressError.RangeNotSatisfiable({ size })
-    const { from, until } = range === "whole" ? { from: 0, until: size } : range
-    return HttpServerResponse.stream(readContent(id, from, until), {
-      status: range === "whole" ? 200 : 206,
+    return yield* answerRange(request.headers, {
+      size,
+      // a task's result never changes
+      tag: `"${id}"`,
       contentType: videoTypes[format],
-      contentLength: until - from,
-      headers: {
-        "accept-ranges": "bytes",
-        "etag": tag,
-        "cache-control": "private, max-age=3600, immutable",
-        "content-disposition": `inline; filename="${id}.${format}"`,
-        "x-content-type-options": "nosniff",
-        ...(range === "whole" ? {} : { "content-range": `bytes ${from}-${until - 1}/${size}` })
-      }
+      filename: `${id}.${format}`,
+      read: (from, until) => readContent(id, from, until)
     })
   })
 

@@ -169,7 +169,7 @@ export const imageGenerations = {
         created: 1795301088,
         data: [{
           url:
-            "http://127.0.0.1:8080/v1/files/0b4a4789-d519-46fe-b55b-e7c923cf0c09.png?expires=1795387488&signature=9mA4"
+            "http://127.0.0.1:8080/v1/results/0b4a4789-d519-46fe-b55b-e7c923cf0c09.png?expires=1795387488&signature=9mA4"
         }]
       }
     },

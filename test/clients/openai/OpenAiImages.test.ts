@@ -247,6 +247,14 @@ describe("a picture's URL", () => {
     assert.match(served.headers.get("x-request-id") ?? "", /^req_/)
     assert.isAtMost(Number(url.searchParams.get("expires")) * 1_000 - now(), 3_601_000)
 
+    // where earlier versions have put it
+    const former = new URL(url)
+    former.pathname = url.pathname.replace("/v1/results/", "/v1/files/")
+    assert.notStrictEqual(former.href, url.href)
+    const servedThere = await fetch(former)
+    await servedThere.arrayBuffer()
+    assert.strictEqual(servedThere.status, 200)
+
     const forged = { status: 403, type: "permission_error", code: "invalid_signature" }
     const changes: ReadonlyArray<(url: URL) => void> = [
       ({ searchParams }) => searchParams.set("signature", "x".repeat(43)),
@@ -257,7 +265,7 @@ describe("a picture's URL", () => {
         url.pathname = url.pathname.replace(/.(?=\.png$)/, (digit) => digit === "0" ? "1" : "0")
       },
       (url) => {
-        url.pathname = "/v1/files/..%2f..%2fetc%2fpasswd"
+        url.pathname = "/v1/results/..%2f..%2fetc%2fpasswd"
       }
     ]
     for (const change of changes) {

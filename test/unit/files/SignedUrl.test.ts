@@ -27,9 +27,9 @@ describe("a signed URL", () => {
     Effect.gen(function*() {
       for (
         const [root, base] of [
-          ["https://models.example", "https://models.example/v1/files/a.png"],
-          ["https://models.example/", "https://models.example/v1/files/a.png"],
-          ["https://models.example/gateway/", "https://models.example/gateway/v1/files/a.png"]
+          ["https://models.example", "https://models.example/v1/results/a.png"],
+          ["https://models.example/", "https://models.example/v1/results/a.png"],
+          ["https://models.example/gateway/", "https://models.example/gateway/v1/results/a.png"]
         ] as const
       ) {
         const layer = withSettings({ GATEWAY_SECRET: secret, GATEWAY_PUBLIC_URL: root })

@@ -1,12 +1,16 @@
-/** `GET /v1/files/{id}`: serves results by signed URL. Needs no API key. */
+/** `GET /v1/results/{id}`: serves results by signed URL. Needs no API key. */
 import { Effect, Option } from "effect"
 import { HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { Unavailable } from "../../../shared/contract/JobError.ts"
 import { ResultFiles } from "../../../shared/files/ResultFiles.ts"
-import { filesPath } from "../../../shared/files/SignedUrl.ts"
+import { resultsPath } from "../../../shared/files/SignedUrl.ts"
 import { FileNotFound, LinkRefused } from "../errors/IngressError.ts"
 import { respond } from "../answer/Respond.ts"
 import * as PathTemplate from "../paths/PathTemplate.ts"
+import { clientFilesPath } from "../paths/RouteTemplate.ts"
+
+/** Where results were, until the URLs of former versions expire. Their ids end with a file type, unlike those of clients' files. */
+const formerPath = `${clientFilesPath}/:id(^[^.]+\\.[a-z0-9]+$)` as const
 
 export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
   const files = yield* ResultFiles
@@ -29,5 +33,7 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
       }
     })
   })
-  yield* router.add("GET", `${filesPath}:id`, (request) => respond("files", "openai", () => serve(request)))
+  for (const path of [`${resultsPath}:id`, formerPath] as const) {
+    yield* router.add("GET", path, (request) => respond("results", "openai", () => serve(request)))
+  }
 }))

@@ -1,0 +1,105 @@
+/** `/v1/files`: clients upload, list, get, download and delete their files. */
+import { Effect } from "effect"
+import { HttpRouter, HttpServerResponse } from "effect/http"
+import { JobClient } from "../../../shared/bus/ingress/JobClient.ts"
+import { InvalidRequest, ReferenceNotFound, Unavailable } from "../../../shared/contract/JobError.ts"
+import { type ClientFile, ClientFiles, type FilePurpose } from "../../../shared/files/ClientFiles.ts"
+import type { RequestError } from "../errors/IngressError.ts"
+import { answerRange } from "../answer/RangeResponse.ts"
+import { clientFilesPath } from "../paths/RouteTemplate.ts"
+import { UploadBudget } from "../request/UploadBudget.ts"
+import * as FileUpload from "./FileUpload.ts"
+import { addAll, type Asked, limitIn, type OwnedRoute, toPage } from "./OwnedRoutes.ts"
+
+/** How long the store may be unavailable before a client gets 503, in milliseconds. */
+const patienceMs = 5_000
+export const services = ClientFiles.layer({ patienceMs })
+
+const unavailable = () => new Unavailable({ retryAfterMs: 1_000 })
+const notFound = new ReferenceNotFound({ param: "file_id" })
+
+const seconds = (milliseconds: number): number => Math.floor(milliseconds / 1_000)
+
+const view = ({ bytes, created, expires, filename, id, purpose }: ClientFile): object => ({
+  id,
+  object: "file",
+  bytes,
+  created_at: seconds(created),
+  expires_at: seconds(expires),
+  filename,
+  purpose,
+  status: "processed"
+})
+
+const isPurpose = (text: string | null): text is FilePurpose | null =>
+  text === null || text === "batch" || text === "batch_output"
+
+export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
+  const files = yield* ClientFiles
+  const { bodies } = yield* JobClient
+
+  const find = ({ id, owner }: Asked) =>
+    Effect.flatMap(
+      Effect.mapError(files.find(owner, id), unavailable),
+      (found) => Effect.fromOption(found, () => notFound)
+    )
+
+  const create = ({ key, owner, request }: Asked) => {
+    const budget = new UploadBudget(bodies, key)
+    return Effect.ensuring(FileUpload.receive(files, owner, request, budget), Effect.sync(() => budget.release()))
+  }
+
+  const list = Effect.fnUntraced(function*({ owner, query }: Asked) {
+    const limit = yield* limitIn(query)
+    const order = query.get("order") ?? "desc"
+    if (order !== "asc" && order !== "desc") return yield* InvalidRequest.at("order", "must be 'asc' or 'desc'")
+    const purpose = query.get("purpose")
+    if (!isPurpose(purpose)) return yield* InvalidRequest.at("purpose", "must be 'batch' or 'batch_output'")
+    const after = query.get("after")
+    const page = yield* Effect.mapError(
+      files.list(owner, {
+        limit,
+        order,
+        ...(after === null ? {} : { after }),
+        ...(purpose === null ? {} : { purpose })
+      }),
+      unavailable
+    )
+    return toPage(page.files.map(view), page.hasMore)
+  })
+
+  const remove = Effect.fnUntraced(function*({ id, owner }: Asked) {
+    const isDeleted = yield* Effect.mapError(files.delete(owner, id), unavailable)
+    return isDeleted ? { id, object: "file", deleted: true } : yield* notFound
+  })
+
+  const content = Effect.fnUntraced(function*(asked: Asked) {
+    const file = yield* find(asked)
+    return yield* answerRange(asked.headers, {
+      size: file.bytes,
+      tag: `"${file.id}"`,
+      contentType: "application/jsonl",
+      filename: `${file.id}.jsonl`,
+      read: (from, until) => files.read(asked.owner, file, from, until)
+    })
+  })
+
+  const json = (answer: (asked: Asked) => Effect.Effect<object, RequestError>) => (asked: Asked) =>
+    Effect.map(answer(asked), (body) => HttpServerResponse.jsonUnsafe(body))
+
+  const route = (
+    method: OwnedRoute["method"],
+    suffix: string,
+    name: string,
+    answer: OwnedRoute["answer"],
+    orElse: OwnedRoute["orElse"] = notFound
+  ) => ({ method, path: `${clientFilesPath}${suffix}`, name: `files.${name}`, answer, orElse })
+
+  yield* addAll(router, [
+    route("POST", "", "create", json((asked) => Effect.map(create(asked), view)), "create"),
+    route("GET", "", "list", json(list), Effect.succeed(HttpServerResponse.jsonUnsafe(toPage([], false)))),
+    route("GET", "/:id", "get", json((asked) => Effect.map(find(asked), view))),
+    route("DELETE", "/:id", "delete", json(remove)),
+    route("GET", "/:id/content", "content", content)
+  ])
+}))

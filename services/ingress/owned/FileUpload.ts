@@ -1,0 +1,122 @@
+/**
+ * Receives the form of an upload. The file is stored while it comes in, and is complete only after the last part of the form, because
+ * clients may send the purpose after the file.
+ */
+import { Effect, Pull, Stream } from "effect"
+import { type HttpServerRequest, Multipart } from "effect/http"
+import { InvalidRequest, type QueueFull, Unavailable } from "../../../shared/contract/JobError.ts"
+import type { Owner } from "../../../shared/contract/Owner.ts"
+import { type ClientFile, type ClientFiles, maxUploadBytes } from "../../../shared/files/ClientFiles.ts"
+import { BodyTooLarge, type RequestError } from "../errors/IngressError.ts"
+import { isForm, notAForm } from "../request/IncomingBody.ts"
+import { noMemory, type UploadBudget } from "../request/UploadBudget.ts"
+
+/** The file, and what a form needs around it. */
+const maxBodyBytes = maxUploadBytes + 1024 * 1024
+const limits = Multipart.limitsServices({
+  maxParts: 16,
+  maxFieldSize: 4096,
+  maxFileSize: maxBodyBytes,
+  maxTotalSize: maxBodyBytes
+})
+
+/** What an upload keeps in memory besides the line that it reads. */
+const keptBytes = 512 * 1024
+
+const newline = 0x0a
+const longestName = 255
+
+/** What may be in a form besides the file, and what must be wrong with it. */
+const problemOf = (field: string, value: string): string | undefined => {
+  if (field !== "purpose") return "is not supported: send `file` and `purpose`. Files are kept for 30 days"
+  return value === "batch" ? undefined : "must be 'batch': files of other purposes are not supported"
+}
+
+const fromForm = ({ reason }: Multipart.MultipartError): RequestError =>
+  reason._tag === "FileTooLarge" || reason._tag === "BodyTooLarge"
+    ? new BodyTooLarge({ limitBytes: maxBodyBytes })
+    : notAForm
+
+/** Reserves memory for the line that is being read. */
+const reserveLines = (budget: UploadBudget) => {
+  let line = 0
+  return (piece: Uint8Array): Effect.Effect<void, QueueFull> => {
+    const end = piece.lastIndexOf(newline)
+    line = end === -1 ? line + piece.length : piece.length - end - 1
+    return budget.reserve(keptBytes + line) ? Effect.void : Effect.fail(noMemory)
+  }
+}
+
+export const receive = (
+  files: ClientFiles["Service"],
+  owner: Owner,
+  request: HttpServerRequest.HttpServerRequest,
+  budget: UploadBudget
+): Effect.Effect<ClientFile, RequestError> =>
+  Effect.gen(function*() {
+    const { headers } = request
+    if (!isForm(headers)) return yield* notAForm
+    const announced = Number(headers["content-length"] ?? 0)
+    if (announced > maxBodyBytes) return yield* new BodyTooLarge({ limitBytes: maxBodyBytes })
+
+    const pull = yield* Stream.toPull(
+      request.stream.pipe(
+        Stream.mapError(() => notAForm),
+        Stream.pipeThroughChannelOrFail(Multipart.makeChannel<RequestError>(headers)),
+        Stream.mapError((error) => Multipart.isMultipartError(error) ? fromForm(error) : error)
+      )
+    )
+    const parts: Array<Multipart.Part> = []
+    /** `undefined` at the end of the form. */
+    const next = Effect.gen(function*() {
+      if (parts.length === 0) {
+        parts.push(...yield* Pull.catchDone(pull, () => Effect.succeed([])))
+      }
+      return parts.shift()
+    })
+
+    let hasPurpose = false
+    const readField = ({ key, value }: { readonly key: string; readonly value: string }) => {
+      const problem = problemOf(key, value)
+      if (problem !== undefined) return Effect.fail(InvalidRequest.at(key, problem))
+      hasPurpose = true
+      return Effect.void
+    }
+    const firstFile = Effect.gen(function*() {
+      for (;;) {
+        const part = yield* next
+        if (part === undefined) return yield* InvalidRequest.at("file", "is required")
+        if (part._tag === "File") return part
+        yield* readField(part)
+      }
+    })
+    const rest = Effect.gen(function*() {
+      for (;;) {
+        const part = yield* next
+        if (part === undefined) break
+        if (part._tag === "File") return yield* InvalidRequest.at(part.key, "must be the only file")
+        yield* readField(part)
+      }
+      if (!hasPurpose) return yield* InvalidRequest.at("purpose", "is required")
+    })
+
+    const file = yield* firstFile
+    if (file.key !== "file") return yield* InvalidRequest.at(file.key, "is not supported: send the file as `file`")
+    // the parser may split a piece into very many
+    const pieces = file.content.pipe(
+      Stream.mapArray((pieces) => [Buffer.concat(pieces)] as const),
+      Stream.mapError(fromForm)
+    )
+    const about = { purpose: "batch", filename: file.name.slice(0, longestName), announced } as const
+    const content = Stream.concat(Stream.tap(pieces, reserveLines(budget)), Stream.fromEffectDrain(rest))
+    return yield* files.create(owner, about, content).pipe(
+      Effect.catchTags({
+        JetStreamFailed: () => Effect.fail(new Unavailable({ retryAfterMs: 1_000 })),
+        FileRefused: Effect.fnUntraced(function*(refused) {
+          // of a file with another purpose, the content is beside the point
+          if (refused.reason === "content") yield* Effect.andThen(Stream.runDrain(pieces), rest)
+          return yield* refused
+        })
+      })
+    )
+  }).pipe(Effect.scoped, Effect.provide(limits))
