@@ -5,7 +5,16 @@
  * in all that matters here.
  */
 import { type ChildProcess, execFile, spawn } from "node:child_process"
-import { cpSync, existsSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import {
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync
+} from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { promisify } from "node:util"
@@ -23,7 +32,7 @@ const run = async (command: string, ...args: ReadonlyArray<string>): Promise<str
 }
 export const buildah = (...args: ReadonlyArray<string>): Promise<string> => run("buildah", ...args)
 
-const inTemporaryFolder = async (use: (folder: string) => Promise<void>): Promise<void> => {
+export const inTemporaryFolder = async (use: (folder: string) => Promise<void>): Promise<void> => {
   const folder = mkdtempSync(join(tmpdir(), "image-"))
   try {
     await use(folder)
@@ -53,23 +62,52 @@ export const ensureBase = async (): Promise<void> => {
   })
 }
 
-/** Builds a target of the project's Dockerfile on that base; returns the image's name. */
-export const build = async (target: Target): Promise<string> => {
-  const image = `localhost/model-gateway-test-${target}`
-  await inTemporaryFolder(async (folder) => {
-    // npm in the build must know the authority of a proxy, if there is one
+/** Calls with options that let a build use that base, without a registry and with the npm registry's proxy, if there is one. */
+const withBase = (use: (options: ReadonlyArray<string>) => Promise<void>): Promise<void> =>
+  inTemporaryFolder(async (folder) => {
+    // npm in the build must know the authority of a proxy
     const authority = process.env["NODE_EXTRA_CA_CERTS"]
     const settings = join(folder, "npmrc")
     writeFileSync(settings, authority === undefined ? "" : "cafile=/run/authority.pem\n")
-    const volumes = [
+    await use([
       ...["--volume", `${settings}:/root/.npmrc:ro`],
-      ...(authority === undefined ? [] : ["--volume", `${authority}:/run/authority.pem:ro`])
-    ]
-    const how = ["--layers", "--pull-never", "--isolation", "chroot", "--format", "docker"]
-    const what = ["--file", "deploy/Dockerfile", "--build-arg", `NODE_IMAGE=${baseImage}`, "--target", target]
-    await buildah("build", ...how, ...volumes, ...what, "--tag", image, ".")
+      ...(authority === undefined ? [] : ["--volume", `${authority}:/run/authority.pem:ro`]),
+      ...["--pull-never", "--isolation", "chroot", "--build-arg", `NODE_IMAGE=${baseImage}`]
+    ])
   })
+
+/** Builds a target of the project's Dockerfile on that base, as Docker does; returns the image's name. */
+export const build = async (target: Target): Promise<string> => {
+  const image = `localhost/model-gateway-test-${target}`
+  const what = [
+    "--layers",
+    "--format",
+    "docker",
+    "--file",
+    "deploy/Dockerfile",
+    "--target",
+    target,
+    "--tag",
+    image,
+    "."
+  ]
+  await withBase(async (options) => void await buildah("build", ...options, ...what))
   return image
+}
+
+/** Builds a target of another working tree reproducibly; returns the digest under which a registry would have it. */
+export const digestOf = async (tree: string, target: Target): Promise<string> => {
+  const image = "localhost/model-gateway-test-reproducible"
+  let digest = ""
+  await withBase(async (options) => {
+    await run(join(tree, "deploy/image/build.sh"), target, image, ...options)
+    await inTemporaryFolder(async (folder) => {
+      await buildah("push", "--quiet", "--digestfile", join(folder, "digest"), image, `dir:${join(folder, "image")}`)
+      digest = readFileSync(join(folder, "digest"), "utf8")
+    })
+    await buildah("rmi", image)
+  })
+  return digest
 }
 
 /** The part of an image's configuration that these tests use. */

@@ -3,16 +3,17 @@
  * `GATEWAY_IMAGE_TEST=1`, as `npm run image` sets it.
  */
 import { assert, describe, it } from "@effect/vitest"
-import type { ChildProcess } from "node:child_process"
+import { type ChildProcess, execFile } from "node:child_process"
 import { once } from "node:events"
-import { readFileSync } from "node:fs"
+import { mkdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { promisify } from "node:util"
 import { afterAll, beforeAll } from "vitest"
 import { eventually } from "../fixture/general/Eventually.ts"
 import { testKey } from "../fixture/gateway/Gateway.ts"
 import { NatsServer } from "../fixture/nats/NatsServer.ts"
 import { freePort } from "../fixture/gateway/ServiceProcess.ts"
-import { build, buildah, Container, ensureBase, type Target, targets } from "./Buildah.ts"
+import { build, buildah, Container, digestOf, ensureBase, inTemporaryFolder, type Target, targets } from "./Buildah.ts"
 
 const project = join(import.meta.dirname, "../..")
 const catalogue = join(project, "deploy/local/gateway.yaml")
@@ -132,6 +133,26 @@ describe.runIf(process.env["GATEWAY_IMAGE_TEST"] === "1")("the image (npm run im
     assert.strictEqual(User, "1000:1000")
     assert.strictEqual(Labels["org.opencontainers.image.title"], "Model Gateway")
   })
+
+  it(
+    "has one digest for a commit, whatever the folder, its permissions, its times and the files that tools left there",
+    async () => {
+      const clone = (umask: string, folder: string) =>
+        promisify(execFile)("sh", ["-c", `umask ${umask}; git clone --quiet "${project}" "${folder}"`])
+      await inTemporaryFolder(async (folder) => {
+        const [first, second] = [join(folder, "first"), join(folder, "second")]
+        await clone("022", first)
+        await clone("077", second)
+        for (const stray of ["services/console/web/dist", "services/chat/node_modules"]) {
+          mkdirSync(join(second, stray), { recursive: true })
+          writeFileSync(join(second, stray, "stray.js"), "")
+        }
+        utimesSync(join(second, "package.json"), 1, 1)
+        assert.strictEqual(await digestOf(second, "media"), await digestOf(first, "media"))
+      })
+    },
+    900_000
+  )
 
   it("is small: less than 80 MB above its base, and less than 220 MB with native code", async () => {
     const sizes = JSON.parse(await buildah("images", "--json")) as Array<{ names: Array<string> | null; size: string }>
