@@ -222,7 +222,7 @@ export class AnswerTasks extends Context.Service<AnswerTasks, {
           const task = yield* cancel(owner, id)
           if (Option.isNone(task)) return false
           const binding = task.value.request?.binding
-          if (binding !== undefined) yield* orUnavailable(Effect.retry(bucket.delete(binding), patience))
+          if (binding !== undefined) yield* orUnavailable(keys.free(binding, id))
           yield* orUnavailable(pages.delete(owner, id))
           return true
         }),

@@ -60,6 +60,8 @@ export interface TaskKeys {
   ) => Effect.Effect<Option.Option<TaskRecord>, OtherBody | JetStreamFailed>
   /** Binds a free key to the task of this id. Returns the id that the key stands for now. */
   readonly bind: (owner: Owner, request: KeyedRequest, id: string) => Effect.Effect<string, OtherBody | JetStreamFailed>
+  /** Frees the key of this binding, unless it stands for another task by now. */
+  readonly free: (binding: string, id: string) => Effect.Effect<void, JetStreamFailed>
 }
 
 export const make = (
@@ -95,6 +97,13 @@ export const make = (
           : Option.isSome(yield* again(bucket.update(place, text, found.revision)))
         if (isWritten) return id
       }
+    }),
+    free: Effect.fnUntraced(function*(place, id) {
+      const found = Option.getOrUndefined(yield* again(bucket.getRevision(place)))
+      const binding = Option.getOrUndefined(decode(found?.value))
+      if (found === undefined || binding?.id !== id) return
+      // a deletion could hit the binding to a later task
+      yield* again(bucket.update(place, encode({ ...binding, at: -boundForMs }), found.revision))
     })
   }
 }

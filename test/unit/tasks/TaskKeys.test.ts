@@ -35,6 +35,7 @@ const make = () => {
     bind: (id: string, changes: Partial<TaskKeys.KeyedRequest> = {}) =>
       keys.bind(owner, { ...request, ...changes }, id),
     find: Effect.map(keys.find(owner, request), Option.map(({ id }) => id)),
+    free: (id: string) => keys.free(TaskKeys.bindingOf(owner, request), id),
     keep: (task: TaskRecord.TaskRecord) => void tasks.set(task.id, task)
   }
 }
@@ -67,6 +68,21 @@ describe("an idempotency key", () => {
       yield* bind("task_1")
       assert.strictEqual((yield* Effect.flip(bind("task_2", { bodyHash: "other" })))._tag, "OtherBody")
       assert.strictEqual(yield* bind("task_2", { operation: "rerank", bodyHash: "other" }), "task_2")
+    }))
+
+  it.effect("is freed only by the deletion of the task that it stands for", () =>
+    Effect.gen(function*() {
+      const { bind, find, free, keep } = make()
+      yield* free("task_0")
+      yield* bind("task_1")
+      keep(taskOf("task_1", { status: "cancelled", ended: 0 }))
+      assert.strictEqual(yield* bind("task_2"), "task_2")
+      keep(taskOf("task_2"))
+      yield* free("task_1")
+      assert.deepStrictEqual(yield* find, Option.some("task_2"))
+      yield* free("task_2")
+      assert.deepStrictEqual(yield* find, Option.none())
+      assert.strictEqual(yield* bind("task_3", { bodyHash: "other" }), "task_3")
     }))
 
   const called = { providerTask: { provider: "p", model: "m", task: null } } as const
