@@ -117,7 +117,7 @@ const open = Effect.fn("ClientFiles.open")(function*(patienceMs: number) {
   const placeOf = (owner: Owner, id: string, page: number): Seal.Place => ({ owner, kind: "file", id, page })
 
   /** The record first: without it no client finds the content. */
-  const remove = (key: string) => Effect.andThen(again(bucket.delete(key)), again(store.delete(key)))
+  const remove = (key: string) => Effect.andThen(again(bucket.purge(key)), again(store.delete(key)))
   const quota = FileQuota.make({ bucket, patience, remove, bytes: mebibytes * 1024 * 1024 })
 
   const find = Effect.fnUntraced(function*(owner: Owner, id: string) {
@@ -195,7 +195,7 @@ const open = Effect.fn("ClientFiles.open")(function*(patienceMs: number) {
       const isBehind = (id: string) => after === undefined || (order === "asc" ? id > after : id < after)
       const ids = all.filter(isBehind)
       const files: Array<ClientFile> = []
-      // keys of deleted files are listed, too
+      // keys of uploads that are not complete are listed, too
       for (let at = 0; at < ids.length && files.length <= limit; at += concurrency) {
         const found = yield* Effect.forEach(ids.slice(at, at + concurrency), (id) => find(owner, id), { concurrency })
         files.push(

@@ -1,4 +1,4 @@
-/** Reads many records of a bucket with a few requests, no faster than the caller consumes them. */
+/** Reads or removes many records of a bucket with a few requests; reads no faster than the caller consumes them. */
 import { DeliverPolicy, jetstream, jetstreamManager } from "@nats-io/jetstream"
 import { Effect, Option, Stream } from "effect"
 import { openMessages } from "./EventStream.ts"
@@ -99,4 +99,11 @@ export const entriesOf = (
         value: Option.some(message.string())
       }))
     )
+  }))
+
+/** Removes the records whose keys match the filter, so that not even their keys remain. */
+export const purge = (nats: Nats["Service"], bucket: BucketSpec, filter: string) =>
+  Effect.asVoid(attempt(async () => {
+    const manager = await jetstreamManager(nats.connection, { checkAPI: false, timeout: answerWithinMs })
+    await manager.streams.purge(bucketStream(bucket), { filter: prefixOf(bucket) + filter })
   }))

@@ -5,7 +5,7 @@ import { Kvm } from "@nats-io/kv"
 import type { NatsConnection } from "@nats-io/nats-core"
 import { Cause, Config, Deferred, Effect, Option, Queue, type Scope, Stream } from "effect"
 import { atLeast } from "../contract/Fields.ts"
-import { entriesOf, type Entry, keysOf, nextOf, type Written } from "./BucketEntries.ts"
+import { entriesOf, type Entry, keysOf, nextOf, purge, type Written } from "./BucketEntries.ts"
 import { attempt, backOff, JetStreamFailed, mayCreate, replicas } from "./JetStream.ts"
 import { type Nats, type NatsOf, natsOf } from "./Nats.ts"
 import type { BucketSpec } from "./Storage.ts"
@@ -35,6 +35,8 @@ export interface Bucket {
     revision: number
   ) => Effect.Effect<Option.Option<number>, JetStreamFailed>
   readonly delete: (key: string) => Effect.Effect<void, JetStreamFailed>
+  /** Removes the records whose keys match a filter, so that not even their keys remain. Watchers do not notice. */
+  readonly purge: (filter: string) => Effect.Effect<void, JetStreamFailed>
   /** How long a record is kept after its last write, in milliseconds; 0: for ever. */
   readonly keptForMs: Effect.Effect<number, JetStreamFailed>
   readonly entries: Effect.Effect<ReadonlyArray<Entry>, JetStreamFailed>
@@ -134,6 +136,7 @@ export const openBucket = Effect.fn("KeyValue.openBucket")(function*<K extends B
         }
       }),
     delete: (key) => attempt(() => bucket.delete(key)),
+    purge: (filter) => purge(nats, kept, filter),
     keptForMs: Effect.map(attempt(() => bucket.status()), ({ ttl }) => ttl),
     entries: Stream.runCollect(matching(">")),
     matching,

@@ -64,8 +64,8 @@ export const openStore = Effect.fn("ObjectStore.openStore")(function*(kept: Stor
   const stream = jetstream(connection, { timeout: answerWithinMs })
   const again = <A>(effect: Effect.Effect<A, JetStreamFailed>) => Effect.retry(effect, patience)
   const chunkSubject = (nuid: string) => `$O.${kept.name}.C.${nuid}`
-  const purge = (nuid: string) =>
-    attempt(() => manager.streams.purge(storeStream(kept), { filter: chunkSubject(nuid) }))
+  const infoSubject = (id: string) => `$O.${kept.name}.M.${padded(Buffer.from(id).toString("base64url"))}`
+  const purge = (filter: string) => attempt(() => manager.streams.purge(storeStream(kept), { filter }))
   const infoOf = (id: string) =>
     Effect.map(attempt(() => store.info(id)), (info) => info === null || info.deleted ? undefined : info)
 
@@ -99,17 +99,17 @@ export const openStore = Effect.fn("ObjectStore.openStore")(function*(kept: Stor
       }
       const replaces = headers()
       replaces.set("Nats-Rollup", "sub")
-      const subject = `$O.${kept.name}.M.${padded(Buffer.from(id).toString("base64url"))}`
-      yield* again(attempt(() => stream.publish(subject, JSON.stringify(info), { headers: replaces, msgID: own })))
+      const text = JSON.stringify(info)
+      yield* again(attempt(() => stream.publish(infoSubject(id), text, { headers: replaces, msgID: own })))
     })
     yield* content.pipe(
       ofSize(chunkBytes),
       Stream.runForEach(add),
       Effect.andThen(Effect.uninterruptible(describe)),
-      Effect.onExit((exit) => Exit.isSuccess(exit) ? Effect.void : Effect.ignore(again(purge(own))))
+      Effect.onExit((exit) => Exit.isSuccess(exit) ? Effect.void : Effect.ignore(again(purge(chunkSubject(own)))))
     )
     // what a failure leaves over expires
-    if (former !== undefined) yield* Effect.ignore(purge(former.nuid))
+    if (former !== undefined) yield* Effect.ignore(purge(chunkSubject(former.nuid)))
   })
 
   /** The chunks from the one that has the byte `from`, and where that chunk begins. */
@@ -172,7 +172,13 @@ export const openStore = Effect.fn("ObjectStore.openStore")(function*(kept: Stor
         again(infoOf(id)),
         (info) => info === undefined ? Stream.fail(missing) : read(info, from, until)
       )),
-    delete: (id) => Effect.asVoid(attempt(() => store.delete(id)))
+    delete: Effect.fnUntraced(function*(id): Effect.fn.Return<void, JetStreamFailed> {
+      const info = yield* infoOf(id)
+      if (info === undefined) return
+      // the description last, so that a failed deletion can be repeated
+      yield* purge(chunkSubject(info.nuid))
+      yield* purge(infoSubject(id))
+    })
   } satisfies Store
 })
 

@@ -125,6 +125,12 @@ const writes = (bucket: BucketSpec): Right => ({
   publish: [...looksUp(bucketStream(bucket)), `$KV.${bucket.name}.>`]
 })
 
+const purges = (bucket: BucketSpec): Right => ({
+  does: `deletes many records of ${bucket.name}`,
+  account: bucket.account,
+  publish: [api(`STREAM.PURGE.${bucketStream(bucket)}`)]
+})
+
 const fetches = (store: StoreSpec): Right => ({
   does: `reads objects of ${store.name}`,
   publish: [api("INFO"), ...looksUp(storeStream(store))]
@@ -231,12 +237,14 @@ export const rights = {
     writes(buckets.owners),
     writes(buckets.responses),
     writes(buckets.tasks),
+    purges(buckets.tasks),
     followsTasks,
     writes(buckets.videoTasks),
     fetches(stores.results),
     keeps(stores.videoContent),
     watches(buckets.clientFiles),
     writes(buckets.clientFiles),
+    purges(buckets.clientFiles),
     keeps(stores.clientFiles)
   ],
   chat: [...works("chat"), keeps(stores.compactions), writes(buckets.responses)],

@@ -210,7 +210,7 @@ export class AnswerTasks extends Context.Service<AnswerTasks, {
             .filter((id) => after === undefined || suffixOf(id) < suffixOf(after))
             .toSorted((one, other) => suffixOf(one) < suffixOf(other) ? 1 : -1)
           const tasks: Array<TaskRecord.TaskRecord> = []
-          // keys of deleted tasks are listed, too
+          // tasks may be deleted meanwhile
           for (let at = 0; at < ids.length && tasks.length <= limit; at += limit) {
             const found = yield* Effect.forEach(ids.slice(at, at + limit), (id) => find(owner, id), { concurrency: 16 })
             tasks.push(...found.flatMap((one) => Option.toArray(one)))

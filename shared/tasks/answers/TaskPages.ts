@@ -103,12 +103,10 @@ export const make = (
       return true
     }),
     read: (owner, id, page) => Effect.map(get(owner, id, "answer", page), Option.flatMap(Page.decode)),
-    delete: Effect.fnUntraced(function*(owner, id) {
+    delete: (owner, id) => {
       const key = recordKey(owner, id)
-      const pages = yield* again(bucket.keys(`${key}.>`))
       // the record first: without it no client finds the pages
-      yield* again(bucket.delete(key))
-      yield* Effect.forEach(pages, (page) => again(bucket.delete(page)), { concurrency, discard: true })
-    })
+      return Effect.andThen(again(bucket.purge(key)), again(bucket.purge(`${key}.>`)))
+    }
   }
 }

@@ -65,6 +65,16 @@ const post = async (path: string, body: unknown): Promise<Response> => {
   return answer
 }
 
+const send = async (method: string, path: string, body: FormData | null = null) => {
+  const answer = await fetch(`${gateway.url}${path}`, {
+    method,
+    headers: { authorization: `Bearer ${gateway.key}` },
+    body
+  })
+  if (answer.status !== 200) assert.fail(`${path}: ${answer.status} ${await answer.text()}\n${gateway.log}`)
+  return answer
+}
+
 describe("a service with only its own rights", { timeout: 90_000 }, () => {
   const hello = { model: "local-chat", messages: [{ role: "user", content: "The lighthouse is red. Which colour?" }] }
 
@@ -90,13 +100,18 @@ describe("a service with only its own rights", { timeout: 90_000 }, () => {
     const first = await (await post("/v1/responses", { model: "local-chat", input: "one" })).json()
     const { id } = first as { readonly id: string }
     await (await post("/v1/responses", { model: "local-chat", input: "two", previous_response_id: id })).text()
-    for (const method of ["GET", "DELETE"]) {
-      const answer = await fetch(`${gateway.url}/v1/responses/${id}`, {
-        method,
-        headers: { authorization: `Bearer ${gateway.key}` }
-      })
-      assert.strictEqual(answer.status, 200)
-    }
+    for (const method of ["GET", "DELETE"]) await send(method, `/v1/responses/${id}`)
+  })
+
+  it("stores a file, lists it, reads it and deletes it", async () => {
+    const form = new FormData()
+    form.append("purpose", "batch")
+    const line = { custom_id: "1", method: "POST", url: "/v1/embeddings", body: {} }
+    form.append("file", new Blob([JSON.stringify(line)]), "a.jsonl")
+    const { id } = await (await send("POST", "/v1/files", form)).json() as { readonly id: string }
+    assert.include(await (await send("GET", "/v1/files")).text(), id)
+    assert.deepStrictEqual(await (await send("GET", `/v1/files/${id}/content`)).json(), line)
+    await send("DELETE", `/v1/files/${id}`)
   })
 
   it("answers in the background, and sends the webhook that the console has set", async () => {
@@ -121,6 +136,7 @@ describe("a service with only its own rights", { timeout: 90_000 }, () => {
     )
     await untilFailed(1)
     assert.strictEqual((await console.send("DELETE", path)).status, 204)
+    await send("DELETE", `/v1/responses/${Reflect.get(await answer.json() as object, "id")}`)
   })
 
   it("embeds, ranks and speaks", async () => {
