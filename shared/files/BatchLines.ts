@@ -3,11 +3,14 @@
  *
  * Keeps the current line, and a digest of each `custom_id`.
  */
+import { hash } from "node:crypto"
 import { JsonBounds } from "../bounds/JsonBounds.ts"
-import { digest } from "../records/OwnerToken.ts"
 
 /** As many as OpenAI's batches take. */
 export const maxLines = 50_000
+
+/** A line takes time even if it is empty. */
+const maxEmptyLines = maxLines
 
 /** The largest body that any operation takes, and room for the other fields. */
 export const maxLineBytes = 32 * 1024 * 1024 + 4 * 1024
@@ -17,6 +20,9 @@ export const maxIdLength = 512
 const newline = 0x0a
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 const firstBytes = 4 * 1024
+
+/** 96 bits. A longer part of the hash would keep all of it in memory. */
+const digest = (id: string): string => hash("sha256", id, "binary").slice(0, 12)
 
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null && !Array.isArray(value)
@@ -41,7 +47,7 @@ export class BatchLines {
   #line = new Uint8Array(firstBytes)
   #length = 0
   #bounds = new JsonBounds()
-  /** Of all lines so far, empty ones included. */
+  /** The number of the current line. */
   #number = 1
   readonly #ids = new Set<string>()
 
@@ -97,11 +103,15 @@ export class BatchLines {
     return wrong
   }
 
+  #checkEmpty(): string | undefined {
+    return this.#number - this.count > maxEmptyLines ? `The file has more than ${maxEmptyLines} empty lines` : undefined
+  }
+
   #check(line: Uint8Array): string | undefined {
     let value: unknown
     try {
       const text = utf8.decode(line)
-      if (text.trim() === "") return undefined
+      if (text.trim() === "") return this.#checkEmpty()
       value = JSON.parse(text)
     } catch {
       return this.#wrong("is not valid JSON in UTF-8")

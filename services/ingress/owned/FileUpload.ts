@@ -7,6 +7,7 @@ import { type HttpServerRequest, Multipart } from "effect/http"
 import { InvalidRequest, type QueueFull, Unavailable } from "../../../shared/contract/JobError.ts"
 import type { Owner } from "../../../shared/contract/Owner.ts"
 import { type ClientFile, type ClientFiles, maxUploadBytes } from "../../../shared/files/ClientFiles.ts"
+import { LineCount } from "../../../shared/files/LineCount.ts"
 import { BodyTooLarge, type RequestError } from "../errors/IngressError.ts"
 import { isForm, notAForm } from "../request/IncomingBody.ts"
 import { noMemory, type UploadBudget } from "../request/UploadBudget.ts"
@@ -20,8 +21,9 @@ const limits = Multipart.limitsServices({
   maxTotalSize: maxBodyBytes
 })
 
-/** What an upload keeps in memory besides the line that it reads. */
+/** What an upload keeps in memory besides the line that it reads, and what it keeps of each line. */
 const keptBytes = 512 * 1024
+const keptBytesPerLine = 64
 
 const newline = 0x0a
 const longestName = 255
@@ -37,13 +39,16 @@ const fromForm = ({ reason }: Multipart.MultipartError): RequestError =>
     ? new BodyTooLarge({ limitBytes: maxBodyBytes })
     : notAForm
 
-/** Reserves memory for the line that is being read. */
+/** Reserves memory for the lines that are being read. */
 const reserveLines = (budget: UploadBudget) => {
+  const lines = new LineCount()
   let line = 0
   return (piece: Uint8Array): Effect.Effect<void, QueueFull> => {
+    lines.push(piece)
     const end = piece.lastIndexOf(newline)
     line = end === -1 ? line + piece.length : piece.length - end - 1
-    return budget.reserve(keptBytes + line) ? Effect.void : Effect.fail(noMemory)
+    const bytes = keptBytes + keptBytesPerLine * lines.count + line
+    return budget.reserve(bytes) ? Effect.void : Effect.fail(noMemory)
   }
 }
 

@@ -44,7 +44,8 @@ describe("lines of a batch", () => {
       [`${line("a")}\n${line("b")}\n${line("a")}`, /^Line 3 .*`custom_id` is also/],
       [line("a", { body: JSON.parse(`${"[".repeat(200)}${"]".repeat(200)}`) }), /^Line 1 nests deeper/],
       [line("a", { body: { text: "x".repeat(maxLineBytes) } }), /^Line 1 is longer/],
-      [Array.from({ length: maxLines + 1 }, (_, at) => line(String(at))).join("\n"), /more than 50000 lines/]
+      [Array.from({ length: maxLines + 1 }, (_, at) => line(String(at))).join("\n"), /more than 50000 lines/],
+      [`${line("a")}${"\r\n".repeat(maxLines + 2)}`, /more than 50000 empty lines/]
     ]
     for (const [content, expected] of cases) assert.match(String(check(content)), expected)
   })

@@ -1,0 +1,60 @@
+/** The memory that an upload reserves while its file comes in. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Stream } from "effect"
+import { HttpServerRequest } from "effect/http"
+import { UploadBudget } from "../../../services/ingress/request/UploadBudget.ts"
+import * as FileUpload from "../../../services/ingress/owned/FileUpload.ts"
+import { BodyBudget } from "../../../shared/bounds/BodyBudget.ts"
+import { QueueFull } from "../../../shared/contract/JobError.ts"
+import type { ClientFile, ClientFiles } from "../../../shared/files/ClientFiles.ts"
+
+const file: ClientFile = {
+  id: "file-1",
+  purpose: "batch",
+  filename: "a.jsonl",
+  bytes: 0,
+  lines: 0,
+  created: 0,
+  expires: 0
+}
+
+/** Takes any content. */
+const files = {
+  create: (_owner, _about, content) => Effect.as(Stream.runDrain(content), file)
+} as ClientFiles["Service"]
+
+const upload = Effect.fnUntraced(function*(content: string, budgetBytes: number) {
+  const form = new FormData()
+  form.append("purpose", "batch")
+  form.append("file", new Blob([content]), "a.jsonl")
+  const encoded = new Response(form)
+  const headers = { "content-type": encoded.headers.get("content-type") ?? "" }
+  const body = yield* Effect.promise(() => encoded.arrayBuffer())
+  const request = HttpServerRequest.fromWeb(new Request("http://gateway/v1/files", { method: "POST", headers, body }))
+  const bodies = new BodyBudget(2 * budgetBytes)
+  const budget = new UploadBudget(bodies, "key")
+  const received = yield* Effect.result(
+    FileUpload.receive(files, { id: "key", salt: "salt" }, request, budget)
+  )
+  budget.release()
+  assert.isTrue(bodies.reserve("key", budgetBytes))
+  return received._tag === "Success" ? "stored" : received.failure
+})
+
+describe("an upload", () => {
+  const mebibyte = 1024 * 1024
+  const cases: ReadonlyArray<readonly [name: string, content: string, isStored: boolean]> = [
+    ["its longest line", "x".repeat(400_000), true],
+    ["its longest line", "x".repeat(600_000), false],
+    ["what it keeps of each line", "{}\n".repeat(8_000), true],
+    ["what it keeps of each line", "{}\n".repeat(9_000), false]
+  ]
+  for (const [name, content, isStored] of cases) {
+    it.effect(`needs memory for ${name}: ${isStored ? "enough" : "too little"}`, () =>
+      Effect.gen(function*() {
+        const received = yield* upload(content, mebibyte)
+        if (isStored) assert.strictEqual(received, "stored")
+        else assert.instanceOf(received, QueueFull)
+      }))
+  }
+})
