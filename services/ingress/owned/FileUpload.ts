@@ -14,9 +14,11 @@ import { noMemory, type UploadBudget } from "../request/UploadBudget.ts"
 
 /** The file, and what a form needs around it. */
 const maxBodyBytes = maxUploadBytes + 1024 * 1024
+const maxFieldBytes = 4 * 1024
+const maxParts = 16
 const limits = Multipart.limitsServices({
-  maxParts: 16,
-  maxFieldSize: 4096,
+  maxParts,
+  maxFieldSize: maxFieldBytes,
   maxFileSize: maxBodyBytes,
   maxTotalSize: maxBodyBytes
 })
@@ -28,16 +30,28 @@ const keptBytesPerLine = 64
 const newline = 0x0a
 const longestName = 255
 
-/** What may be in a form besides the file, and what must be wrong with it. */
+/** What is wrong with a field of the form that is not a file; `undefined` if nothing. */
 const problemOf = (field: string, value: string): string | undefined => {
+  if (field === "file") return "must be a file, with a filename"
   if (field !== "purpose") return "is not supported: send `file` and `purpose`. Files are kept for 30 days"
   return value === "batch" ? undefined : "must be 'batch': files of other purposes are not supported"
 }
 
-const fromForm = ({ reason }: Multipart.MultipartError): RequestError =>
-  reason._tag === "FileTooLarge" || reason._tag === "BodyTooLarge"
-    ? new BodyTooLarge({ limitBytes: maxBodyBytes })
-    : notAForm
+const wrongForm = (message: string) => new InvalidRequest({ message, param: null, code: "invalid_form" })
+
+const fromForm = ({ reason }: Multipart.MultipartError): RequestError => {
+  switch (reason._tag) {
+    case "FileTooLarge":
+    case "BodyTooLarge":
+      return new BodyTooLarge({ limitBytes: maxBodyBytes })
+    case "FieldTooLarge":
+      return wrongForm(`A field of the form is larger than ${maxFieldBytes} bytes. Send the file with a filename.`)
+    case "TooManyParts":
+      return wrongForm(`The form has more than ${maxParts} parts`)
+    default:
+      return notAForm
+  }
+}
 
 /** Reserves memory for the lines that are being read. */
 const reserveLines = (budget: UploadBudget) => {
@@ -112,7 +126,7 @@ export const receive = (
       Stream.mapArray((pieces) => [Buffer.concat(pieces)] as const),
       Stream.mapError(fromForm)
     )
-    const about = { purpose: "batch", filename: file.name.slice(0, longestName), announced } as const
+    const about = { purpose: "batch", filename: file.name.slice(0, longestName).toWellFormed(), announced } as const
     const content = Stream.concat(Stream.tap(pieces, reserveLines(budget)), Stream.fromEffectDrain(rest))
     return yield* files.create(owner, about, content).pipe(
       Effect.catchTags({

@@ -93,6 +93,12 @@ describe("files", () => {
     })
   })
 
+  it("keep names in Unicode, without a half of a character", async () => {
+    const file = await upload(line(1), `${"🐈".repeat(200)}.jsonl`)
+    assert.strictEqual(file.filename, `${"🐈".repeat(127)}\u{fffd}`)
+    await client().files.delete(file.id)
+  })
+
   it("belong to the key's owner", async () => {
     const file = await upload(line(1))
     const stranger = client((await shared().createKeyWith({})).key)
@@ -121,6 +127,9 @@ describe("files", () => {
       [[["purpose", "batch"]], 400, "file", /required/],
       [[["purpose", "batch"], ["data", file]], 400, "data", /`file`/],
       [[["purpose", "batch"], ["file", file], ["file", file]], 400, "file", /only file/],
+      [[["purpose", "batch"], ["file", line(1)]], 400, "file", /filename/],
+      [[["purpose", "batch"], ["file", lines(100)]], 400, null, /larger than 4096 bytes.*filename/],
+      [Array.from({ length: 17 }, () => ["purpose", "batch"] as const), 400, null, /more than 16 parts/],
       [[["purpose", "batch"], ["expires_after[seconds]", "3600"]], 400, "expires_after[seconds]", /not supported/]
     ]
     for (const [parts, status, param, message] of cases) {
