@@ -5,7 +5,7 @@
 import { Effect, Option } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { InvalidRequest, ReferenceNotFound, Unavailable } from "../../../shared/contract/JobError.ts"
-import { suffixOf } from "../../../shared/contract/ResponseId.ts"
+import { isResponseId, suffixOf } from "../../../shared/contract/ResponseId.ts"
 import type { ResponseRecord } from "../../../shared/records/ResponseRecord.ts"
 import { idOf, itemsIn, joinItems, Responses } from "../../../shared/records/Responses.ts"
 import { AnswerTasks } from "../../../shared/tasks/answers/AnswerTasks.ts"
@@ -117,7 +117,8 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
     method,
     path: `${responsesPath}/:id${suffix}`,
     name: `responses.${name}`,
-    answer,
+    // other tasks are no responses
+    answer: (asked: Asked) => isResponseId(asked.id) ? answer(asked) : notFound,
     orElse: notFound
   })
 

@@ -220,9 +220,15 @@ describe("an idempotency key", () => {
     assert.strictEqual((await ask(key)).status, 200)
     const again = await ask(key, { headers: { prefer: "respond-async" } })
     assert.deepInclude(again, { status: 202, replayed: "true" })
-    assert.strictEqual(
-      (JSON.parse(again.bytes.toString()) as Json)["id"],
-      (JSON.parse(accepted.bytes.toString()) as Json)["id"]
-    )
+    const { id } = JSON.parse(accepted.bytes.toString()) as { readonly id: string }
+    assert.strictEqual((JSON.parse(again.bytes.toString()) as Json)["id"], id)
+    // it is no response
+    for (const [method, path] of [["GET", ""], ["GET", "?stream=true"], ["POST", "/cancel"], ["DELETE", ""]] as const) {
+      const answer = await fetch(`${shared().url}/v1/responses/${id}${path}`, {
+        method,
+        headers: { authorization: `Bearer ${shared().key}` }
+      })
+      assert.strictEqual(answer.status, 404, `${method} ${path}`)
+    }
   })
 })
