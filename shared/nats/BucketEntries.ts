@@ -101,9 +101,49 @@ export const entriesOf = (
     )
   }))
 
-/** Removes the records whose keys match the filter, so that not even their keys remain. */
-export const purge = (nats: Nats["Service"], bucket: BucketSpec, filter: string) =>
+/** How many more records the server had when it sent this one, as far as it knew. */
+export interface Followed extends Written {
+  readonly left: number
+}
+
+/** The records whose keys match the filter, from a write on, and then those that are written. */
+export const followFrom = (
+  nats: Nats["Service"],
+  bucket: BucketSpec,
+  filter: string,
+  from: number
+): Stream.Stream<Followed, JetStreamFailed> =>
+  Stream.unwrap(Effect.gen(function*() {
+    const [stream, prefix] = [bucketStream(bucket), prefixOf(bucket)]
+    const { consumers } = jetstream(nats.connection, { timeout: answerWithinMs })
+    const consumer = yield* Effect.acquireRelease(
+      attempt(() =>
+        consumers.getPushConsumer(stream, {
+          deliver_policy: DeliverPolicy.StartSequence,
+          opt_start_seq: Math.max(1, from),
+          filter_subjects: prefix + filter
+        })
+      ),
+      (consumer) => Effect.sync(() => void consumer.delete().catch(() => undefined))
+    )
+    const messages = yield* openMessages(nats, () => consumer.consume())
+    return messages.pipe(
+      Stream.map((message): Followed => ({
+        key: message.subject.slice(prefix.length),
+        value: isDeleted(message.headers?.get("KV-Operation")) ? Option.none() : Option.some(message.data),
+        at: message.seq,
+        left: message.info.pending
+      })),
+      Stream.concat(Stream.fail(new JetStreamFailed({ detail: `the reader of ${stream} has stopped` })))
+    )
+  }))
+
+/** Removes the records whose keys match the filter, all or those from before a write, so that not even their keys remain. */
+export const purge = (nats: Nats["Service"], bucket: BucketSpec, filter: string, before?: number) =>
   Effect.asVoid(attempt(async () => {
     const manager = await jetstreamManager(nats.connection, { checkAPI: false, timeout: answerWithinMs })
-    await manager.streams.purge(bucketStream(bucket), { filter: prefixOf(bucket) + filter })
+    await manager.streams.purge(bucketStream(bucket), {
+      filter: prefixOf(bucket) + filter,
+      ...(before === undefined ? {} : { seq: before })
+    })
   }))

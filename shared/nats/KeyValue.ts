@@ -5,7 +5,16 @@ import { Kvm } from "@nats-io/kv"
 import type { NatsConnection } from "@nats-io/nats-core"
 import { Cause, Config, Deferred, Effect, Option, Queue, type Scope, Stream } from "effect"
 import { atLeast } from "../contract/Fields.ts"
-import { entriesOf, type Entry, keysOf, nextOf, purge, type Written } from "./BucketEntries.ts"
+import {
+  entriesOf,
+  type Entry,
+  type Followed,
+  followFrom,
+  keysOf,
+  nextOf,
+  purge,
+  type Written
+} from "./BucketEntries.ts"
 import { attempt, backOff, JetStreamFailed, mayCreate, replicas } from "./JetStream.ts"
 import { type Nats, type NatsOf, natsOf } from "./Nats.ts"
 import type { BucketSpec } from "./Storage.ts"
@@ -14,6 +23,11 @@ import type { BucketSpec } from "./Storage.ts"
 export interface Revision {
   readonly value: string
   /** The number of the write, for `update`. */
+  readonly revision: number
+}
+
+export interface WrittenBytes {
+  readonly value: Uint8Array
   readonly revision: number
 }
 
@@ -34,9 +48,22 @@ export interface Bucket {
     value: string,
     revision: number
   ) => Effect.Effect<Option.Option<number>, JetStreamFailed>
+  /**
+   * The same for bytes, where revision 0 stands for no record, and for a record with its revision. The bytes should name their
+   * writer.
+   */
+  readonly updateBytes: (
+    key: string,
+    value: Uint8Array,
+    revision: number
+  ) => Effect.Effect<Option.Option<number>, JetStreamFailed>
+  readonly getWritten: (key: string) => Effect.Effect<Option.Option<WrittenBytes>, JetStreamFailed>
   readonly delete: (key: string) => Effect.Effect<void, JetStreamFailed>
-  /** Removes the records whose keys match a filter, so that not even their keys remain. Watchers do not notice. */
-  readonly purge: (filter: string) => Effect.Effect<void, JetStreamFailed>
+  /**
+   * Removes the records whose keys match a filter, all or those from before a write, so that not even their keys remain. Watchers do
+   * not notice.
+   */
+  readonly purge: (filter: string, before?: number) => Effect.Effect<void, JetStreamFailed>
   /** How long a record is kept after its last write, in milliseconds; 0: for ever. */
   readonly keptForMs: Effect.Effect<number, JetStreamFailed>
   readonly entries: Effect.Effect<ReadonlyArray<Entry>, JetStreamFailed>
@@ -46,6 +73,11 @@ export interface Bucket {
   readonly keys: (filter: string) => Effect.Effect<ReadonlyArray<string>, JetStreamFailed>
   /** The first record whose key matches, from the write of this number on. */
   readonly next: (filter: string, from: number) => Effect.Effect<Option.Option<Written>, JetStreamFailed>
+  /**
+   * The records whose keys match, from the write of a number on, and then those that are written. Never ends, but fails if the
+   * connection is lost.
+   */
+  readonly follow: (filter: string, from: number) => Stream.Stream<Followed, JetStreamFailed>
   /** Never ends. Restarts from `"loading"` after a lost connection, so that it misses no change. */
   readonly watch: Stream.Stream<WatchEvent>
 }
@@ -114,14 +146,17 @@ export const openBucket = Effect.fn("KeyValue.openBucket")(function*<K extends B
       }
     })
 
+  const getWritten = (key: string) =>
+    Effect.map(attempt(() => bucket.get(key)), (entry) =>
+      entry?.operation === "PUT"
+        ? Option.some({ value: entry.value, revision: entry.revision })
+        : Option.none())
+
   return {
     getRevision,
+    getWritten,
     get: (key) => Effect.map(getRevision(key), Option.map(({ value }) => value)),
-    getBytes: (key) =>
-      Effect.map(attempt(() => bucket.get(key)), (entry) =>
-        entry?.operation === "PUT"
-          ? Option.some(entry.value)
-          : Option.none()),
+    getBytes: (key) => Effect.map(getWritten(key), Option.map(({ value }) => value)),
     create,
     createBytes: create,
     put: (key, value) => Effect.asVoid(attempt(() => bucket.put(key, value))),
@@ -135,13 +170,26 @@ export const openBucket = Effect.fn("KeyValue.openBucket")(function*<K extends B
           return entry?.operation === "PUT" && entry.string() === value ? Option.some(entry.revision) : Option.none()
         }
       }),
+    updateBytes: (key, value, revision) =>
+      attempt(async () => {
+        try {
+          return Option.some(await bucket.put(key, value, { previousSeq: revision }))
+        } catch (cause) {
+          if (!isConflict(cause)) throw cause
+          const entry = await bucket.get(key)
+          return entry?.operation === "PUT" && Buffer.from(entry.value).equals(value)
+            ? Option.some(entry.revision)
+            : Option.none()
+        }
+      }),
     delete: (key) => attempt(() => bucket.delete(key)),
-    purge: (filter) => purge(nats, kept, filter),
+    purge: (filter, before) => purge(nats, kept, filter, before),
     keptForMs: Effect.map(attempt(() => bucket.status()), ({ ttl }) => ttl),
     entries: Stream.runCollect(matching(">")),
     matching,
     keys: (filter) => keysOf(nats, kept, filter),
     next: (filter, from) => nextOf(nats, kept, filter, from),
+    follow: (filter, from) => followFrom(nats, kept, filter, from),
     watch: Stream.callback<WatchEvent, JetStreamFailed>((queue) => watchBucket(nats, kept.name, bucket, queue)).pipe(
       Stream.retry(backOff),
       Stream.orDie
