@@ -1,38 +1,10 @@
-/**
- * The HTTP form of errors: the status, type and code of each error, and the envelope of each dialect.
- *
- * Every envelope also contains `error.{message,type,param,code}`, so that one parser can read all dialects; in
- * Gemini's, `code` is the HTTP status.
- */
+/** The HTTP form of errors: the status and code of ingress's own, and the responses and streams that carry errors. */
 import { HttpServerResponse } from "effect/http"
+import type { Description } from "../../../shared/contract/http/ErrorForm.ts"
+import * as ErrorForm from "../../../shared/contract/http/ErrorForm.ts"
 import type { Dialect } from "../../../shared/contract/Operation.ts"
 import { newResponseId } from "../../../shared/contract/ResponseId.ts"
 import type { RequestError } from "./IngressError.ts"
-
-interface Description {
-  readonly status: number
-  readonly code: string | null
-  /** Default: the type of the status. */
-  readonly type?: string
-  readonly param?: string | null
-  readonly headers?: Readonly<Record<string, string>>
-}
-
-/** The type of each status, and Google's name for the status. */
-const statuses: Readonly<Record<number, { readonly type: string; readonly gemini: string }>> = {
-  401: { type: "authentication_error", gemini: "UNAUTHENTICATED" },
-  403: { type: "permission_error", gemini: "PERMISSION_DENIED" },
-  404: { type: "not_found_error", gemini: "NOT_FOUND" },
-  429: { type: "rate_limit_error", gemini: "RESOURCE_EXHAUSTED" },
-  500: { type: "api_error", gemini: "INTERNAL" },
-  502: { type: "upstream_error", gemini: "INTERNAL" },
-  503: { type: "overloaded_error", gemini: "UNAVAILABLE" },
-  504: { type: "timeout_error", gemini: "DEADLINE_EXCEEDED" }
-}
-
-const otherStatus = { type: "invalid_request_error", gemini: "INVALID_ARGUMENT" }
-
-const ofStatus = (status: number) => statuses[status] ?? otherStatus
 
 const unreadable = {
   syntax: { status: 400, code: "malformed_request" },
@@ -51,10 +23,7 @@ const fileRefused = {
 /** Errors whose description is always the same. */
 const constant = {
   KeyMissing: { status: 401, code: "missing_api_key" },
-  KeyInvalid: { status: 401, code: "invalid_api_key" },
-  ModelNotAllowed: { status: 403, code: "model_not_allowed", param: "model" },
   LimitReached: { status: 429, code: "rate_limit_exceeded" },
-  BudgetSpent: { status: 429, code: "insufficient_quota" },
   BodyTooLarge: { status: 413, code: "request_too_large" },
   MediaTypeUnsupported: { status: 415, code: "unsupported_media_type" },
   RouteNotFound: { status: 404, code: "route_not_found" },
@@ -69,31 +38,19 @@ const constant = {
     headers: { "x-should-retry": "false" }
   },
   IdempotencyKeyReused: { status: 422, code: "idempotency_key_reused", param: "idempotency-key" },
-  ModelNotFound: { status: 404, code: "model_not_found", param: "model" },
-  ProviderRateLimited: { status: 429, code: "rate_limit_exceeded" },
-  ProviderTimeout: { status: 504, code: "upstream_timeout" },
-  QueueFull: { status: 429, code: "queue_full" },
-  QueueTimeout: { status: 503, code: "queue_timeout" },
-  WorkerLost: { status: 502, code: "worker_lost" },
-  // official clients retry a 502 by default
-  PoisonJob: { status: 502, code: "poison_request", headers: { "x-should-retry": "false" } },
-  AnswerLost: { status: 502, code: "answer_lost" },
-  Unavailable: { status: 503, code: "unavailable" },
-  Cancelled: { status: 500, code: "internal_error" },
   UpgradeRequired: { status: 426, code: "upgrade_required", headers: { upgrade: "websocket" } },
   SocketExpired: { status: 400, code: "websocket_connection_limit_reached" },
-  TooManyLanes: { status: 400, code: "too_many_streams", param: "stream_id" },
-  InternalError: { status: 500, code: "internal_error" }
+  TooManyLanes: { status: 400, code: "too_many_streams", param: "stream_id" }
 } satisfies Record<string, Description>
 
-const variable = (error: RequestError): Description => {
+type Constant = Extract<RequestError, { readonly _tag: keyof typeof constant }>
+
+const isConstant = (error: RequestError): error is Constant => error._tag in constant
+
+const descriptionOf = (error: RequestError): Description => {
   switch (error._tag) {
-    case "KeyInactive":
-      return { status: 403, code: `${error.reason}_api_key` }
     case "TokensOverLimit":
       return { status: 400, code: "token_limit_exceeded", param: error.fields[0] }
-    case "InvalidRequest":
-      return { status: 400, code: error.code, param: error.param }
     case "LinkRefused":
       return { status: 403, code: error.reason === "expired" ? "link_expired" : "invalid_signature" }
     case "FileRefused":
@@ -104,45 +61,15 @@ const variable = (error: RequestError): Description => {
     }
     case "RequestUnreadable":
       return unreadable[error.reason]
-    case "ProviderFailed":
-      // no retry helps until the operator pays
-      return error.reason === "credit"
-        ? { status: 502, code: "insufficient_quota", headers: { "x-should-retry": "false" } }
-        : { status: 502, code: "upstream_error" }
-    case "ReferenceNotFound":
-      return { status: 404, code: "not_found", param: error.param }
-    case "ProviderRejected": {
-      const { code, param, status } = error
-      // the types of the other statuses describe errors of the gateway itself
-      const { type } = status === 404 || status === 429 ? ofStatus(status) : otherStatus
-      return { status, type: error.type ?? type, code, param }
-    }
     default:
-      return constant[error._tag]
+      return isConstant(error) ? constant[error._tag] : ErrorForm.descriptionOf(error)
   }
 }
 
-const describe = (error: RequestError) => {
-  const description = variable(error)
-  return { ...ofStatus(description.status), param: null, ...description }
-}
+const describe = (error: RequestError) => ErrorForm.complete(descriptionOf(error))
 
-const envelope = (dialect: Dialect, error: RequestError, requestId: string): object => {
-  const { code, gemini, param, status, type } = describe(error)
-  const { message } = error
-  switch (dialect) {
-    case "openai":
-    case "responses":
-      return { error: { message, type, param, code } }
-    case "cohere":
-      return { message, error: { message, type, param, code } }
-    case "anthropic":
-      return { type: "error", error: { type, message, param, code }, request_id: requestId }
-    case "gemini":
-      // Google's client expects a number here
-      return { error: { code: status, message, status: gemini, type, param } }
-  }
-}
+const envelope = (dialect: Dialect, error: RequestError, requestId: string): object =>
+  ErrorForm.envelope(dialect, describe(error), error.message, requestId)
 
 /** For provider rate limits without a retry time. */
 const defaultRetryMs = 1_000

@@ -1,12 +1,10 @@
 /** Reads and decodes request bodies: checks size, UTF-8, JSON, depth, and the operation's schema. */
-import { Effect, Predicate, Result, Schema } from "effect"
-import * as SchemaJITCompiler from "effect/schema/SchemaJITCompiler"
+import { Effect, Result } from "effect"
 import type { Readable } from "node:stream"
 import { InvalidRequest, type QueueFull } from "../../../shared/contract/JobError.ts"
 import { excessOf, JsonBounds } from "../../../shared/bounds/JsonBounds.ts"
-import * as SchemaErrors from "../../../shared/contract/SchemaErrors.ts"
 import type * as Contract from "../../../shared/contract/Operation.ts"
-import { operations } from "../../../shared/contract/operations/operations.ts"
+import { type Decode, decoderOf } from "../../../shared/contract/http/RequestDecoder.ts"
 import { Turns } from "../../../shared/bounds/Turns.ts"
 import { BodyCollector } from "./BodyCollector.ts"
 import { BodyTooLarge, MediaTypeUnsupported } from "../errors/IngressError.ts"
@@ -23,32 +21,6 @@ const smallBytes = 128 * 1024
 const checkedPerTurnBytes = 2 * 1024 * 1024
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
-
-type Decoder = (value: unknown) => Result.Result<Contract.RequestBody, Schema.SchemaError>
-
-const compiled = (schema: Contract.Operation["request"]): Decoder => {
-  // compiled on first use, which makes decoding three times as fast
-  SchemaJITCompiler.enable(schema.ast)
-  return Schema.decodeUnknownResult(schema)
-}
-
-const jsonDecoder = ({ alternative, request }: Contract.Operation): Decoder => {
-  const usual = compiled(request)
-  if (alternative === undefined) return usual
-  const { has, lacks } = alternative
-  const other = compiled(alternative.request)
-  return (value) => (Predicate.hasProperty(value, has) && !Predicate.hasProperty(value, lacks) ? other : usual)(value)
-}
-
-const decoders = new Map(
-  operations.map((operation): [string, { json: Decoder; form: Decoder | undefined }] => {
-    const { form, name } = operation
-    return [name, {
-      json: jsonDecoder(operation),
-      form: form === undefined ? undefined : Schema.decodeUnknownResult(form)
-    }]
-  })
-)
 
 type Read = Result.Result<Uint8Array, BodyTooLarge | QueueFull>
 
@@ -116,8 +88,7 @@ export const decode = (
   headers: RequestHeaders,
   bytes: Uint8Array
 ): Effect.Effect<Contract.RequestBody, InvalidRequest> => {
-  const decoder = decoders.get(operation.name)
-  if (decoder === undefined) return Effect.die(new Error(`no decoder for ${operation.name}`))
+  const decoder = decoderOf(operation)
   return decoder.form !== undefined && isForm(headers)
     ? decodeForm(decoder.form, headers["content-type"] ?? "", bytes)
     : bytes.length <= smallBytes
@@ -154,21 +125,21 @@ const hasTooManyParts = (bytes: Uint8Array): boolean => {
   return false
 }
 
-const decodeForm = (decoder: Decoder, contentType: string, bytes: Uint8Array) =>
+const decodeForm = (decode: Decode, contentType: string, bytes: Uint8Array) =>
   hasTooManyParts(bytes) ? Effect.fail(tooManyParts) : Effect.tryPromise({
     // undici's form parser, which is part of Node
     try: () => new Response(bytes as Uint8Array<ArrayBuffer>, { headers: { "content-type": contentType } }).formData(),
     catch: () => notAForm
-  }).pipe(Effect.flatMap((form) => Effect.fromResult(validate(decoder, form))))
+  }).pipe(Effect.flatMap((form) => Effect.fromResult(decode(form))))
 
 type Decoded = Result.Result<Contract.RequestBody, InvalidRequest>
 
-const decodeJson = (decoder: Decoder, bytes: Uint8Array): Decoded =>
+const decodeJson = (decode: Decode, bytes: Uint8Array): Decoded =>
   excessFailure(excessOf(bytes)) ??
-    Result.flatMap(textOf(bytes), (text) => Result.flatMap(parse(text), (value) => validate(decoder, value)))
+    Result.flatMap(textOf(bytes), (text) => Result.flatMap(parse(text), decode))
 
 /** Like `decodeJson`, with a turn of the event loop for each step, so that a large body does not block other requests. */
-const decodeInSteps = Effect.fnUntraced(function*(decoder: Decoder, bytes: Uint8Array) {
+const decodeInSteps = Effect.fnUntraced(function*(decode: Decode, bytes: Uint8Array) {
   const turn = yield* Turns
   const bounds = new JsonBounds()
   for (let at = 0; at < bytes.length; at += checkedPerTurnBytes) {
@@ -181,7 +152,7 @@ const decodeInSteps = Effect.fnUntraced(function*(decoder: Decoder, bytes: Uint8
   yield* turn.next
   const value = yield* Effect.fromResult(parse(text))
   yield* turn.next
-  return yield* Effect.fromResult(validate(decoder, value))
+  return yield* Effect.fromResult(decode(value))
 })
 
 const excessFailure = (excess: string | undefined) =>
@@ -190,6 +161,3 @@ const excessFailure = (excess: string | undefined) =>
 const textOf = (bytes: Uint8Array) => Result.try({ try: () => utf8.decode(bytes), catch: () => notUtf8 })
 
 const parse = (text: string) => Result.try({ try: (): unknown => JSON.parse(text), catch: () => notJson })
-
-const validate = (decoder: Decoder, value: unknown): Decoded =>
-  Result.mapError(decoder(value), ({ issue }) => SchemaErrors.toInvalidRequest(issue, value))
