@@ -35,8 +35,7 @@ export const layer = Layer.effect(
       work: VideoWork.make({ store, providers }),
       store,
       worker,
-      log,
-      cost: (...about) => costAt(catalogue.current().models, ...about)
+      metering: { log, cost: (...about) => costAt(catalogue.current().models, ...about) }
     }
     const run = (job: PulledJob) => TaskLife.runTask(means, job)
     return yield* start("video", pool, slots, yield* queue.serve({ queue: "video", pool, slots, graceMs, run }))

@@ -34,6 +34,8 @@ export interface RecordStore {
   readonly find: (key: string) => Effect.Effect<Option.Option<TaskRecord.TaskRecord>, JetStreamFailed>
   /** Returns the task: cancelled, or already ended. */
   readonly cancel: (key: string) => Effect.Effect<TaskRecord.TaskRecord, TaskRefused | JetStreamFailed>
+  /** Asks for an early end of the work. Returns the task, which may have ended already. */
+  readonly stop: (key: string) => Effect.Effect<TaskRecord.TaskRecord, TaskRefused | JetStreamFailed>
   /** Claims the task for a worker. */
   readonly claim: (key: string, worker: string) => Effect.Effect<ClaimedTask, TaskRefused | JetStreamFailed>
 }
@@ -92,20 +94,25 @@ export const make = (
       Effect.catchTag("TaskRefused", () => Effect.succeedNone)
     )
 
+  /** Applies the event unless the task has ended. */
+  const end = (event: "cancelled" | "stopping") =>
+    Effect.fnUntraced(function*(key: string) {
+      const stored = yield* load(key)
+      if (TaskState.hasEnded(stored.task.status)) return stored.task
+      return yield* change(stored, { event }).pipe(
+        Effect.catchTag("TaskRefused", () => load(key)),
+        Effect.map(({ task }) => task)
+      )
+    })
+
   return {
     create: Effect.fnUntraced(function*(key, task) {
       if (yield* again(bucket.create(key, TaskRecord.encode(task)))) return task
       return Option.getOrElse(yield* find(key), () => task)
     }),
     find,
-    cancel: Effect.fnUntraced(function*(key) {
-      const stored = yield* load(key)
-      if (TaskState.hasEnded(stored.task.status)) return stored.task
-      return yield* change(stored, { event: "cancelled" }).pipe(
-        Effect.catchTag("TaskRefused", () => load(key)),
-        Effect.map(({ task }) => task)
-      )
-    }),
+    cancel: end("cancelled"),
+    stop: end("stopping"),
     claim: Effect.fnUntraced(function*(key, worker) {
       let stored = yield* change(yield* load(key), { event: "claimed", worker })
       let refusal: TaskRefused["refusal"] | undefined

@@ -27,15 +27,18 @@ export type Failure = JobError | Interruption
 const interruptions: ReadonlyArray<Failure["_tag"]> = ["TaskRefused", "JetStreamFailed", "TaskDeferred"]
 export const isInterruption = (error: Failure): error is Interruption => interruptions.includes(error._tag)
 
+/** Takes the progress in percent, and what the workload's code stores about the work so far. The next renewal writes both. */
+export type Report = (progress: number, state?: unknown) => void
+
 /** What a workload does with its tasks. */
 export interface TaskWork {
   /**
-   * From the claim to the result for the record, also if another worker has begun: see `resumption`. Takes the progress in
-   * percent. Interrupted if the task is cancelled or lost.
+   * From the claim to the result for the record, also if another worker has begun: see `resumption`. Interrupted if the task is
+   * cancelled or lost.
    */
   readonly perform: (
     task: ClaimedTask,
-    report: (progress: number) => void,
+    report: Report,
     job: PulledJob
   ) => Effect.Effect<unknown, Failure>
   /** Stops a cancelled task at its provider. May run repeatedly: every worker that finds the task cancelled does this. */
@@ -49,7 +52,9 @@ export interface TaskWork {
   readonly announce?: (task: TaskRecord, job: PulledJob) => Effect.Effect<void, JetStreamFailed>
 }
 
-export interface Dependencies extends TaskMetering {
+export interface Dependencies extends Pick<TaskMetering, "store" | "workload"> {
+  /** Absent: the tasks themselves call no provider. */
+  readonly metering?: Pick<TaskMetering, "log" | "cost">
   readonly work: TaskWork
   /** This worker's id on the bus. */
   readonly worker: string
@@ -61,12 +66,23 @@ const renewEveryMs = 500
 /** The time limit for a stopping worker to release its task, in milliseconds. */
 const releaseWithinMs = 2_000
 
+/** What the work has reported since the last renewal. */
+interface Progress {
+  percent: number
+  state: unknown
+}
+
 /** Renews the claim until a renewal is refused. */
-const renewClaim = (task: ClaimedTask, progress: () => number): Effect.Effect<never, Interruption> =>
+const renewClaim = (task: ClaimedTask, progress: Progress): Effect.Effect<never, Interruption> =>
   Effect.forever(
     Effect.andThen(
       Effect.sleep(renewEveryMs),
-      Effect.suspend(() => task.record({ event: "renewed", progress: progress() }))
+      Effect.suspend(() => {
+        const { percent, state } = progress
+        // once: the record keeps it
+        progress.state = undefined
+        return task.record({ event: "renewed", progress: percent, ...(state === undefined ? {} : { state }) })
+      })
     )
   )
 
@@ -116,13 +132,17 @@ const refusePoison = Effect.fnUntraced(function*({ workload }: Dependencies, tas
 })
 
 const perform = (means: Dependencies, job: PulledJob, task: ClaimedTask): Effect.Effect<Settlement, Failure> => {
-  let progress = 0
+  const progress: Progress = { percent: 0, state: undefined }
+  const report: Report = (percent, state = progress.state) => {
+    progress.percent = percent
+    progress.state = state
+  }
   const work = Effect.suspend((): Effect.Effect<unknown, Failure> =>
     isPoison(task.current())
       ? refusePoison(means, task.current())
-      : means.work.perform(task, (percent) => void (progress = percent), job)
+      : means.work.perform(task, report, job)
   ).pipe(Effect.flatMap((result) => task.record({ event: "completed", result })))
-  return Effect.raceFirst(work, renewClaim(task, () => progress)).pipe(
+  return Effect.raceFirst(work, renewClaim(task, progress)).pipe(
     Effect.as("done" as const),
     Effect.onInterrupt(() => task.record({ event: "released" }).pipe(Effect.timeout(releaseWithinMs), Effect.ignore)),
     Effect.catchCause((cause) => recover(means, job, task, cause))
@@ -131,9 +151,9 @@ const perform = (means: Dependencies, job: PulledJob, task: ClaimedTask): Effect
 
 /** Once for each task: by the work itself, or from the record, as after the loss of a worker. */
 const meter = Effect.fnUntraced(function*(means: Dependencies, job: PulledJob) {
-  const { keyOf, meter, usageOf } = means.work
-  if (meter !== undefined && (yield* meter(job))) return
-  yield* writeUsage(means, usageOf, keyOf(job))
+  const { metering, store, work: { keyOf, meter, usageOf }, workload } = means
+  if (metering === undefined || (meter !== undefined && (yield* meter(job)))) return
+  yield* writeUsage({ ...metering, store, workload }, usageOf, keyOf(job))
 })
 
 /** After each delivery that settles the task, so that no end is left out. */

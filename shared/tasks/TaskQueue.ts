@@ -33,6 +33,8 @@ export interface TaskSubmission {
   /** Whose task it is. Videos have none: their queue is in a version of the protocol that does not say it. */
   readonly owner?: Owner | undefined
   readonly contentType?: string
+  /** Of at most `inlineBodyBytes`; absent: the worker reads the request elsewhere. */
+  readonly body?: Uint8Array
   /** The request's other headers that concern the worker. */
   readonly headers?: Readonly<Record<string, string>> | undefined
   /** Of the request that created it. */
@@ -77,7 +79,7 @@ export class TaskQueue extends Context.Service<TaskQueue, {
             Span.around(
               `publish ${subject}`,
               { kind: "producer", ...TraceParent.asParent(task.traceparent) },
-              Attributes.published({ ...task, subject, bodySize: 0 }, 1)
+              Attributes.published({ ...task, subject, bodySize: task.body?.length ?? 0 }, 1)
             )
           )
         },
@@ -104,14 +106,14 @@ const noReply = {
   deadline: 0,
   contentType: "",
   headers: undefined,
-  bodySize: 0,
   isPlain: false
 } as const
 
 const publish = (nats: Nats["Service"], task: TaskSubmission): Effect.Effect<void, JetStreamFailed | QueueFull> =>
   attempt(() => {
     const version = Subjects.newestOf(task.queue)
-    const { headers, payload } = encodeJob({ ...noReply, ...task, version }, new Uint8Array(0), task.id)
+    const { body = new Uint8Array(0) } = task
+    const { headers, payload } = encodeJob({ ...noReply, ...task, version, bodySize: body.length }, body, task.id)
     return nats.outbox.request(subjectOf(task), payload, headers, answerWithinMs)
   }).pipe(
     Effect.flatMap((answer): Effect.Effect<void, JetStreamFailed | QueueFull> => {

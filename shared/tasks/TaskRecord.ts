@@ -4,7 +4,7 @@
  * A record is one piece of work: its own job, its own call to a provider, its own usage. A request for several results makes
  * several records, which clients see as one task under the id of the first.
  */
-import { Effect, type Option, Schema } from "effect"
+import { Effect, type Option, Schema, Struct } from "effect"
 import { JobError } from "../contract/JobError.ts"
 import { TaskStatus, workloads } from "../contract/Operation.ts"
 
@@ -66,8 +66,15 @@ export const TaskRecord = Schema.Struct({
   /** Set before the call to the provider, so that a later worker knows that it may have been made. */
   providerTask: Schema.NullOr(ProviderTask),
   request: Schema.optionalKey(AnswerRequest),
+  /** What the workload's own code stores about the request, and about the work while it runs. */
+  details: Schema.optionalKey(Schema.Unknown),
+  state: Schema.optionalKey(Schema.Unknown),
+  /** When a client asked to end the work early, in epoch milliseconds. */
+  stopping: Schema.optionalKey(Schema.Finite),
+  /** When its queue drops its job, in epoch milliseconds. Absent: `taskAgeMs` after its creation. */
+  expires: Schema.optionalKey(Schema.Finite),
   /** What its end is announced as to the owner's webhook; absent: not at all. */
-  announcedAs: Schema.optionalKey(Schema.Literals(["response", "task"])),
+  announcedAs: Schema.optionalKey(Schema.Literals(["response", "task", "batch"])),
   /** What the operation's own code stores about the finished work. */
   result: Schema.Unknown,
   error: Schema.NullOr(JobError),
@@ -84,28 +91,18 @@ export const encode = Schema.encodeSync(codec)
 /** `None` for a record that a newer gateway wrote in a format unknown to this one. */
 export const decode: (text: string) => Option.Option<TaskRecord> = Schema.decodeUnknownOption(codec)
 
+const given = ["id", "tenant", "operation", "model", "pool", "bodyHash"] as const
+const optional = ["traceparent", "request", "details", "expires", "announcedAs"] as const
+
 export interface NewTask
-  extends
-    Pick<TaskRecord, "id" | "tenant" | "operation" | "model" | "pool" | "bodyHash">,
-    Partial<Pick<TaskRecord, "count" | "index" | "traceparent" | "request" | "announcedAs">>
+  extends Pick<TaskRecord, typeof given[number]>, Partial<Pick<TaskRecord, "count" | "index" | typeof optional[number]>>
 {}
 
 /** A new task at `now` in epoch milliseconds. */
-export const make = (
-  { announcedAs, bodyHash, count = 1, id, index = 0, model, operation, pool, request, tenant, traceparent }: NewTask,
-  now: number
-): TaskRecord => ({
-  id,
-  tenant,
-  operation,
-  model,
-  pool,
-  bodyHash,
-  ...(traceparent === undefined ? {} : { traceparent }),
-  ...(request === undefined ? {} : { request }),
-  ...(announcedAs === undefined ? {} : { announcedAs }),
-  count,
-  index,
+export const make = (task: NewTask, now: number): TaskRecord => ({
+  ...Struct.pick(task, [...given, ...optional.filter((field) => task[field] !== undefined)]),
+  count: task.count ?? 1,
+  index: task.index ?? 0,
   status: "queued",
   progress: 0,
   holder: null,

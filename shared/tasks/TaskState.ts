@@ -21,13 +21,16 @@ export type TaskEvent =
   | { readonly event: "starting"; readonly holder: Holder; readonly provider: string; readonly model: string }
   /** The provider has accepted the work. */
   | { readonly event: "started"; readonly holder: Holder; readonly task: unknown }
-  | { readonly event: "renewed"; readonly holder: Holder; readonly progress: number }
+  /** `state` is set if the work has got on: then it has not ended its workers. */
+  | { readonly event: "renewed"; readonly holder: Holder; readonly progress: number; readonly state?: unknown }
   /** The worker releases the task for another one to continue. */
   | { readonly event: "released"; readonly holder: Holder }
   /** The task waits in its queue again: its key's limits do not allow the work now. */
   | { readonly event: "deferred"; readonly holder: Holder }
   | { readonly event: "completed"; readonly holder: Holder; readonly result: unknown }
   | { readonly event: "failed"; readonly holder: Holder; readonly error: JobError }
+  /** The worker, or the next one, is to end the work early. */
+  | { readonly event: "stopping" }
   | { readonly event: "cancelled" }
   /** The task is abandoned: no worker will end it. */
   | { readonly event: "expired" }
@@ -75,7 +78,10 @@ const transitions: {
     from: ["in_progress"],
     to: "in_progress",
     // progress never goes back, even if another worker starts over
-    change: (record, { progress }) => ({ progress: Math.max(record.progress, Math.min(99, Math.floor(progress))) })
+    change: (record, { progress, state }) => ({
+      progress: Math.max(record.progress, Math.min(99, Math.floor(progress))),
+      ...(state === undefined ? {} : { state, losses: 0 })
+    })
   },
   released: { from: ["in_progress"], to: "in_progress", change: (_, __, now) => ({ holder: null, leaseUntil: now }) },
   deferred: {
@@ -85,6 +91,11 @@ const transitions: {
   },
   completed: { from: ["in_progress"], to: "completed", change: (_, { result }) => ({ result, progress: 100 }) },
   failed: { from: ["in_progress"], to: "failed", change: (_, { error }) => ({ error }) },
+  stopping: {
+    from: open,
+    to: "in_progress",
+    change: ({ leaseUntil, stopping }, _, now) => ({ stopping: stopping ?? now, leaseUntil })
+  },
   cancelled: { from: open, to: "cancelled", change: () => ({}) },
   expired: {
     from: open,
@@ -119,8 +130,10 @@ const isHolder = ({ holder }: TaskRecord, { claim, worker }: Holder): boolean =>
 const submittedWithinMs = 2 * 60_000
 
 /** Whether the queue no longer has the task's job, and no worker runs it. */
-export const isAbandoned = ({ created, leaseUntil, status }: TaskRecord, now: number): boolean =>
-  !hasEnded(status) && now >= leaseUntil && now >= created + taskAgeMs + submittedWithinMs
+export const isAbandoned = (
+  { created, expires = created + taskAgeMs, leaseUntil, status }: TaskRecord,
+  now: number
+): boolean => !hasEnded(status) && now >= leaseUntil && now >= expires + submittedWithinMs
 
 /** Whether the task itself has likely ended its workers. It is not started again. */
 export const isPoison = ({ losses }: TaskRecord): boolean => losses >= maxLosses

@@ -1,6 +1,5 @@
 /** Writes the usage of a task when it has ended. */
 import { Effect, Option, Schedule } from "effect"
-import type { Workload } from "../contract/Operation.ts"
 import type { Usage } from "../contract/Usage.ts"
 import { backOff, JetStreamFailed } from "../nats/JetStream.ts"
 import * as TraceParent from "../telemetry/TraceParent.ts"
@@ -12,7 +11,8 @@ import type { RecordStore } from "./RecordStore.ts"
 
 export interface TaskMetering {
   readonly store: Pick<RecordStore, "claim" | "find">
-  readonly workload: Workload
+  /** A workload, or another service's name. */
+  readonly workload: string
   readonly log: UsageLog["Service"]
   /** The cost in US dollars of this usage of a model at a provider; `null` if unknown. */
   readonly cost: (
@@ -27,8 +27,31 @@ export type UsageOf = (task: TaskRecord) => Usage | undefined
 
 const outcomes = { completed: "success", failed: "failure", cancelled: "cancelled" } as const
 
-/** The event, from the record alone, so that every worker writes the same. `undefined` if no provider was called. */
-const eventOf = (cost: TaskMetering["cost"], task: TaskRecord, usage: Usage | undefined): UsageEvent | undefined => {
+/** What an event tells of a task, or of a line of a batch. */
+export interface Metered extends
+  Pick<
+    TaskRecord,
+    | "id"
+    | "tenant"
+    | "operation"
+    | "model"
+    | "traceparent"
+    | "status"
+    | "created"
+    | "updated"
+    | "ended"
+    | "providerTask"
+  >
+{
+  readonly error: { readonly _tag: string } | null
+}
+
+/** The event, from what is stored alone, so that every worker writes the same. `undefined` if no provider was called. */
+export const eventOf = (
+  cost: TaskMetering["cost"],
+  task: Metered,
+  usage: Usage | undefined
+): UsageEvent | undefined => {
   const { created, error, providerTask, status, updated } = task
   if (providerTask === null || status === "queued" || status === "in_progress") return undefined
   const ended = task.ended ?? updated
@@ -68,6 +91,10 @@ const readEnded = (store: TaskMetering["store"], key: string) => {
   )
 }
 
+/** Returns when the event is stored. */
+export const storeEvent = (log: UsageLog["Service"], workload: string, event: UsageEvent): Effect.Effect<void> =>
+  Effect.callback<void>((resume) => log.write(workload, event, () => resume(Effect.void)))
+
 /** Returns when the event is stored. If the worker dies before, the task is redelivered to another one. */
 export const writeUsage = Effect.fnUntraced(function*(
   { cost, log, store, workload }: TaskMetering,
@@ -77,5 +104,5 @@ export const writeUsage = Effect.fnUntraced(function*(
   const task = yield* readEnded(store, key)
   const event = task === undefined ? undefined : eventOf(cost, task, usageOf(task))
   if (event === undefined) return
-  yield* Effect.callback<void>((resume) => log.write(workload, event, () => resume(Effect.void)))
+  yield* storeEvent(log, workload, event)
 })

@@ -2,20 +2,23 @@
 import { Clock, Config, Effect, Layer, Schedule } from "effect"
 import type { Workload } from "../../contract/Operation.ts"
 import { atLeast } from "../../contract/Fields.ts"
-import { backOff, whileJetStreamFails } from "../../nats/JetStream.ts"
+import { backOff, type JetStreamFailed, whileJetStreamFails } from "../../nats/JetStream.ts"
 import { openBucket } from "../../nats/KeyValue.ts"
 import { Nats } from "../../nats/Nats.ts"
 import { buckets } from "../../nats/Storage.ts"
 import { taskQueueOf } from "../../bus/protocol/Subjects.ts"
 import { Holds } from "../../limits/Holds.ts"
+import type { PulledJob } from "../../bus/worker/JobSource.ts"
 import * as Seal from "../../records/Seal.ts"
 import { UsageLog } from "../../usage/UsageLog.ts"
-import { Performer } from "../../worker/JobLife.ts"
+import { type Dependencies, Performer } from "../../worker/JobLife.ts"
 import { workerSettings } from "../../worker/WorkerSettings.ts"
 import { openAnnouncer } from "../../webhooks/Announcer.ts"
 import * as AnswerWork from "./AnswerWork.ts"
+import * as StoredAnswer from "./StoredAnswer.ts"
 import * as RecordStore from "../RecordStore.ts"
 import { runTask } from "../TaskLife.ts"
+import type { Settlement } from "../TaskState.ts"
 import * as TaskHints from "./TaskHints.ts"
 import * as TaskPages from "./TaskPages.ts"
 import { TaskQueue } from "../TaskQueue.ts"
@@ -23,11 +26,31 @@ import { TaskQueue } from "../TaskQueue.ts"
 /** The wait for the store before the worker releases a task, in milliseconds. */
 const patienceMs = 60_000
 
+export interface Tools {
+  readonly means: Dependencies
+  readonly holds: Holds["Service"]
+  readonly worker: string
+  /** How long the store is waited for. */
+  readonly patience: Schedule.Schedule<unknown>
+}
+
+/** Jobs of the same queue that have no record of a task. */
+export interface OtherJobs {
+  readonly isOne: (id: string) => boolean
+  readonly open: (
+    tools: Tools
+  ) => Effect.Effect<
+    (job: PulledJob) => Effect.Effect<Settlement>,
+    Config.ConfigError | Effect.Error<typeof Seal.fromSecret> | JetStreamFailed,
+    Nats
+  >
+}
+
 /**
  * Reads `WORKER_TASK_SLOTS`: how many tasks run at once, beside the worker's jobs; by default a quarter of its slots. Does not
  * delay the worker's jobs while the storage of tasks is unavailable.
  */
-export const layer = (workload: Workload, defaultSlots: number) =>
+export const layer = (workload: Workload, defaultSlots: number, others?: OtherJobs) =>
   Layer.effectDiscard(Effect.gen(function*() {
     const nats = yield* Nats
     const queue = yield* TaskQueue
@@ -43,12 +66,18 @@ export const layer = (workload: Workload, defaultSlots: number) =>
     const patience = backOff.pipe(Schedule.upTo({ duration: patienceMs }))
     const serve = Effect.gen(function*() {
       const bucket = yield* openBucket(buckets.tasks).pipe(Effect.retry(whileJetStreamFails))
-      const metering = { log, workload, cost: performer.cost, now: () => clock.currentTimeMillisUnsafe() }
+      const { cost } = performer
+      const means = { performer, log, workload, cost, now: () => clock.currentTimeMillisUnsafe() }
       const hints = TaskHints.make(nats)
       const pages = TaskPages.make(bucket, seal, hints, patience)
-      const work = AnswerWork.make({ ...metering, performer }, pages, holds, yield* openAnnouncer)
-      const means = { ...metering, work, store: RecordStore.make(bucket, patience, hints.give), worker: nats.id }
-      yield* queue.serve({ queue: taskQueueOf(workload), pool, slots, graceMs, run: (job) => runTask(means, job) })
+      const work = AnswerWork.make(StoredAnswer.make(means), pages, holds, yield* openAnnouncer)
+      const store = RecordStore.make(bucket, patience, hints.give)
+      const runOther = yield* others?.open({ means, holds, worker: nats.id, patience }) ?? Effect.undefined
+      const run = (job: PulledJob) =>
+        runOther !== undefined && others?.isOne(job.id) === true
+          ? runOther(job)
+          : runTask({ store, workload, metering: { log, cost }, work, worker: nats.id }, job)
+      yield* queue.serve({ queue: taskQueueOf(workload), pool, slots, graceMs, run })
     })
     yield* Effect.forkScoped(serve)
   })).pipe(Layer.provide([TaskQueue.layer, Holds.layer(workload)]))

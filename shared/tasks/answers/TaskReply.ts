@@ -14,7 +14,7 @@ import type { JetStreamFailed } from "../../nats/JetStream.ts"
 import { NumberedEvents } from "./NumberedEvents.ts"
 import * as Page from "./Page.ts"
 import { maxPageBytes } from "./TaskPages.ts"
-import { type ClaimedTask, TaskRefused } from "../RecordStore.ts"
+import { TaskRefused } from "../RecordStore.ts"
 
 /** A page is written after this many milliseconds, or with this many bytes. */
 const pageAfterMs = 250
@@ -29,8 +29,16 @@ interface Piece {
   readonly number?: number | undefined
 }
 
+/** A worker's claim to the work that the answer is for. */
+export interface Claim {
+  /** Why this worker has lost it; `undefined` while it has it, as far as it knows. */
+  readonly refusal: () => TaskRefused["refusal"] | undefined
+  /** Whether it is recorded that a provider may have been called. */
+  readonly isCommitted: () => boolean
+}
+
 export interface TaskReplyOptions {
-  readonly claimed: ClaimedTask
+  readonly claim: Claim
   /** A monotonic clock, in milliseconds. */
   readonly now: () => number
   /** Stores a page; `false` if another worker has stored one of this number. */
@@ -70,16 +78,16 @@ export class TaskReply implements Reply {
   }
 
   get isOver(): boolean {
-    return this.#isOver || this.#options.claimed.refusal() !== undefined
+    return this.#isOver || this.#options.claim.refusal() !== undefined
   }
 
   /** Whether another worker has the task, and meters it. */
   get isMoved(): boolean {
-    return this.#options.claimed.refusal() === "fenced"
+    return this.#options.claim.refusal() === "fenced"
   }
 
   get isCommitted(): boolean {
-    return this.#options.claimed.current().providerTask !== null
+    return this.#options.claim.isCommitted()
   }
 
   /** The size of the answer, and how it ended; `undefined` if it was given up. */

@@ -359,8 +359,8 @@ export const past: ReadonlyArray<Patch> = [
   {
     name: "an answer in the background is asked for without a record",
     file: answerWork,
-    from: ": claimed.record({ event: \"starting\", provider: name, model })",
-    to: ": Effect.void",
+    from: "=> claimed.record({ event: \"starting\", provider: name, model })",
+    to: "=> Effect.void",
     needs: answers
   },
   {

@@ -142,8 +142,7 @@ const withTask = <A, E>(mayRepeat: boolean, test: (bench: Bench) => Effect.Effec
               work: VideoWork.make({ store, providers }),
               store,
               worker: name,
-              log,
-              cost: (_, usage) => usage?.seconds ?? null
+              metering: { log, cost: (_, usage) => usage?.seconds ?? null }
             }, job).pipe(Effect.tap((settlement) => Deferred.succeed(settled, settlement)))
         }).pipe(Scope.provide(scope))
         // the first worker creates the queue, which then recognises a duplicate

@@ -5,9 +5,8 @@ import { NumberedEvents } from "../../../shared/tasks/answers/NumberedEvents.ts"
 import type { About } from "../../../shared/tasks/answers/Page.ts"
 import { maxPageBytes } from "../../../shared/tasks/answers/TaskPages.ts"
 import { TaskReply } from "../../../shared/tasks/answers/TaskReply.ts"
-import type { ClaimedTask } from "../../../shared/tasks/RecordStore.ts"
 
-const claimed = { refusal: () => undefined } as ClaimedTask
+const claim = { refusal: () => undefined, isCommitted: () => false }
 
 interface Written extends About {
   readonly text: string
@@ -18,7 +17,7 @@ const pagesOf = (contentType: string, act: (reply: TaskReply) => void) =>
   Effect.gen(function*() {
     const pages: Array<Written> = []
     const reply = new TaskReply({
-      claimed,
+      claim,
       now: () => 0,
       append: (_, about, bytes) => {
         pages.push({ ...about, text: Buffer.from(bytes).toString() })

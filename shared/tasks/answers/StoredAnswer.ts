@@ -1,0 +1,151 @@
+/**
+ * Answers a request into storage: the same life that a job has, with storage in place of the ingress that waits for it. A claim is
+ * recorded where a job asks its ingress, and the answer goes into pages.
+ */
+import { Clock, Effect, Latch } from "effect"
+import { monotonicMs } from "../../bounds/MonotonicClock.ts"
+import type { ServedJob } from "../../bus/worker/JobServer.ts"
+import type { PulledJob } from "../../bus/worker/JobSource.ts"
+import { Cancelled, InternalError, ProviderFailed } from "../../contract/JobError.ts"
+import type { Spend } from "../../limits/Holds.ts"
+import * as JobLife from "../../worker/JobLife.ts"
+import type { Endpoint } from "../../worker/Meter.ts"
+import type { Failure } from "../TaskLife.ts"
+import type { AnswerResult } from "./AnswerResult.ts"
+import { type Claim, TaskReply, type TaskReplyOptions } from "./TaskReply.ts"
+
+/** The wait for a provider's limits and circuit breakers, in milliseconds. */
+const admittedWithinMs = 30 * 60_000
+
+/** How long the usage event of a task may take to be stored before the next worker has to see to it, in milliseconds. */
+const meteredWithinMs = 10_000
+
+const nothing = () => undefined
+
+export const unconfirmed = (provider: string) =>
+  new ProviderFailed({ provider, reason: "unconfirmed", status: null, retryAfterMs: null })
+
+/** A worker's claim to a request. */
+export interface RequestClaim extends Claim {
+  /** Records that this provider is about to be called. */
+  readonly commit: (endpoint: Endpoint) => Effect.Effect<unknown, Failure>
+}
+
+export interface StoredRequest {
+  readonly job: PulledJob
+  readonly body: Uint8Array
+  readonly claim: RequestClaim
+  readonly append: TaskReplyOptions["append"]
+  readonly spend: Spend
+  /** A provider is about to be called. */
+  readonly onCall?: (endpoint: Endpoint) => void
+  /** Of the task, for the operation's own code; absent: the answer has no id of its own. */
+  readonly taskId?: string
+}
+
+export interface StoredAnswers {
+  /** Returns when the last page is stored. */
+  readonly answer: (request: StoredRequest) => Effect.Effect<AnswerResult, Failure>
+  /** Waits until the usage event of work that ran here is stored. `false` if it did not run here. */
+  readonly metered: (id: string) => Effect.Effect<boolean>
+  /** The work begins anew, and with it its metering. */
+  readonly forget: (id: string) => void
+}
+
+export const make = (means: JobLife.Dependencies): StoredAnswers => {
+  /** Whether the usage events of work that ran here are stored. */
+  const metered = new Map<string, Latch.Latch>()
+
+  const answer = Effect.fnUntraced(function*(
+    { append, body, claim, job, onCall, spend, taskId }: StoredRequest
+  ): Effect.fn.Return<AnswerResult, Failure> {
+    const { id } = job
+    const clock = yield* Clock.Clock
+    const now = monotonicMs(clock)
+    const reply = new TaskReply({ claim, now, append })
+    let endpoint: Endpoint | undefined
+    let isRepeated = false
+    let isIncomplete = false
+    let failure: Failure | undefined
+    /** Before a call that must not be made twice. A failed one that may be billed is not followed by another. */
+    const commit = Effect.suspend((): Effect.Effect<unknown, Failure> => {
+      const called = endpoint ?? { name: "", model: job.model }
+      return isRepeated ? Effect.fail(unconfirmed(called.name)) : claim.commit(called)
+    }).pipe(
+      Effect.mapError((error) => {
+        failure = error
+        return new Cancelled()
+      }),
+      Effect.asVoid
+    )
+    const served: ServedJob = {
+      // the queue's message is settled when the end is recorded
+      pulled: {
+        ...job,
+        delivery: 1,
+        deadline: clock.currentTimeMillisUnsafe() + admittedWithinMs,
+        free: nothing,
+        acknowledge: nothing,
+        giveBack: nothing,
+        working: nothing,
+        join: nothing
+      },
+      reply,
+      claim: () => Effect.void,
+      commit,
+      takenAt: now(),
+      now,
+      hold: () => {
+        const stored = Latch.makeUnsafe(false)
+        metered.set(id, stored)
+        return () => void stored.openUnsafe()
+      },
+      body: Effect.succeed(body)
+    }
+    const performer: JobLife.Dependencies["performer"] = {
+      ...means.performer,
+      perform: (work, reply) =>
+        means.performer.perform({
+          ...work,
+          ...(taskId === undefined ? {} : { taskId }),
+          onIncomplete: () => void (isIncomplete = true),
+          onCall: (called, repeated) => {
+            endpoint = called
+            onCall?.(called)
+            spend(undefined)
+            isRepeated ||= repeated === true
+            work.onCall(called, repeated)
+          }
+        }, reply)
+    }
+    yield* Effect.all([JobLife.runJob({ ...means, performer }, served), reply.writePages], {
+      concurrency: "unbounded",
+      discard: true
+    })
+    const { bytes, end, pages } = reply.outcome
+    if (end === undefined) return yield* failure ?? new InternalError()
+    if ("_tag" in end) {
+      if (!reply.hasStarted) spend(0)
+      return yield* end
+    }
+    spend(end.usage && end.usage.inputTokens + end.usage.outputTokens)
+    return {
+      pages,
+      bytes,
+      ...(isIncomplete ? { isIncomplete } : {}),
+      ...(end.usage === undefined ? {} : { usage: end.usage })
+    }
+  })
+
+  return {
+    answer,
+    metered: (id) =>
+      Effect.suspend(() => {
+        const stored = metered.get(id)
+        if (stored === undefined) return Effect.succeed(false)
+        metered.delete(id)
+        return Effect.as(Effect.timeoutOption(stored.await, meteredWithinMs), true)
+      }),
+    forget: (id) => void metered.delete(id)
+  }
+}
