@@ -4,7 +4,7 @@ import { Argument, Command, Flag } from "effect/cli"
 import { userInfo } from "node:os"
 import { ControlNats } from "../../shared/nats/Nats.ts"
 import { type ApiKey, secretPattern } from "../../shared/keys/ApiKey.ts"
-import type { KeyChanges } from "../../shared/keys/KeySettings.ts"
+import { defaults, type KeyChanges } from "../../shared/keys/KeySettings.ts"
 import { KeyAudit } from "../../shared/keys/KeyAudit.ts"
 import { type CreatedKey, KeyStore } from "../../shared/keys/KeyStore.ts"
 import { InvalidInput } from "./FlagDecoder.ts"
@@ -31,6 +31,7 @@ const describe = (key: ApiKey): string =>
     key.requestsPerMinute === null ? [] : `${key.requestsPerMinute} requests/min`,
     key.tokensPerMinute === null ? [] : `${key.tokensPerMinute} tokens/min`,
     key.concurrentRequests === null ? [] : `${key.concurrentRequests} at once`,
+    key.batchConcurrency === defaults.batchConcurrency ? [] : `${key.batchConcurrency} batch lines at once`,
     key.monthlyBudgetUsd === null ? [] : `${key.monthlyBudgetUsd} USD/month`,
     key.allowedModels.includes("*") ? [] : `models ${key.allowedModels.join(",")}`,
     `${key.priorityClass} x${key.weight}`,

@@ -85,20 +85,25 @@ export function* targetsOf(models: ReadonlyMap<string, Model>, name: string): Ge
 }
 
 /**
- * The cost of a model's answer: by the price of the target that gave it, or without one by the model's own. `null` if its
+ * The cost of a model's answer, alone or in a batch: by the price of the target that gave it, or without one by the model's own. `null` if its
  * price or usage is unknown.
  */
 export const costAt = (
   models: ReadonlyMap<string, Model>,
   name: string,
   usage: Usage | undefined,
-  endpoint: { readonly name: string; readonly model: string } | undefined
+  endpoint: { readonly name: string; readonly model: string } | undefined,
+  inBatch = false
 ): number | null => {
+  const cost = (price: Price | undefined): number | null => {
+    const usual = costOf(price, usage)
+    return usual === null || !inBatch ? usual : usual * (price?.batch ?? 1)
+  }
   for (const { model, name: listed, target } of endpoint === undefined ? [] : targetsOf(models, name)) {
     const isSame = target.provider === endpoint?.name && (target.model ?? listed) === endpoint.model
-    if (isSame) return costOf(target.price ?? model.price, usage)
+    if (isSame) return cost(target.price ?? model.price)
   }
-  return costOf(models.get(name)?.price, usage)
+  return cost(models.get(name)?.price)
 }
 
 /**

@@ -1,5 +1,6 @@
 /** Prices of models and costs of requests, in US dollars. */
 import { Schema } from "effect"
+import { between } from "../contract/Fields.ts"
 import type { Usage } from "../contract/Usage.ts"
 
 const Dollars = Schema.optionalKey(Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0)))
@@ -22,7 +23,9 @@ export const Price = Schema.Struct({
   perSecond: Dollars,
   /** For the text of speech. */
   perMillionCharacters: Dollars,
-  perRequest: Dollars
+  perRequest: Dollars,
+  /** The factor by which lines of batches cost less, such as 0.5. Default 1. */
+  batch: Schema.optionalKey(between(0, 1))
 })
 export type Price = typeof Price.Type
 

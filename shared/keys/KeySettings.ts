@@ -53,6 +53,8 @@ const settings = {
   tokensPerMinute: setting(Limit, null),
   /** Requests whose answer has not ended. */
   concurrentRequests: setting(Limit, null),
+  /** Lines of batches that run at once, which do not count as concurrent requests. */
+  batchConcurrency: setting(atLeast(1), 32),
   /** Decides which requests in a queue go first. */
   priorityClass: setting(PriorityClass, "standard"),
   /** The key's share of turns within its class, relative to the weights of other keys. */

@@ -12,7 +12,9 @@ export const Work = Schema.Struct({
   key: Schema.String,
   model: Schema.String,
   /** The tokens that it is expected to use. */
-  tokens: Schema.Finite
+  tokens: Schema.Finite,
+  /** Whether it is a line of a batch, which counts apart from requests. */
+  inBatch: Schema.optionalKey(Schema.Boolean)
 })
 export type Work = typeof Work.Type
 

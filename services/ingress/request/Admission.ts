@@ -45,8 +45,12 @@ export class Admission extends Context.Service<Admission, {
   ) => Effect.Effect<Settle | undefined, Refusal>
   /** Whether the key may use the model, and has a budget left. */
   readonly check: (key: ApiKey, model: string) => Effect.Effect<void, ModelNotAllowed | BudgetSpent>
-  /** Takes what the work of a request needs that came earlier. */
-  readonly admitWork: (key: ApiKey, tokens: number) => Effect.Effect<Settle | undefined, KeyLimitReached>
+  /** Takes what the work of a request needs that came earlier, alone or as a line of a batch. */
+  readonly admitWork: (
+    key: ApiKey,
+    tokens: number,
+    inBatch: boolean
+  ) => Effect.Effect<Settle | undefined, KeyLimitReached>
   /** Takes one of the key's requests, for a request that only stores something. */
   readonly admitUpload: (key: ApiKey) => Effect.Effect<void, KeyLimitReached>
   /** Makes the response headers with the state of the key's limits; `undefined` if it has none. */
@@ -132,8 +136,11 @@ export class Admission extends Context.Service<Admission, {
           const refusal = refusalOf(key, model)
           return refusal === undefined ? Effect.void : Effect.fail(refusal)
         },
-        admitWork: (key, tokens) => {
-          const keyLimits = limitsOf(key).filter(({ kind }) => kind !== "requests")
+        admitWork: (key, tokens, inBatch) => {
+          const usual = limitsOf(key)
+          const keyLimits = inBatch
+            ? [batchLimitOf(key), ...usual.filter(({ kind }) => kind === "tokens")]
+            : usual.filter(({ kind }) => kind !== "requests")
           return keyLimits.length > 0 ? take(keyLimits, tokens) : noSettle
         },
         admitUpload: (key) => {
@@ -152,6 +159,14 @@ export class Admission extends Context.Service<Admission, {
     })
   )
 }
+
+/** Stands for the limit of concurrent requests. */
+const batchLimitOf = ({ batchConcurrency, id }: ApiKey): KeyLimit => ({
+  kind: "concurrent",
+  key: `${id}.batch`,
+  limit: batchConcurrency,
+  windowMs: 0
+})
 
 interface KeyLimit extends Limit {
   readonly kind: Kind

@@ -11,12 +11,12 @@ const tokensOf = (tokens: number | undefined) =>
 export const layer = Layer.effectDiscard(Effect.gen(function*() {
   const keys = yield* KeyRing
   const admission = yield* Admission
-  yield* HoldDesk.serve(Effect.fnUntraced(function*({ key: id, model, tokens }) {
+  yield* HoldDesk.serve(Effect.fnUntraced(function*({ inBatch = false, key: id, model, tokens }) {
     const check = keys.find(id).pipe(
       Effect.mapError(errorOf),
       Effect.tap((key) => admission.check(key, model))
     )
-    const settle = yield* admission.admitWork(yield* check, tokens)
+    const settle = yield* admission.admitWork(yield* check, tokens, inBatch)
     // the key may have changed during the wait
     yield* Effect.tapError(check, () => Effect.sync(() => settle?.("nothing")))
     return (used) => settle?.(tokensOf(used))

@@ -1,6 +1,7 @@
 /** Facts about a key, for tables and cards. */
 import { Badge, Box, Group, Progress, Stack, Text } from "@mantine/core"
 import { DateTime } from "effect"
+import { defaults } from "../../../../shared/keys/KeySettings.ts"
 import type { KeyView } from "../../api/Keys.ts"
 import { count, counted, dayOf, lastDay, money, short } from "../data/Format.ts"
 
@@ -29,6 +30,9 @@ const limitsOf = (key: KeyView): ReadonlyArray<string> => [
   ...(key.requestsPerMinute === null ? [] : [`${short(key.requestsPerMinute)} req/min`]),
   ...(key.tokensPerMinute === null ? [] : [`${short(key.tokensPerMinute)} tok/min`]),
   ...(key.concurrentRequests === null ? [] : [`${count(key.concurrentRequests)} concurrent`]),
+  ...(key.batchConcurrency === defaults.batchConcurrency
+    ? []
+    : [`${count(key.batchConcurrency)} batch lines`]),
   ...(key.allowedModels.includes("*") ? [] : [counted(key.allowedModels.length, "model")]),
   ...(key.priorityClass === "standard" ? [] : [key.priorityClass]),
   ...(key.weight === 1 ? [] : [`weight ${key.weight}`]),

@@ -14,7 +14,7 @@ import {
 } from "@mantine/core"
 import { useForm } from "@mantine/form"
 import { DateTime, Equal, Option, Schema, Struct } from "effect"
-import { type KeyChanges, KeySettings } from "../../../../shared/keys/KeySettings.ts"
+import { defaults, type KeyChanges, KeySettings } from "../../../../shared/keys/KeySettings.ts"
 import { useCatalogue } from "../data/Queries.ts"
 
 /** Values of the inputs. An empty number is an empty string. */
@@ -25,6 +25,7 @@ interface Values {
   readonly requestsPerMinute: number | string
   readonly tokensPerMinute: number | string
   readonly concurrentRequests: number | string
+  readonly batchConcurrency: number | string
   readonly monthlyBudgetUsd: number | string
   readonly allowedModels: Array<string>
   readonly priorityClass: string
@@ -45,6 +46,7 @@ const valuesOf = (settings: KeySettings | undefined): Values => ({
   requestsPerMinute: settings?.requestsPerMinute ?? "",
   tokensPerMinute: settings?.tokensPerMinute ?? "",
   concurrentRequests: settings?.concurrentRequests ?? "",
+  batchConcurrency: settings?.batchConcurrency ?? defaults.batchConcurrency,
   monthlyBudgetUsd: settings?.monthlyBudgetUsd ?? "",
   allowedModels: settings === undefined || settings.allowedModels.includes("*") ? [] : [...settings.allowedModels],
   priorityClass: settings?.priorityClass ?? "standard",
@@ -67,6 +69,7 @@ const settingsOf = (values: Values, disabled: boolean): KeySettings => ({
   requestsPerMinute: orNull(values.requestsPerMinute),
   tokensPerMinute: orNull(values.tokensPerMinute),
   concurrentRequests: orNull(values.concurrentRequests),
+  batchConcurrency: Number(values.batchConcurrency),
   priorityClass: decodeClass(values.priorityClass),
   weight: Number(values.weight),
   monthlyBudgetUsd: orNull(values.monthlyBudgetUsd)
@@ -138,6 +141,11 @@ export const KeyForm = ({ isBusy, onCancel, onSubmit, settings, submit }: {
                   <NumberInput label="Requests per minute" {...limit} {...form.getInputProps("requestsPerMinute")} />
                   <NumberInput label="Tokens per minute" {...limit} {...form.getInputProps("tokensPerMinute")} />
                   <NumberInput label="Concurrent requests" {...limit} {...form.getInputProps("concurrentRequests")} />
+                  <NumberInput
+                    label="Concurrent batch lines"
+                    {...limit}
+                    {...form.getInputProps("batchConcurrency")}
+                  />
                   <NumberInput
                     label="Monthly budget"
                     {...limit}
