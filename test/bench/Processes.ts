@@ -2,7 +2,7 @@
  * The processes of a benchmark: each listens on its own port, logs to a file, stops when the scope closes, and reports its CPU
  * time.
  */
-import { nodeFlags } from "../../shared/process/NodeFlags.ts"
+import { nodeFlagsOf } from "../../shared/process/NodeFlags.ts"
 import type { Duration, PlatformError } from "effect"
 import { Effect, FileSystem, Path, Schedule, Schema } from "effect"
 import type { HttpClientRequest } from "effect/http"
@@ -64,7 +64,10 @@ export const startNode = (
 
 /** Starts a service of the gateway as the image does, from its bundle. */
 export const startService = (logs: string, name: string, service: string, env: Record<string, string>) =>
-  start(logs, name, [process.execPath, ...nodeFlags, `${bundles}/${service}.js`], { NODE_ENV: "production", ...env })
+  start(logs, name, [process.execPath, ...nodeFlagsOf(service), `${bundles}/${service}.js`], {
+    NODE_ENV: "production",
+    ...env
+  })
 
 /** Waits up to 30 s until the request is answered with 200; fails at once if the program ends. */
 export const answers = Effect.fn("Processes.answers")(function*(

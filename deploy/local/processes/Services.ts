@@ -5,7 +5,7 @@ import type { Snapshot } from "../../../shared/catalogue/Catalogue.ts"
 import * as Environment from "./Environment.ts"
 import { freePort } from "../settings/Ports.ts"
 import { Settings } from "../settings/Settings.ts"
-import { nodeFlags } from "../../../shared/process/NodeFlags.ts"
+import { nodeFlagsOf } from "../../../shared/process/NodeFlags.ts"
 import { makeTracing } from "./Tracing.ts"
 import { consoleService } from "./WebApp.ts"
 import { Supervisor } from "./Supervisor.ts"
@@ -57,7 +57,7 @@ export const startServices = Effect.fn("Services.start")(function*(shared: Share
       const healthPort = yield* freePort()
       return {
         command: process.execPath,
-        args: [...nodeFlags, programOf(name)],
+        args: [...nodeFlagsOf(name), programOf(name)],
         environment: {
           ...Environment.ofService(name, snapshot, process.env),
           PORT: port === undefined ? undefined : String(port),

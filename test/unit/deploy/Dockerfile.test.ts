@@ -27,7 +27,7 @@ describe("the Dockerfile", () => {
 
   it("starts services with the required Node options", () => {
     const entryPoint = instructions.find((one) => one.getInstruction() === "ENTRYPOINT")?.getArgumentsContent()
-    assert.include(entryPoint, `exec node ${nodeFlags.join(" ")} `)
+    assert.include(entryPoint, `exec node ${nodeFlags.join(" ")} $NODE_FLAGS `)
   })
 
   it("copies only project files that .dockerignore includes", () => {
