@@ -62,6 +62,14 @@ const rooms: Readonly<Record<string, Room>> = {
     packages: natsClient,
     why: "tasks stand on the bus, on sealed records, on limits, and on the life of a job"
   },
+  "shared/batches": {
+    rooms: [
+      ...bus,
+      ...["catalogue", "files", "limits", "records", "tasks", "usage", "webhooks", "worker"].map(shared)
+    ],
+    packages: natsClient,
+    why: "batches stand on tasks and on files of clients"
+  },
   "shared/secrets": {
     rooms: [],
     packages: natsClient,
@@ -95,7 +103,7 @@ const rooms: Readonly<Record<string, Room>> = {
   "services/ingress": service(
     [
       ...["bounds", "contract", "telemetry", "nats", "bus", "process"],
-      ...["limits", "keys", "usage", "tasks", "files", "records"],
+      ...["limits", "keys", "usage", "tasks", "batches", "files", "records"],
       ...["catalogue/Model.ts", "catalogue/Models.ts"]
     ].map(shared),
     "ingress faces the internet: it holds no workers and no provider keys, and of the catalogue only its models"

@@ -1,7 +1,7 @@
 /** Keeps the queues of the catalogue's pools able to deliver. The console does this because it runs once per gateway. */
 import { Effect, Exit, Latch, Layer } from "effect"
 import { repairConsumer } from "../../shared/bus/provision/ConsumerRepair.ts"
-import { queuesOf, versionsOf } from "../../shared/bus/protocol/Subjects.ts"
+import { queuesIn, versionsOf } from "../../shared/bus/protocol/Subjects.ts"
 import { Catalogue } from "../../shared/catalogue/Catalogue.ts"
 import { poolsOf } from "../../shared/catalogue/Model.ts"
 import { Nats } from "../../shared/nats/Nats.ts"
@@ -18,9 +18,7 @@ export const layer = Layer.effectDiscard(Effect.gen(function*() {
   const nats = yield* Nats
   const check = Effect.suspend(() =>
     Effect.forEach(
-      poolsOf(catalogue.current()).flatMap(({ pool, workload }) =>
-        queuesOf(workload).map((queue) => ({ pool, queue }))
-      ),
+      queuesIn(poolsOf(catalogue.current())),
       ({ pool, queue }) => {
         Metrics.update(Metrics.consumersRecreated(queue, pool), 0)
         return Effect.forEach(

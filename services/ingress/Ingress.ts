@@ -8,7 +8,7 @@ import { JobClient } from "../../shared/bus/ingress/JobClient.ts"
 import { provisionPatiently } from "../../shared/bus/provision/JobStreams.ts"
 import { layerBothPatient, Nats } from "../../shared/nats/Nats.ts"
 import { Presence } from "../../shared/bus/provision/Presence.ts"
-import { newestOf, queuesOf, versionsOf } from "../../shared/bus/protocol/Subjects.ts"
+import { newestOf, queuesIn, versionsOf } from "../../shared/bus/protocol/Subjects.ts"
 import { poolsOf } from "../../shared/catalogue/Model.ts"
 import { Models } from "../../shared/catalogue/Models.ts"
 import { ResultFiles } from "../../shared/files/ResultFiles.ts"
@@ -18,6 +18,7 @@ import { Owners } from "../../shared/records/Owners.ts"
 import { HealthServer } from "../../shared/process/HealthServer.ts"
 import * as HttpServer from "../../shared/process/HttpServer.ts"
 import { refuseWhileStarting } from "../../shared/process/RefuseWhileStarting.ts"
+import { Batches } from "../../shared/batches/Batches.ts"
 import { AnswerTasks } from "../../shared/tasks/answers/AnswerTasks.ts"
 import { Spending } from "../../shared/usage/Spending.ts"
 import { Admission } from "./request/Admission.ts"
@@ -25,6 +26,8 @@ import { Drain, onRelease } from "../../shared/process/Drain.ts"
 import { Front } from "./exchange/Front.ts"
 import { Upgrades } from "./exchange/Upgrades.ts"
 import * as AnswerTaskRoutes from "./owned/AnswerTasks.ts"
+import * as BatchRoutes from "./owned/batches/Batches.ts"
+import * as MessageBatchRoutes from "./owned/batches/MessageBatches.ts"
 import * as ClientFileRoutes from "./owned/ClientFiles.ts"
 import * as NotReady from "./answer/NotReady.ts"
 import * as ModelRoutes from "./routes/Models.ts"
@@ -75,8 +78,8 @@ const queues = Layer.effectDiscard(Effect.gen(function*() {
   const run = Effect.runForkWith(yield* Effect.context<Nats>())
   const ensure = Effect.suspend(() =>
     Effect.forEach(
-      poolsOf(models.current()).flatMap(({ pool, workload }) =>
-        queuesOf(workload).flatMap((queue) => versionsOf(queue).map((version) => ({ queue, pool, version })))
+      queuesIn(poolsOf(models.current())).flatMap(({ pool, queue }) =>
+        versionsOf(queue).map((version) => ({ queue, pool, version }))
       ),
       ({ pool, queue, version }) => {
         const provision = provisionPatiently(queue, pool, version)
@@ -129,6 +132,8 @@ export const routes = Layer.mergeAll(
   Tasks.layer,
   AnswerTaskRoutes.layer,
   ClientFileRoutes.layer,
+  BatchRoutes.layer,
+  MessageBatchRoutes.layer,
   Results.layer,
   Docs.layer
 ).pipe(
@@ -149,7 +154,13 @@ export const layer = Layer.merge(readiness, onRelease).pipe(
     ResultFiles.layer,
     Drain.layer
   ]),
-  Layer.provide([Tasks.services, StoredResponses.services, ClientFileRoutes.services, AnswerTasks.layer]),
+  Layer.provide([
+    Tasks.services,
+    StoredResponses.services,
+    ClientFileRoutes.services,
+    AnswerTasks.layer,
+    Batches.layer
+  ]),
   Layer.provide([Limits.layerKeys, Spending.layer]),
   Layer.provide(Presence.layer),
   Layer.provide([layerBothPatient, Models.layer]),

@@ -101,6 +101,9 @@ export const entriesOf = (
     )
   }))
 
+/** Options of a reader. Times are in milliseconds. */
+const following = { max_bytes: 2 * 1024 * 1024, expires: 10_000, idle_heartbeat: 2_000 } as const
+
 /** How many more records the server had when it sent this one, as far as it knew. */
 export interface Followed extends Written {
   readonly left: number
@@ -115,18 +118,15 @@ export const followFrom = (
 ): Stream.Stream<Followed, JetStreamFailed> =>
   Stream.unwrap(Effect.gen(function*() {
     const [stream, prefix] = [bucketStream(bucket), prefixOf(bucket)]
-    const { consumers } = jetstream(nats.connection, { timeout: answerWithinMs })
-    const consumer = yield* Effect.acquireRelease(
-      attempt(() =>
-        consumers.getPushConsumer(stream, {
-          deliver_policy: DeliverPolicy.StartSequence,
-          opt_start_seq: Math.max(1, from),
-          filter_subjects: prefix + filter
-        })
-      ),
-      (consumer) => Effect.sync(() => void consumer.delete().catch(() => undefined))
-    )
-    const messages = yield* openMessages(nats, () => consumer.consume())
+    const messages = yield* openMessages(nats, async () => {
+      const consumer = await jetstream(nats.connection, { timeout: answerWithinMs }).consumers.get(stream, {
+        deliver_policy: DeliverPolicy.StartSequence,
+        opt_start_seq: Math.max(1, from),
+        filter_subjects: prefix + filter
+      })
+      // pulled, so that no more is in memory if the reader is slow
+      return consumer.consume(following)
+    })
     return messages.pipe(
       Stream.map((message): Followed => ({
         key: message.subject.slice(prefix.length),

@@ -61,6 +61,10 @@ export const buckets = {
   apiKeys: { name: "API_KEYS", account: "control" },
   /** The records of clients' files. */
   clientFiles: { name: "CLIENT_FILES", account: "data", ttlMs: 30 * 24 * hourMs },
+  /** Batches: their records, which go with their files. */
+  batches: { name: "BATCHES", account: "data", ttlMs: 30 * 24 * hourMs },
+  /** The lines of batches that run or have run, until their results are put together, and marks of batches whose lines are over. */
+  batchLines: { name: "BATCH_LINES", account: "data", ttlMs: 72 * hourMs },
   consoleSessions: { name: "CONSOLE_SESSIONS", account: "control", ttlMs: 12 * hourMs },
   // longer than any window: a ledger without writes for this long no longer matters
   keyLimits: { name: "KEY_LIMITS", account: "control", ttlMs: hourMs },

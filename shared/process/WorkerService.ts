@@ -15,6 +15,7 @@ import { ResultStore } from "../provider/call/ResultStore.ts"
 import { Secrets } from "../provider/transport/Secrets.ts"
 import { SharedLimits } from "../provider/routing/SharedLimits.ts"
 import { Upstream } from "../provider/transport/Upstream.ts"
+import { lines } from "../batches/lines/LineWork.ts"
 import * as AnswerWorker from "../tasks/answers/AnswerWorker.ts"
 import * as Deliverer from "../webhooks/Deliverer.ts"
 import { UsageLog } from "../usage/UsageLog.ts"
@@ -49,7 +50,8 @@ const performer = Layer.effect(
     return Performer.of({
       isIdempotent,
       perform: (work, reply) => around(work, reply, perform),
-      cost: (...about) => costAt(catalogue.current().models, ...about)
+      cost: (...about) => costAt(catalogue.current().models, ...about),
+      costInBatch: (...about) => costAt(catalogue.current().models, ...about, true)
     })
   })
 )
@@ -78,7 +80,7 @@ export const layer = <E>(options: {
 }) =>
   layerProcess(
     Worker.layer(options.workload, options.slots).pipe(
-      Layer.merge([AnswerWorker.layer(options.workload, options.slots), Deliverer.layer]),
+      Layer.merge([AnswerWorker.layer(options.workload, options.slots, lines), Deliverer.layer]),
       Layer.provide([performer, JobServer.layer, UsageLog.layer]),
       Layer.provide([Providers.layer, options.preparation ?? Preparation.layerNone]),
       Layer.provide(options.engines),

@@ -165,6 +165,12 @@ export const webhookAttempts = counter("gateway_webhook_attempts_total", ["outco
 export const workerSlots = gauge("gateway_worker_slots", ["workload", "pool"])(
   "Concurrent jobs that this worker accepts"
 )
+export const batchLines = counter("gateway_batch_lines_total", ["outcome"])(
+  "Lines of batches ended by this worker; outcome is completed or failed"
+)
+export const batches = counter("gateway_batches_total", ["status"])(
+  "Batches ended by this holder; status is completed, failed, expired or cancelled"
+)
 export const workerJobs = gauge("gateway_worker_jobs", ["workload", "pool"])("Jobs that this worker runs")
 export const jobs = counter("gateway_jobs_total", ["operation", "outcome"])(
   "Jobs ended by this worker; outcome is Done, the error's tag, or Cancelled"

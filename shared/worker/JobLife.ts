@@ -53,6 +53,8 @@ export class Performer extends Context.Service<Performer, {
   /** Writes the answer to the reply. Fails before the reply has started if there is no answer at all. */
   readonly perform: (work: Work, reply: Reply) => Effect.Effect<Usage | undefined, JobError>
   readonly cost: Metering["cost"]
+  /** The same for lines of batches. */
+  readonly costInBatch: Metering["cost"]
 }>()("shared/worker/Performer") {}
 
 export interface Dependencies extends Metering {

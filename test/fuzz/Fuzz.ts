@@ -121,6 +121,8 @@ export const fuzz = async (gateway: Gateway, options: FuzzOptions): Promise<Fuzz
   log(`${"responses/{id}".padEnd(24)} ${JSON.stringify(statuses["responses/{id}"])}`)
   statuses["files"] = await fuzzUploads(gateway, { clients, seed, requests: Math.ceil(requests / 4) }, findings)
   log(`${"files".padEnd(24)} ${JSON.stringify(statuses["files"])}`)
+  statuses["batches"] = await fuzzBatches(gateway, { clients, seed, requests: Math.ceil(requests / 4) }, findings)
+  log(`${"batches".padEnd(24)} ${JSON.stringify(statuses["batches"])}`)
   // one after the other, to time each alone; the best of three, because the machine may be busy
   const timed: Array<Timed> = []
   for (const shape of shapes.filter((_, index) => index % shapeStep === 0)) {
@@ -204,6 +206,42 @@ const fuzzUploads = async (
     }
   }))
   if (own["200"] === undefined) findings.push({ operation: "files", body: "valid", answer: "never served" })
+  return own
+}
+
+/** Bodies that create batches, in both forms. Nothing performs them. */
+const batchBodies = {
+  "/v1/batches": {
+    input_file_id: `file-${"0".repeat(32)}`,
+    endpoint: "/v1/chat/completions",
+    completion_window: "24h",
+    metadata: { a: "b" }
+  },
+  "/v1/messages/batches": {
+    requests: [
+      { custom_id: "a", params: { model: "m", max_tokens: 1, messages: [{ role: "user", content: "a" }] } },
+      { custom_id: "b", params: {} }
+    ]
+  }
+}
+
+const fuzzBatches = async (
+  gateway: Gateway,
+  { clients, requests, seed }: Pick<FuzzOptions, "clients" | "requests" | "seed">,
+  findings: Array<Finding>
+): Promise<Record<string, number>> => {
+  const own: Record<string, number> = {}
+  for (const [path, body] of Object.entries(batchBodies)) {
+    const next = [Buffer.from(JSON.stringify(body)), ...mutations(body, Math.ceil(requests / 2), seed)].values()
+    await Promise.all(Array.from({ length: clients }, async () => {
+      for (const body of next) {
+        const answer = await post(gateway, path, {}, body)
+        own[answer.status] = (own[answer.status] ?? 0) + 1
+        const problem = problemOf(answer)
+        if (problem !== undefined) findings.push({ operation: path, body: body.toString("latin1"), answer: problem })
+      }
+    }))
+  }
   return own
 }
 

@@ -1,4 +1,4 @@
-/** Requests about stored responses, tasks and files with malformed ids and queries, the same for the same seed. */
+/** Requests about stored responses, tasks, files and batches with malformed ids and queries, the same for the same seed. */
 import { randomFrom } from "../fixture/general/Random.ts"
 
 const none = `resp_${"0".repeat(32)}`
@@ -17,6 +17,8 @@ const ids = [
   "a%2Fb",
   "item",
   `file-${"0".repeat(32)}`,
+  `batch_${"0".repeat(32)}`,
+  `msgbatch_${"0".repeat(32)}`,
   "x.png",
   `${none}.0`,
   "a".repeat(8_000)
@@ -39,12 +41,26 @@ const values = [
   "%ff",
   "a".repeat(4_000)
 ]
-const names = ["limit", "order", "after", "purpose", "include", "include[]", "stream", "starting_after", "__proto__"]
+const names = [
+  "limit",
+  "order",
+  "after",
+  "purpose",
+  "include",
+  "include[]",
+  "stream",
+  "starting_after",
+  "after_id",
+  "before_id",
+  "__proto__"
+]
 
 /** Routes and what follows the id; the kinds that are more often asked for come more often. */
 const kinds = [
   ["/v1/tasks/", ["", "/content", "/events", "/events"]],
   ["/v1/files/", ["", "/content"]],
+  ["/v1/batches/", [""]],
+  ["/v1/messages/batches/", ["", "/results"]],
   ["/v1/responses/", ["", "", "/input_items"]],
   ["/v1/responses/", ["", "", "/input_items"]]
 ] as const

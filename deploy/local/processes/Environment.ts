@@ -28,7 +28,7 @@ const settings = /^(?:GATEWAY_|NATS_|OTEL_|LC_|GRACE_MS$|DRAIN_DELAY_MS$)/
 
 /** Whether a service signs results or seals what clients have sent, with keys derived from `GATEWAY_SECRET`. */
 export const needsSecret = (service: string): boolean =>
-  ["ingress", "console", "chat", "images", "embeddings", "rerank", "speech"].includes(service)
+  ["ingress", "console", "batches", "chat", "images", "embeddings", "rerank", "speech"].includes(service)
 
 const picked = (environment: Environment, isWanted: (name: string) => boolean): Record<string, string | undefined> =>
   Object.fromEntries(Object.entries(environment).filter(([name]) => isWanted(name)))

@@ -2,6 +2,7 @@
 import { Effect } from "effect"
 import { HttpRouter, type HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { InvalidRequest, Unavailable } from "../../../shared/contract/JobError.ts"
+import type { Dialect } from "../../../shared/contract/Operation.ts"
 import type { Owner } from "../../../shared/contract/Owner.ts"
 import { KeyRing } from "../../../shared/keys/KeyRing.ts"
 import { Owners } from "../../../shared/records/Owners.ts"
@@ -31,12 +32,12 @@ export interface OwnedRoute {
   readonly path: string
   /** Of the route in records and traces. */
   readonly name: string
+  /** Of errors, and of the header with the key. Default: `openai`. */
+  readonly dialect?: Dialect
   readonly answer: (asked: Asked) => Answer
   /** For keys whose owner has never stored anything. `create`: the route stores something, and takes one of the key's requests. */
   readonly orElse: Answer | "create"
 }
-
-const dialect = "openai"
 
 export const addAll = Effect.fnUntraced(
   function*(router: HttpRouter.HttpRouter, routes: ReadonlyArray<OwnedRoute>) {
@@ -44,7 +45,7 @@ export const addAll = Effect.fnUntraced(
     const owners = yield* Owners
     const admission = yield* Admission
     const add = (id: string) => Effect.mapError(owners.add(id), () => new Unavailable({ retryAfterMs: 1_000 }))
-    for (const { answer, method, name, orElse, path } of routes) {
+    for (const { answer, dialect = "openai", method, name, orElse, path } of routes) {
       yield* router.add(
         method,
         path as `/${string}`,

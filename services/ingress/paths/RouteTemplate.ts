@@ -13,15 +13,20 @@ export const responsesPath = "/v1/responses"
 /** Files of clients. */
 export const clientFilesPath = "/v1/files"
 
+/** Batches of requests, and those of messages in Anthropic's form. */
+export const batchesPath = "/v1/batches"
+export const messageBatchesPath = "/v1/messages/batches"
+
 /** Requests whose answers outlive the connection. */
 export const tasksPath = "/v1/tasks"
 
 const exact = new Map(
   [
-    ...[...modelPaths, responsesPath, tasksPath, clientFilesPath, "/openapi.json", "/docs"].map((path) =>
-      `GET ${path}`
-    ),
-    `POST ${clientFilesPath}`
+    ...[
+      ...[...modelPaths, responsesPath, tasksPath, clientFilesPath, batchesPath, messageBatchesPath],
+      ...["/openapi.json", "/docs"]
+    ].map((path) => `GET ${path}`),
+    ...[clientFilesPath, batchesPath, messageBatchesPath].map((path) => `POST ${path}`)
   ].map((asked) => [asked, asked.slice(asked.indexOf("/"))])
 )
 
@@ -49,7 +54,19 @@ const byPrefix: Array<readonly [start: string, template: (rest: string) => strin
       (rest: string) => `${tasksPath}/{task_id}${["/content", "/events"].find((end) => rest.endsWith(end)) ?? ""}`
     ] as const
   ),
-  ...[`${responsesPath}/{response_id}`, `${tasksPath}/{task_id}`].map((path) => {
+  [`GET ${batchesPath}/`, () => `${batchesPath}/{batch_id}`],
+  ...["GET", "DELETE"].map((method) =>
+    [
+      `${method} ${messageBatchesPath}/`,
+      (rest: string) => `${messageBatchesPath}/{message_batch_id}${rest.endsWith("/results") ? "/results" : ""}`
+    ] as const
+  ),
+  ...[
+    `${responsesPath}/{response_id}`,
+    `${tasksPath}/{task_id}`,
+    `${batchesPath}/{batch_id}`,
+    `${messageBatchesPath}/{message_batch_id}`
+  ].map((path) => {
     const start = path.slice(0, path.indexOf("{"))
     return [`POST ${start}`, (rest: string) => rest.endsWith("/cancel") ? `${path}/cancel` : undefined] as const
   })

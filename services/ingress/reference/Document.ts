@@ -1,4 +1,5 @@
 /** The OpenAPI document of the HTTP API, derived from the list of operations and the other routes. */
+import * as BatchRoutes from "./BatchRoutes.ts"
 import * as Errors from "./Errors.ts"
 import * as FileRoutes from "./FileRoutes.ts"
 import * as Headers from "./Headers.ts"
@@ -15,6 +16,7 @@ const byPath = Map.groupBy(
     ...ResponseRoutes.routes,
     ...TaskRoutes.routes,
     ...FileRoutes.routes,
+    ...BatchRoutes.routes,
     ...OtherRoutes.routes
   ],
   ({ path }) => path
@@ -55,6 +57,7 @@ export const document = {
       ...ResponseRoutes.schemas,
       ...TaskRoutes.schemas,
       ...FileRoutes.schemas,
+      ...BatchRoutes.schemas,
       ...OtherRoutes.schemas,
       ...Errors.schemas
     }),

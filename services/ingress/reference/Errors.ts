@@ -137,6 +137,25 @@ export const of = {
     new IngressError.RangeNotSatisfiable({ size: 48_213 })
   ],
   files: [...refusedLinks, new IngressError.FileNotFound(), unavailable],
+  batches: [new JobError.ReferenceNotFound({ param: "batch_id" })],
+  newBatches: [
+    IncomingBody.notJson,
+    invalid("endpoint", "must be one of /v1/chat/completions, /v1/embeddings"),
+    new JobError.ReferenceNotFound({ param: "input_file_id" }),
+    new IngressError.KeyLimitReached({ limit: "requests", max: 600, retryAfterMs: 2_000 }),
+    new JobError.QueueFull({ retryAfterMs: 2_000 })
+  ],
+  messageBatches: [
+    new JobError.ReferenceNotFound({ param: "message_batch_id" }),
+    invalid("message_batch_id", "must have ended: cancel it first")
+  ],
+  newMessageBatches: [
+    IncomingBody.notJson,
+    invalid("requests[0].params", "must be an object"),
+    new IngressError.BodyTooLarge({ limitBytes: IncomingBody.maxBodyBytes }),
+    new IngressError.KeyLimitReached({ limit: "requests", max: 600, retryAfterMs: 2_000 }),
+    new JobError.QueueFull({ retryAfterMs: 2_000 })
+  ],
   clientFiles: [new JobError.ReferenceNotFound({ param: "file_id" })],
   ranges: [new IngressError.RangeNotSatisfiable({ size: 48_213 })],
   uploads: [

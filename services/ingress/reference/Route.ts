@@ -13,6 +13,7 @@ export const tags = [
   { name: "Speech", description: "Text to speech." },
   { name: "Search", description: "Embeddings, and ranking documents by relevance." },
   { name: "Tasks", description: "Requests whose answers outlive the connection." },
+  { name: "Batches", description: "Many requests that are performed when there is capacity." },
   { name: "Files", description: "What batches read and write." },
   { name: "Catalogue", description: "Models and result files." },
   { name: "Service", description: "This description. Needs no API key." }

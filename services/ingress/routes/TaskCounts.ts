@@ -3,7 +3,7 @@
  * ingress that created them and a pool may have no worker to report them.
  */
 import { Effect, Layer, Option, Schedule } from "effect"
-import { taskQueueOf } from "../../../shared/bus/protocol/Subjects.ts"
+import { isTaskQueue, queuesIn } from "../../../shared/bus/protocol/Subjects.ts"
 import { queueCounts } from "../../../shared/bus/provision/QueueState.ts"
 import { poolsOf } from "../../../shared/catalogue/Model.ts"
 import { Models } from "../../../shared/catalogue/Models.ts"
@@ -17,7 +17,7 @@ export const layer = Layer.effectDiscard(Effect.gen(function*() {
   let reported: ReadonlyArray<() => void> = []
 
   const update = Effect.gen(function*() {
-    const queues = poolsOf(models.current()).map(({ pool, workload }) => ({ pool, queue: taskQueueOf(workload) }))
+    const queues = queuesIn(poolsOf(models.current())).filter(({ queue }) => isTaskQueue(queue))
     const counts = yield* Effect.forEach(queues, ({ pool, queue }) => Effect.option(queueCounts(queue, pool)), {
       concurrency: "unbounded"
     })

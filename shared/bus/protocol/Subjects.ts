@@ -15,8 +15,11 @@ export const newestVersion: Version = 3
  * A queue of durable tasks, which are on disk and have slots of their own. Every video is a task; its queue is older than the
  * others and has the name of jobs.
  */
-export type TaskQueueName = "video" | AnswerQueueName
-type AnswerQueueName = `${Exclude<Workload, "video">}-tasks`
+export type TaskQueueName = "video" | OwnersQueueName
+type OwnersQueueName = `${Exclude<Workload, "video">}-tasks` | typeof batchQueue
+/** The queue of batches, whose holders divide them into tasks of workloads. Its pool is the default one. */
+export const batchQueue = "batches"
+export const batchPool = "default"
 export type QueueName = Workload | TaskQueueName
 
 export const taskQueueOf = (workload: Workload): TaskQueueName => workload === "video" ? workload : `${workload}-tasks`
@@ -24,8 +27,16 @@ export const taskQueueOf = (workload: Workload): TaskQueueName => workload === "
 export const queuesOf = (workload: Workload): ReadonlyArray<QueueName> => [
   ...new Set([workload, taskQueueOf(workload)])
 ]
+/** Every queue with its pool, for pools of workloads. */
+export const queuesIn = (
+  pools: ReadonlyArray<{ readonly workload: Workload; readonly pool: string }>
+): ReadonlyArray<{ readonly queue: QueueName; readonly pool: string }> => [
+  ...pools.flatMap(({ pool, workload }) => queuesOf(workload).map((queue) => ({ queue, pool }))),
+  { queue: batchQueue, pool: batchPool }
+]
 /** Whether each owner has a subject of the queue, which bounds how many of its tasks wait. */
-export const isByOwner = (queue: QueueName): queue is AnswerQueueName => queue.endsWith("-tasks")
+export const isByOwner = (queue: QueueName): queue is OwnersQueueName =>
+  queue === batchQueue || queue.endsWith("-tasks")
 export const isTaskQueue = (queue: QueueName): queue is TaskQueueName => queue === "video" || isByOwner(queue)
 
 /** The versions in which a queue's jobs are stored, oldest first. Tasks have no frames, so they need only one. */

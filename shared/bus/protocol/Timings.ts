@@ -61,6 +61,9 @@ export const ackWaitMs = 3 * heartbeatMs
 /** How long the job of a task may wait and run, in milliseconds. */
 export const taskAgeMs = 24 * 60 * 60_000
 
+/** The same of a batch, whose lines may run for a day before its results are put together. */
+export const batchAgeMs = 2 * taskAgeMs
+
 /** How many times JetStream delivers the same attempt. */
 export const maxDeliveries = 4
 

@@ -26,11 +26,11 @@ export interface Right {
 const api = (word: string): string => `$JS.API.${word}`
 
 /** The streams of a workload's jobs and tasks, one for each queue and version. */
-const jobStreamsOf = (workload: Workload) =>
-  Subjects.queuesOf(workload).flatMap((queue) =>
-    Subjects.versionsOf(queue).map((version) => ({ queue, version, stream: Subjects.jobStream(queue, version) }))
-  )
-const jobStreams = workloads.flatMap(jobStreamsOf)
+const jobStreamsOf = (workload: Workload) => Subjects.queuesOf(workload).flatMap(jobStreamsIn)
+const jobStreamsIn = (queue: Subjects.QueueName) =>
+  Subjects.versionsOf(queue).map((version) => ({ queue, version, stream: Subjects.jobStream(queue, version) }))
+const batchStreams = jobStreamsIn(Subjects.batchQueue)
+const jobStreams = [...workloads.flatMap(jobStreamsOf), ...batchStreams]
 
 const submitsJobs: Right = {
   does: "submits jobs of every workload and receives their answers",
@@ -43,18 +43,29 @@ const submitsJobs: Right = {
   subscribe: ["r.>"]
 }
 
+type JobStream = ReturnType<typeof jobStreamsIn>[number]
+
+const takes = ({ queue, stream, version }: JobStream): ReadonlyArray<string> => [
+  api(`CONSUMER.INFO.${stream}.*`),
+  Subjects.pullSubject(queue, "*", version),
+  `$JS.ACK.${stream}.>`,
+  // the form of newer servers, with domain and account first
+  `$JS.ACK.*.*.${stream}.>`
+]
+
+const takesBatches: Right = { does: "takes batches", publish: batchStreams.flatMap(takes) }
+
+/** The queues of tasks that may be lines of batches. */
+const lineStreams = jobStreams.filter(({ queue }) => Subjects.isByOwner(queue) && queue !== Subjects.batchQueue)
+
+const submitsLines: Right = {
+  does: "submits lines of batches as tasks of every workload",
+  publish: lineStreams.map(({ queue, version }) => Subjects.jobStreamSubjects(queue, version))
+}
+
 const serves = (workload: Workload): Right => ({
   does: `takes and answers jobs of ${workload}`,
-  publish: [
-    ...jobStreamsOf(workload).flatMap(({ queue, stream, version }) => [
-      api(`CONSUMER.INFO.${stream}.*`),
-      Subjects.pullSubject(queue, "*", version),
-      `$JS.ACK.${stream}.>`,
-      // the form of newer servers, with domain and account first
-      `$JS.ACK.*.*.${stream}.>`
-    ]),
-    `r.${workload}.>`
-  ],
+  publish: [...jobStreamsOf(workload).flatMap(takes), `r.${workload}.>`],
   subscribe: [`ctl.${workload}.>`, `in.${workload}.>`]
 })
 
@@ -111,6 +122,12 @@ const watches = (bucket: BucketSpec): Right => ({
   does: `reads and watches all of ${bucket.name}`,
   account: bucket.account,
   publish: [...looksUp(bucketStream(bucket)), ...consumes(bucketStream(bucket))]
+})
+
+const followsAll = (bucket: BucketSpec): Right => ({
+  ...watches(bucket),
+  does: `reads and follows all of ${bucket.name}`,
+  publish: [...watches(bucket).publish, api(`CONSUMER.MSG.NEXT.${bucketStream(bucket)}.*`)]
 })
 
 const readsFrom = (bucket: BucketSpec): Right => ({
@@ -211,7 +228,7 @@ const works = (workload: Workload): ReadonlyArray<Right> => [
   reportsState,
   writes(buckets.providerLimits),
   ...(Subjects.isByOwner(Subjects.taskQueueOf(workload))
-    ? [writes(buckets.tasks), asksForWork(workload), hints, ...delivers]
+    ? [writes(buckets.tasks), writes(buckets.batchLines), asksForWork(workload), hints, ...delivers]
     : []),
   storesEvents(events.usage, workload)
 ]
@@ -238,6 +255,7 @@ export const rights = {
     writes(buckets.responses),
     writes(buckets.tasks),
     purges(buckets.tasks),
+    writes(buckets.batches),
     followsTasks,
     writes(buckets.videoTasks),
     fetches(stores.results),
@@ -253,6 +271,21 @@ export const rights = {
   embeddings: works("embeddings"),
   rerank: works("rerank"),
   speech: works("speech"),
+  batches: [
+    takesBatches,
+    submitsLines,
+    reportsState,
+    writes(buckets.batches),
+    followsAll(buckets.batchLines),
+    writes(buckets.batchLines),
+    purges(buckets.batchLines),
+    watches(buckets.clientFiles),
+    writes(buckets.clientFiles),
+    keeps(stores.clientFiles),
+    readsFrom(buckets.webhookEndpoints),
+    writes(buckets.webhookDeliveries),
+    addsTo(queues.webhooks)
+  ],
   console: [
     watches(buckets.apiKeys),
     writes(buckets.apiKeys),

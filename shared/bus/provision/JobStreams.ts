@@ -11,7 +11,7 @@ import { AckPolicy, DiscardPolicy, jetstreamManager, RetentionPolicy, StorageTyp
 import { nanos } from "@nats-io/nats-core"
 import { Effect } from "effect"
 import * as Metrics from "../../telemetry/Metrics.ts"
-import { ackWaitMs, inlineBodyBytes, maxDeliveries, taskAgeMs } from "../protocol/Timings.ts"
+import { ackWaitMs, batchAgeMs, inlineBodyBytes, maxDeliveries, taskAgeMs } from "../protocol/Timings.ts"
 import {
   attempt,
   backOff,
@@ -23,6 +23,7 @@ import {
 } from "../../nats/JetStream.ts"
 import { Nats } from "../../nats/Nats.ts"
 import {
+  batchQueue,
   isByOwner,
   isTaskQueue,
   jobStream,
@@ -50,15 +51,18 @@ const interactive: Retention = {
   maxBytes: 512 * 1024 * 1024
 }
 
-/** The job, which is only the id of a task, stays until a worker has ended it, however many workers are lost. */
+/** The job, which is the id of a task and at most a small request, stays until a worker has ended it, however many workers are lost. */
 const durable: Retention = {
   storage: StorageType.File,
   maxAgeMs: taskAgeMs,
   maxDeliver: -1,
-  maxBytes: 32 * 1024 * 1024
+  maxBytes: 128 * 1024 * 1024
 }
 
-const retentionOf = (queue: QueueName): Retention => isTaskQueue(queue) ? durable : interactive
+const retentionOf = (queue: QueueName): Retention => {
+  if (queue === batchQueue) return { ...durable, maxAgeMs: batchAgeMs }
+  return isTaskQueue(queue) ? durable : interactive
+}
 
 /**
  * The storage of a stream can never change, so version 2 keeps its own until it is removed. Until then its bytes stay reserved in
@@ -75,8 +79,9 @@ const placeOf = (queue: QueueName, version: Version, replicas: number) => {
 /** How many jobs may wait in one stream. */
 const maxJobs = 10_000
 
-/** How many tasks of one owner may wait or run in one pool. */
+/** How many tasks of one owner may wait or run in one pool, and how many batches. */
 const maxTasks = 1_000
+const maxBatches = 100
 
 export const streamConfig = (queue: QueueName, version: Version, replicas: number): NamedStream => ({
   name: jobStream(queue, version),
@@ -86,7 +91,9 @@ export const streamConfig = (queue: QueueName, version: Version, replicas: numbe
   discard: DiscardPolicy.New,
   num_replicas: replicas,
   max_msgs: maxJobs,
-  ...(isByOwner(queue) ? { max_msgs_per_subject: maxTasks, discard_new_per_subject: true } : {}),
+  ...(isByOwner(queue)
+    ? { max_msgs_per_subject: queue === batchQueue ? maxBatches : maxTasks, discard_new_per_subject: true }
+    : {}),
   // an inline body and its headers
   max_msg_size: inlineBodyBytes + 64 * 1024,
   max_age: nanos(retentionOf(queue).maxAgeMs),

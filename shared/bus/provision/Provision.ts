@@ -20,7 +20,7 @@ import { Nats, natsOf } from "../../nats/Nats.ts"
 import { createStore } from "../../nats/ObjectStore.ts"
 import { buckets, bucketStream, events, type InAccount, queues, stores, storeStream } from "../../nats/Storage.ts"
 import { consumerName, queueConfig, queueConsumer } from "../../nats/WorkQueue.ts"
-import { jobStream, queuesOf, versionsOf } from "../protocol/Subjects.ts"
+import { batchQueue, jobStream, queuesIn, queuesOf, versionsOf } from "../protocol/Subjects.ts"
 
 /** A pool of a model in the catalogue. */
 export interface Pool {
@@ -89,7 +89,7 @@ export const provisionAll = Effect.fn("Provision.all")(function*(pools: Readonly
   const done: Array<Provisioned> = (yield* moveAll).map((name) => ({ name, outcome: "moved" }))
   const note = (run: () => Promise<Provisioned>) => Effect.map(attempt(run), (one) => void done.push(one))
 
-  for (const queue of workloads.flatMap(queuesOf)) {
+  for (const queue of [...workloads.flatMap(queuesOf), batchQueue] as const) {
     for (const version of versionsOf(queue)) {
       const config = streamConfig(queue, version, num_replicas)
       yield* note(() => stream(manager, config.name, () => manager.streams.add(config), config))
@@ -104,11 +104,9 @@ export const provisionAll = Effect.fn("Provision.all")(function*(pools: Readonly
     [...workloads.map((workload) => ({ workload, pool: "default" })), ...pools]
       .map((pool) => [`${pool.workload}/${pool.pool}`, pool])
   )
-  for (const { pool, workload } of all.values()) {
-    for (const queue of queuesOf(workload)) {
-      for (const version of versionsOf(queue)) {
-        yield* note(() => consumer(manager, jobStream(queue, version), pool, consumerConfig(queue, pool, version)))
-      }
+  for (const { pool, queue } of queuesIn([...all.values()])) {
+    for (const version of versionsOf(queue)) {
+      yield* note(() => consumer(manager, jobStream(queue, version), pool, consumerConfig(queue, pool, version)))
     }
   }
   for (const kept of Object.values(queues)) {

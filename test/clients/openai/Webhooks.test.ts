@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { once } from "node:events"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
-import OpenAI from "openai"
+import OpenAI, { toFile } from "openai"
 import { afterAll, beforeAll } from "vitest"
 import type { DeliveryView } from "../../../services/console/api/Webhooks.ts"
 import { ConsoleClient } from "../../fixture/client/ConsoleClient.ts"
@@ -31,7 +31,11 @@ await once(receiver, "listening")
 const origin = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}`
 afterAll(() => void receiver.close())
 
-const shared = sharedGateway({ ...chatProviders(), environment: { GATEWAY_WEBHOOK_ORIGINS: origin } })
+const shared = sharedGateway({
+  ...chatProviders(),
+  services: ["batches"],
+  environment: { GATEWAY_WEBHOOK_ORIGINS: origin }
+})
 let admin: ConsoleClient
 beforeAll(async () => {
   admin = await ConsoleClient.signedIn((await shared().startConsole()).port)
@@ -74,6 +78,18 @@ const background = (client: OpenAI) =>
   client.responses.create({ model: "on-openai", input: "Think.", background: true })
 
 describe("a webhook", () => {
+  it("is sent at the end of a batch", async () => {
+    const { client, secret } = await configured(`${origin}/batches`)
+    const endpoint = "/v1/chat/completions"
+    const body = { model: "on-openai", messages: [{ role: "user", content: "Think." }] }
+    const line = JSON.stringify({ custom_id: "a", method: "POST", url: endpoint, body })
+    const file = await client.files.create({ file: await toFile(Buffer.from(line), "a.jsonl"), purpose: "batch" })
+    const { id } = await client.batches.create({ input_file_id: file.id, endpoint, completion_window: "24h" })
+    const [attempt] = await untilAttempts(id, 1)
+    if (attempt === undefined) assert.fail("no attempt")
+    assert.deepInclude(await unwrap(attempt, secret) as object, { type: "batch.completed", data: { id } })
+  })
+
   it("is sent at each end of a response, with its id alone", async () => {
     const { client, secret } = await configured(`${origin}/ends`)
     const ends = {

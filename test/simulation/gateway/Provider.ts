@@ -66,6 +66,7 @@ export class Provider {
     return {
       isIdempotent,
       cost: () => null,
+      costInBatch: () => null,
       perform: (work, reply) =>
         Effect.gen({ self: this }, function*() {
           const order = JSON.parse(Buffer.from(work.body).toString().trimEnd()) as Order

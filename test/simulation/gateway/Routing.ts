@@ -33,7 +33,10 @@ const catalogue = layerOf(
 
 export const routedPerformer = Layer.effect(
   Performer,
-  Effect.map(Providers, ({ isIdempotent, perform }) => Performer.of({ isIdempotent, perform, cost: () => null }))
+  Effect.map(
+    Providers,
+    ({ isIdempotent, perform }) => Performer.of({ isIdempotent, perform, cost: () => null, costInBatch: () => null })
+  )
 ).pipe(
   Layer.provide(Providers.layer),
   Layer.provide([

@@ -83,6 +83,7 @@ describe("the compose file", () => {
     const having = (variable: string) =>
       Object.keys(services).filter((name) => services[name]?.environment?.[variable] !== undefined).toSorted()
     assert.deepStrictEqual(having("GATEWAY_SECRET"), [
+      "batches",
       "chat",
       "console",
       "embeddings",

@@ -18,7 +18,12 @@ it.live(
         shapeStep: 5,
         log
       })
-      assert.sameMembers(Object.keys(statuses), [...operations.map(({ name }) => name), "responses/{id}", "files"])
+      assert.sameMembers(Object.keys(statuses), [
+        ...operations.map(({ name }) => name),
+        "responses/{id}",
+        "files",
+        "batches"
+      ])
       assert.deepStrictEqual(findings, [])
       assert.deepStrictEqual(broken, [])
       for (const [operation, own] of Object.entries(statuses)) assert.isAbove(own["400"] ?? 0, 2, operation)

@@ -25,6 +25,7 @@ import { SignedUrl } from "../../../shared/files/SignedUrl.ts"
 import { Responses } from "../../../shared/records/Responses.ts"
 import { Owners } from "../../../shared/records/Owners.ts"
 import { KeyRing } from "../../../shared/keys/KeyRing.ts"
+import { Batches } from "../../../shared/batches/Batches.ts"
 import { AnswerTasks } from "../../../shared/tasks/answers/AnswerTasks.ts"
 import { TaskStore } from "../../../shared/tasks/TaskStore.ts"
 import { Tasks } from "../../../shared/tasks/Tasks.ts"
@@ -80,6 +81,7 @@ const everything = routes.pipe(
     untouched(ResultFiles),
     untouched(SignedUrl),
     untouched(AnswerTasks),
+    untouched(Batches),
     untouched(TaskStore),
     untouched(Tasks),
     Layer.mock(Presence, { answerWith: () => Effect.void })
@@ -122,7 +124,10 @@ const message = (text: string) => ({ role: "user", content: [{ text }] })
 
 /** The path as the router writes it: a wildcard for a model's name, a segment for any other parameter. */
 const asRoute = (path: string): string =>
-  path.replace(/\{model\}.*$/, "*").replaceAll(/\{task_id\}|\{response_id\}|\{file_id\}|\{id\}/g, ":id")
+  path.replace(/\{model\}.*$/, "*").replaceAll(
+    /\{task_id\}|\{response_id\}|\{file_id\}|\{batch_id\}|\{message_batch_id\}|\{id\}/g,
+    ":id"
+  )
 
 /** The linters know no WebSockets: they miss a successful response that is not 101. */
 const ofSockets = /#\/paths\/~1v1~1responses\/get\/responses|paths\.\/v1\/responses\.get\.responses/

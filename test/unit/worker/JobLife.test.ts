@@ -23,7 +23,8 @@ const runWith = (
         said.push("perform")
         return perform(work)
       },
-      cost: metering.cost
+      cost: metering.cost,
+      costInBatch: metering.cost
     }
   }, job)
 

@@ -1,0 +1,53 @@
+/** The service of batches: holds each batch from its creation until its results are put together. */
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
+import { Effect, Layer, Schedule } from "effect"
+import * as LineLog from "../../shared/batches/lines/LineLog.ts"
+import * as BatchWork from "../../shared/batches/BatchWork.ts"
+import { batchPool, batchQueue } from "../../shared/bus/protocol/Subjects.ts"
+import { Presence } from "../../shared/bus/provision/Presence.ts"
+import type { PulledJob } from "../../shared/bus/worker/JobSource.ts"
+import { Models } from "../../shared/catalogue/Models.ts"
+import { ClientFiles } from "../../shared/files/ClientFiles.ts"
+import { backOff, whileJetStreamFails } from "../../shared/nats/JetStream.ts"
+import { openBucket } from "../../shared/nats/KeyValue.ts"
+import { Nats } from "../../shared/nats/Nats.ts"
+import { buckets } from "../../shared/nats/Storage.ts"
+import { HealthServer } from "../../shared/process/HealthServer.ts"
+import * as RecordStore from "../../shared/tasks/RecordStore.ts"
+import * as TaskLife from "../../shared/tasks/TaskLife.ts"
+import { TaskQueue } from "../../shared/tasks/TaskQueue.ts"
+import { openAnnouncer } from "../../shared/webhooks/Announcer.ts"
+import { workerSettings } from "../../shared/worker/WorkerSettings.ts"
+
+/** The wait for the store before a batch is released, in milliseconds. */
+const patienceMs = 60_000
+
+/**
+ * Reads the variables of `WorkerSettings.ts`. By default it holds 8 batches at once, with a grace period of 5,000 ms, after which
+ * other processes go on with them.
+ */
+const holder = Layer.effectDiscard(Effect.gen(function*() {
+  const nats = yield* Nats
+  const queue = yield* TaskQueue
+  const files = yield* ClientFiles
+  const models = yield* Models
+  const { graceMs, slots } = yield* workerSettings({ slots: 8, graceMs: 5_000 })
+  const patience = backOff.pipe(Schedule.upTo({ duration: patienceMs }))
+  const bucket = yield* openBucket(buckets.batches).pipe(Effect.retry(whileJetStreamFails))
+  const worker = nats.id
+  const log = yield* LineLog.open(patience)
+  const work = BatchWork.make({ files, log, queue, worker, models: models.current, announcer: yield* openAnnouncer })
+  const means = { work, worker, workload: batchQueue, store: RecordStore.make(bucket, patience) }
+  const run = (job: PulledJob) => TaskLife.runTask(means, job)
+  const { inFlight, isReady } = yield* queue.serve({ queue: batchQueue, pool: batchPool, slots, graceMs, run })
+  yield* (yield* Presence).answerWith(() => ({ service: "batches", isReady: isReady() }))
+  yield* (yield* HealthServer).report(isReady)
+  yield* Effect.logInfo("service of batches started", { slots, inFlight: inFlight() })
+}))
+
+export const layer = holder.pipe(
+  Layer.provide([TaskQueue.layer, ClientFiles.layer({ patienceMs }), Presence.layer]),
+  Layer.provide([Nats.layerPatient, Models.layer]),
+  // first, so that it answers probes while the service waits for NATS
+  Layer.provide([HealthServer.layer(8081), NodeFileSystem.layer])
+)

@@ -1,0 +1,5 @@
+/** Starts the service of batches. */
+import * as Service from "../../shared/process/Service.ts"
+import * as BatchService from "./BatchService.ts"
+
+Service.run("batches", BatchService.layer)

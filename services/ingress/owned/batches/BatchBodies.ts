@@ -1,0 +1,109 @@
+/** Reads the bodies of requests that create batches. */
+import { Effect, Predicate, Result, Schema, Stream } from "effect"
+import type { HttpServerRequest } from "effect/http"
+import { excessOf } from "../../../../shared/bounds/JsonBounds.ts"
+import { InvalidRequest } from "../../../../shared/contract/JobError.ts"
+import * as SchemaErrors from "../../../../shared/contract/SchemaErrors.ts"
+import { BodyTooLarge, type RequestError } from "../../errors/IngressError.ts"
+import { maxBodyBytes, notJson } from "../../request/IncomingBody.ts"
+import { RequestSplitter } from "./RequestSplitter.ts"
+
+type Incoming = HttpServerRequest.HttpServerRequest
+
+const pieces = ({ headers, stream }: Incoming, maxBytes: number): Stream.Stream<Uint8Array, RequestError> => {
+  const tooLarge = new BodyTooLarge({ limitBytes: maxBytes })
+  if (Number(headers["content-length"] ?? 0) > maxBytes) return Stream.fail(tooLarge)
+  let bytes = 0
+  return stream.pipe(
+    Stream.mapError(() => notJson),
+    Stream.mapEffect((piece) => {
+      bytes += piece.length
+      return bytes > maxBytes ? Effect.fail(tooLarge) : Effect.succeed(piece)
+    })
+  )
+}
+
+const parse = (bytes: Uint8Array): Result.Result<unknown, InvalidRequest> =>
+  excessOf(bytes) === undefined
+    ? Result.try({ try: (): unknown => JSON.parse(Buffer.from(bytes).toString()), catch: () => notJson })
+    : Result.fail(notJson)
+
+/** A batch is described in a few fields. */
+const maxFields = 64 * 1024
+
+/** Metadata have the bounds of OpenAI's. */
+const Metadata = Schema.Record(
+  Schema.String.check(Schema.isMaxLength(64)),
+  Schema.String.check(Schema.isMaxLength(512))
+).check(Schema.isMaxProperties(16))
+
+const NewBatch = Schema.Struct({
+  input_file_id: Schema.String,
+  endpoint: Schema.String,
+  completion_window: Schema.Literal("24h"),
+  metadata: Schema.optionalKey(Schema.NullOr(Metadata))
+})
+export type NewBatch = typeof NewBatch.Type
+
+const decodeBatch = Schema.decodeUnknownResult(NewBatch)
+
+/** The fields of a request to `/v1/batches`. */
+export const readBatch = Effect.fnUntraced(function*(
+  request: Incoming
+): Effect.fn.Return<NewBatch, RequestError> {
+  const all = yield* Stream.runCollect(pieces(request, maxFields))
+  const value = yield* Effect.fromResult(parse(Buffer.concat(all)))
+  const decoded = decodeBatch(value)
+  if (Result.isFailure(decoded)) return yield* SchemaErrors.toInvalidRequest(decoded.failure.issue, value)
+  const unknown = Object.keys(value as object).find((name) => !(name in NewBatch.fields))
+  return unknown === undefined ? decoded.success : yield* InvalidRequest.at(unknown, "is not supported")
+})
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  Predicate.isReadonlyObject(value) && !Array.isArray(value)
+
+/** The line of a request in a file. */
+const lineOf = (request: Uint8Array, index: number, url: string): Result.Result<string, InvalidRequest> => {
+  const at = (field: string) => `requests[${index}]${field}`
+  return Result.flatMap(parse(request), (value) => {
+    const { custom_id: id, params } = isObject(value) ? value : {}
+    if (typeof id !== "string") return Result.fail(InvalidRequest.at(at(".custom_id"), "must be a text"))
+    if (!isObject(params)) return Result.fail(InvalidRequest.at(at(".params"), "must be an object"))
+    return params["stream"] === true
+      ? Result.fail(InvalidRequest.at(at(".params.stream"), "must not be set in a batch"))
+      : Result.succeed(`${JSON.stringify({ custom_id: id, method: "POST", url, body: params })}\n`)
+  })
+}
+
+/** What is around the requests: one list of them, and nothing else. */
+const frameError = (splitter: RequestSplitter): InvalidRequest | undefined => {
+  if (splitter.isTooLarge) return InvalidRequest.at("requests", "is surrounded by too many other fields")
+  const frame = parse(splitter.frame)
+  if (Result.isFailure(frame)) return notJson
+  const { requests, ...others } = isObject(frame.success) ? frame.success : {}
+  const [other] = Object.keys(others)
+  if (other !== undefined) return InvalidRequest.at(other, "is not supported")
+  if (!Array.isArray(requests) || requests.length === 0) {
+    return InvalidRequest.at("requests", "must be a list of at least one request")
+  }
+  const wrong = requests.findIndex((request) => request !== 0)
+  return wrong === -1 ? undefined : InvalidRequest.at(`requests[${wrong}]`, "must be an object")
+}
+
+/** The requests of a body for `/v1/messages/batches`, as the lines of a file. */
+export const requestLines = (request: Incoming, url: string): Stream.Stream<Uint8Array, RequestError> =>
+  Stream.suspend(() => {
+    const splitter = new RequestSplitter()
+    let index = 0
+    const lines = pieces(request, maxBodyBytes).pipe(
+      Stream.map((piece) => splitter.push(piece)),
+      Stream.flattenIterable,
+      Stream.mapEffect((found) => Effect.fromResult(lineOf(found, index++, url))),
+      Stream.map((line): Uint8Array => Buffer.from(line))
+    )
+    const end = Effect.suspend(() => {
+      const error = frameError(splitter)
+      return error === undefined ? Effect.void : Effect.fail(error)
+    })
+    return Stream.concat(lines, Stream.fromEffectDrain(end))
+  })

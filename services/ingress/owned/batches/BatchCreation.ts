@@ -1,0 +1,90 @@
+/** Creates a batch for the requests in a file. */
+import { Clock, Config, Effect } from "effect"
+import { Batches } from "../../../../shared/batches/Batches.ts"
+import type { Batch } from "../../../../shared/batches/BatchRecord.ts"
+import { atLeast } from "../../../../shared/contract/Fields.ts"
+import { InvalidRequest } from "../../../../shared/contract/JobError.ts"
+import type { Operation } from "../../../../shared/contract/Operation.ts"
+import { operations } from "../../../../shared/contract/operations/operations.ts"
+import type { ClientFile } from "../../../../shared/files/ClientFiles.ts"
+import { KeyRing } from "../../../../shared/keys/KeyRing.ts"
+import * as TraceParent from "../../../../shared/telemetry/TraceParent.ts"
+import type { RequestError } from "../../errors/IngressError.ts"
+import * as PathTemplate from "../../paths/PathTemplate.ts"
+import type { RequestHeaders } from "../../record/ServerSpan.ts"
+import { errorOf } from "../../request/Authentication.ts"
+import type { Asked } from "../OwnedRoutes.ts"
+
+const defaultVersion = "2023-06-01"
+const day = 24 * 60 * 60_000
+
+/** Whether its requests and answers are JSON, so that both are lines of files. */
+const isBatchable = ({ form, kind, responseTypes, streams }: Operation): boolean =>
+  kind !== "task" && form === undefined && responseTypes === undefined && !streams({})
+
+const batchable = operations.filter(isBatchable)
+const match = PathTemplate.matcher(batchable)
+
+/** What a batch's endpoint stands for. */
+export const endpointOf = (endpoint: string): Effect.Effect<PathTemplate.Match, InvalidRequest> => {
+  const found = match(endpoint)
+  const paths = batchable.map(({ paths: [path] }) => path).join(", ")
+  return found === undefined
+    ? Effect.fail(InvalidRequest.at("endpoint", `must be one of ${paths}`))
+    : Effect.succeed(found)
+}
+
+/** The headers that travel with each request of a batch. */
+const headersOf = (
+  { headers: further = [], versionHeaders = [] }: Operation,
+  headers: RequestHeaders
+): Readonly<Record<string, string>> => {
+  const given = Object.fromEntries(
+    [...versionHeaders, ...further].flatMap((name) => {
+      const value = headers[name]
+      return value === undefined ? [] : [[name, value]]
+    })
+  )
+  const version = versionHeaders.at(-1)
+  return version === undefined || versionHeaders.some((name) => name in given)
+    ? given
+    : { ...given, [version]: defaultVersion }
+}
+
+export interface NewBatch {
+  readonly endpoint: string
+  readonly window: string
+  readonly metadata: Readonly<Record<string, string>> | null
+}
+
+/** Reads `GATEWAY_BATCH_WINDOW_MS`: how long a batch may take at most, in milliseconds, by default a day. */
+export const createBatch = Effect.gen(function*() {
+  const batches = yield* Batches
+  const keys = yield* KeyRing
+  const windowMs = yield* Config.schema(atLeast(1), "GATEWAY_BATCH_WINDOW_MS").pipe(Config.withDefault(day))
+  return Effect.fnUntraced(function*(
+    { headers, key, owner }: Asked,
+    file: ClientFile,
+    { endpoint, metadata, window }: NewBatch
+  ): Effect.fn.Return<Batch, RequestError> {
+    const { model, operation } = yield* endpointOf(endpoint)
+    const { batchConcurrency } = yield* Effect.mapError(keys.find(key), errorOf)
+    return yield* batches.create({
+      owner,
+      tenant: key,
+      operation: operation.name,
+      traceparent: yield* TraceParent.current,
+      request: {
+        endpoint,
+        ...(model === undefined ? {} : { model }),
+        input: file.id,
+        total: file.lines,
+        atOnce: batchConcurrency,
+        window,
+        expires: (yield* Clock.currentTimeMillis) + Math.min(windowMs, day),
+        headers: headersOf(operation, headers),
+        metadata
+      }
+    })
+  })
+})

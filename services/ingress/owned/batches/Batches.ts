@@ -1,0 +1,89 @@
+/** `/v1/batches`: clients create, list, get and cancel batches of requests, which are in files. */
+import { Effect, Option } from "effect"
+import { HttpRouter, HttpServerResponse } from "effect/http"
+import { Batches } from "../../../../shared/batches/Batches.ts"
+import type { Batch } from "../../../../shared/batches/BatchRecord.ts"
+import { InvalidRequest, ReferenceNotFound, Unavailable } from "../../../../shared/contract/JobError.ts"
+import { ClientFiles } from "../../../../shared/files/ClientFiles.ts"
+import type { RequestError } from "../../errors/IngressError.ts"
+import { batchesPath } from "../../paths/RouteTemplate.ts"
+import { addAll, type Asked, limitIn, type OwnedRoute, toPage } from "../OwnedRoutes.ts"
+import { readBatch } from "./BatchBodies.ts"
+import { createBatch } from "./BatchCreation.ts"
+
+const unavailable = () => new Unavailable({ retryAfterMs: 1_000 })
+const notFound = new ReferenceNotFound({ param: "batch_id" })
+
+const seconds = (milliseconds: number | null): number | null =>
+  milliseconds === null ? null : Math.floor(milliseconds / 1_000)
+
+export const view = ({ mistakes, progress, request, status, task }: Batch): object => {
+  const at = (end: string): number | null => status === end ? seconds(task.ended ?? task.updated) : null
+  return {
+    id: task.id,
+    object: "batch",
+    endpoint: request.endpoint,
+    errors: mistakes.length === 0 ? null : { object: "list", data: mistakes },
+    input_file_id: request.input,
+    completion_window: request.window,
+    status,
+    output_file_id: task.ended === null ? null : progress.output,
+    error_file_id: task.ended === null ? null : progress.errors,
+    created_at: seconds(task.created),
+    in_progress_at: seconds(progress.began),
+    expires_at: seconds(request.expires),
+    finalizing_at: seconds(progress.finalizing),
+    completed_at: at("completed"),
+    failed_at: at("failed"),
+    expired_at: at("expired"),
+    cancelling_at: seconds(task.stopping ?? null),
+    cancelled_at: at("cancelled"),
+    request_counts: { total: request.total, completed: progress.completed, failed: progress.failed },
+    metadata: request.metadata
+  }
+}
+
+export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
+  const batches = yield* Batches
+  const files = yield* ClientFiles
+  const create = yield* createBatch
+
+  const orNotFound = (found: Option.Option<Batch>) => Effect.fromOption(found, () => notFound)
+
+  const make = Effect.fnUntraced(function*(asked: Asked) {
+    const { completion_window: window, endpoint, input_file_id: input, metadata = null } = yield* readBatch(
+      asked.request
+    )
+    const file = Option.getOrUndefined(yield* Effect.mapError(files.find(asked.owner, input), unavailable))
+    if (file === undefined) return yield* new ReferenceNotFound({ param: "input_file_id" })
+    if (file.purpose !== "batch") return yield* InvalidRequest.at("input_file_id", "must be of the purpose 'batch'")
+    return view(yield* create(asked, file, { endpoint, window, metadata }))
+  })
+
+  const list = Effect.fnUntraced(function*({ owner, query }: Asked) {
+    const limit = yield* limitIn(query)
+    const page = yield* batches.list(owner, { limit, after: query.get("after") ?? undefined })
+    return toPage(page.batches.map(view), page.hasMore)
+  })
+
+  const json = (answer: (asked: Asked) => Effect.Effect<object, RequestError>) => (asked: Asked) =>
+    Effect.map(answer(asked), (body) => HttpServerResponse.jsonUnsafe(body))
+
+  const one = (get: typeof batches.find) =>
+    json(({ id, owner }) => Effect.map(Effect.flatMap(get(owner, id), orNotFound), view))
+
+  const route = (
+    method: OwnedRoute["method"],
+    suffix: string,
+    name: string,
+    answer: OwnedRoute["answer"],
+    orElse: OwnedRoute["orElse"] = notFound
+  ) => ({ method, path: `${batchesPath}${suffix}`, name: `batches.${name}`, answer, orElse })
+
+  yield* addAll(router, [
+    route("POST", "", "create", json(make), "create"),
+    route("GET", "", "list", json(list), Effect.succeed(HttpServerResponse.jsonUnsafe(toPage([], false)))),
+    route("GET", "/:id", "get", one(batches.find)),
+    route("POST", "/:id/cancel", "cancel", one(batches.cancel))
+  ])
+}))

@@ -1,0 +1,122 @@
+/**
+ * `/v1/messages/batches`: the same batches in Anthropic's form. The requests come in the body and are stored as a file, and the
+ * results are read from the batch's files.
+ */
+import { Effect, Option, Stream } from "effect"
+import { HttpRouter, HttpServerResponse } from "effect/http"
+import { Batches } from "../../../../shared/batches/Batches.ts"
+import type { Batch } from "../../../../shared/batches/BatchRecord.ts"
+import { linesOf } from "../../../../shared/batches/lines/InputLines.ts"
+import { InvalidRequest, ReferenceNotFound, Unavailable } from "../../../../shared/contract/JobError.ts"
+import { messages } from "../../../../shared/contract/operations/Messages.ts"
+import { ClientFiles } from "../../../../shared/files/ClientFiles.ts"
+import type { RequestError } from "../../errors/IngressError.ts"
+import { messageBatchesPath } from "../../paths/RouteTemplate.ts"
+import { addAll, type Asked, limitIn, type OwnedRoute } from "../OwnedRoutes.ts"
+import { requestLines } from "./BatchBodies.ts"
+import { createBatch } from "./BatchCreation.ts"
+import { idOf, toBatchId, toResult, view } from "./MessageBatchView.ts"
+
+const [endpoint] = messages.paths
+
+const unavailable = () => new Unavailable({ retryAfterMs: 1_000 })
+const notFound = new ReferenceNotFound({ param: "message_batch_id" })
+
+const pageOf = (found: ReadonlyArray<Batch>, hasMore: boolean): object => ({
+  data: found.map(view),
+  has_more: hasMore,
+  first_id: found[0] === undefined ? null : idOf(found[0]),
+  last_id: found.at(-1) === undefined ? null : idOf(found[found.length - 1]!)
+})
+
+export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
+  const batches = yield* Batches
+  const files = yield* ClientFiles
+  const create = yield* createBatch
+
+  const make = Effect.fnUntraced(function*(asked: Asked): Effect.fn.Return<object, RequestError> {
+    const { owner, request } = asked
+    const about = { purpose: "batch", filename: "requests.jsonl" } as const
+    const file = yield* files.create(owner, about, requestLines(request, endpoint)).pipe(
+      Effect.catchTag("JetStreamFailed", () => Effect.fail(unavailable()))
+    )
+    const batch = create(asked, file, { endpoint, window: "24h", metadata: null })
+    return view(yield* Effect.tapError(batch, () => Effect.ignore(files.delete(owner, file.id))))
+  })
+
+  const known = Effect.fnUntraced(function*(get: typeof batches.find, { id, owner }: Asked) {
+    const found = yield* get(owner, toBatchId(id))
+    return yield* Effect.fromOption(
+      Option.filter(found, ({ task }) => task.operation === messages.name),
+      () => notFound
+    )
+  })
+
+  const list = Effect.fnUntraced(function*({ owner, query }: Asked) {
+    const limit = yield* limitIn(query)
+    const asked = (name: string) => Option.getOrUndefined(Option.map(Option.fromNullishOr(query.get(name)), toBatchId))
+    const page = yield* batches.list(owner, {
+      limit,
+      after: asked("after_id"),
+      before: asked("before_id"),
+      operation: messages.name
+    })
+    return pageOf(page.batches, page.hasMore)
+  })
+
+  /** Nothing else refers to the files. */
+  const remove = Effect.fnUntraced(function*(asked: Asked): Effect.fn.Return<object, RequestError> {
+    const { owner } = asked
+    const { progress, request, task } = yield* known(batches.find, asked)
+    if (task.ended === null) return yield* InvalidRequest.at("message_batch_id", "must have ended: cancel it first")
+    const stored = [request.input, progress.output, progress.errors].filter((file) => file !== null)
+    yield* Effect.forEach(stored, (file) => Effect.mapError(files.delete(owner, file), unavailable), { discard: true })
+    yield* batches.delete(owner, task.id)
+    return { id: asked.id, type: "message_batch_deleted" }
+  })
+
+  const results = Effect.fnUntraced(function*(asked: Asked): Effect.fn.Return<
+    HttpServerResponse.HttpServerResponse,
+    RequestError
+  > {
+    const { owner } = asked
+    const { progress, task } = yield* known(batches.find, asked)
+    if (task.ended === null) return yield* InvalidRequest.at("message_batch_id", "has no results before it has ended")
+    const names = [progress.output, progress.errors].filter((file) => file !== null)
+    const found = yield* Effect.forEach(names, (name) => Effect.mapError(files.find(owner, name), unavailable))
+    const lines = Stream.fromIterable(found.flatMap((file) => Option.toArray(file))).pipe(
+      Stream.flatMap((file) => linesOf(files.read(owner, file))),
+      Stream.map(({ text }): Uint8Array => Buffer.from(`${JSON.stringify(toResult(JSON.parse(text)))}\n`))
+    )
+    return HttpServerResponse.stream(lines, { contentType: "application/x-jsonl" })
+  })
+
+  const json = (answer: (asked: Asked) => Effect.Effect<object, RequestError>) => (asked: Asked) =>
+    Effect.map(answer(asked), (body) => HttpServerResponse.jsonUnsafe(body))
+
+  const one = (get: typeof batches.find) => json((asked) => Effect.map(known(get, asked), view))
+
+  const route = (
+    method: OwnedRoute["method"],
+    suffix: string,
+    name: string,
+    answer: OwnedRoute["answer"],
+    orElse: OwnedRoute["orElse"] = notFound
+  ) => ({
+    method,
+    path: `${messageBatchesPath}${suffix}`,
+    name: `messages.batches.${name}`,
+    dialect: "anthropic" as const,
+    answer,
+    orElse
+  })
+
+  yield* addAll(router, [
+    route("POST", "", "create", json(make), "create"),
+    route("GET", "", "list", json(list), Effect.succeed(HttpServerResponse.jsonUnsafe(pageOf([], false)))),
+    route("GET", "/:id", "get", one(batches.find)),
+    route("DELETE", "/:id", "delete", json(remove)),
+    route("POST", "/:id/cancel", "cancel", one(batches.cancel)),
+    route("GET", "/:id/results", "results", results)
+  ])
+}))

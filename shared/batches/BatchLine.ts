@@ -1,0 +1,80 @@
+/** What a line of a file of requests asks for, and why it is refused. */
+import { Option, Predicate, Result, Schema } from "effect"
+import { InvalidRequest, type JobError, ModelNotFound } from "../contract/JobError.ts"
+import type { Operation, Workload } from "../contract/Operation.ts"
+import { decoderOf } from "../contract/http/RequestDecoder.ts"
+import { tokenDemand } from "../contract/TokenEstimate.ts"
+import type { BatchRequest, Mistake } from "./BatchRecord.ts"
+import type { InputLine } from "./lines/InputLines.ts"
+
+const RequestLine = Schema.Struct({
+  custom_id: Schema.String,
+  method: Schema.String,
+  url: Schema.String,
+  body: Schema.Record(Schema.String, Schema.Unknown)
+})
+type RequestLine = typeof RequestLine.Type
+
+const decodeLine = Schema.decodeUnknownOption(Schema.fromJsonString(RequestLine))
+
+/** For lines of answers only the id matters. */
+export const customIdOf = ({ text }: InputLine): string =>
+  Option.match(decodeLine(text), { onNone: () => "", onSome: ({ custom_id: id }) => id })
+
+/** Why a line does not belong into this batch; `undefined` if it does. */
+export const mistakeOf = ({ endpoint }: BatchRequest, { number: line, text }: InputLine): Mistake | undefined => {
+  const found = Option.getOrUndefined(decodeLine(text))
+  if (found === undefined) {
+    return { code: "invalid_json_line", message: "This line is no request of a batch.", line, param: null }
+  }
+  if (found.url !== endpoint) {
+    const message = `The url of this line must be the batch's endpoint, '${endpoint}'.`
+    return { code: "mismatched_endpoint", message, line, param: "url" }
+  }
+  return found.body["stream"] === true
+    ? { code: "invalid_request", message: "A request of a batch cannot be streamed.", line, param: "body.stream" }
+    : undefined
+}
+
+export interface LineRequest {
+  readonly customId: string
+  readonly model: string
+  readonly workload: Workload
+  readonly pool: string
+  /** How many tokens it may use. */
+  readonly tokens: number
+  readonly body: Uint8Array
+}
+
+interface Offered {
+  readonly workload: Workload
+  readonly pool: string
+}
+
+/** The request of a line that belongs into its batch, or why no worker can perform it. */
+export const requestOf = (
+  operation: Operation,
+  batch: BatchRequest,
+  models: ReadonlyMap<string, Offered>,
+  { text }: InputLine
+): Result.Result<LineRequest, { readonly customId: string; readonly error: JobError }> => {
+  const line = Option.getOrUndefined(decodeLine(text))
+  const customId = line?.custom_id ?? ""
+  return Result.gen(function*() {
+    const { body } = yield* Result.fromNullishOr(line, () => InvalidRequest.at("body", "must be an object"))
+    const decoded = yield* decoderOf(operation).json(body)
+    const name = batch.model ?? decoded.model
+    if (typeof name !== "string") return yield* Result.fail(InvalidRequest.at("model", "is required"))
+    const model = models.get(name)
+    if (model === undefined || !operation.workloads.includes(model.workload)) {
+      return yield* Result.fail(new ModelNotFound({ model: name }))
+    }
+    if (operation.streams(decoded)) return yield* Result.fail(InvalidRequest.at("stream", "must not be set in a batch"))
+    if (Predicate.hasProperty(decoded, "background") && decoded.background === true) {
+      return yield* Result.fail(InvalidRequest.at("background", "must not be set in a batch"))
+    }
+    const bytes = Buffer.from(JSON.stringify(body))
+    const demand = tokenDemand(operation, bytes.length, (field) => body[field])
+    return { customId, model: name, workload: model.workload, pool: model.pool, tokens: demand.tokens, body: bytes }
+  }).pipe(Result.mapError((error) => ({ customId, error })))
+}

@@ -1,0 +1,178 @@
+/**
+ * Runs the lines of a batch: puts each into the queue of its workload, a few at a time, and follows the log until every line has a
+ * result, a client cancels the batch or its time is over.
+ *
+ * A new holder reads the log, and goes on with the lines that are not in it. A line that is in the queue twice has one result.
+ */
+import { Clock, Effect, Latch, Option, Result, Stream } from "effect"
+import { taskQueueOf } from "../bus/protocol/Subjects.ts"
+import type { Operation } from "../contract/Operation.ts"
+import type { Owner } from "../contract/Owner.ts"
+import type { ModelSnapshot } from "../catalogue/Models.ts"
+import type { ClientFile, ClientFiles } from "../files/ClientFiles.ts"
+import { backOff } from "../nats/JetStream.ts"
+import type { ClaimedTask } from "../tasks/RecordStore.ts"
+import type { TaskQueue } from "../tasks/TaskQueue.ts"
+import * as Span from "../telemetry/Span.ts"
+import * as TraceParent from "../telemetry/TraceParent.ts"
+import { requestOf } from "./BatchLine.ts"
+import type { BatchRequest } from "./BatchRecord.ts"
+import { type InputLine, linesOf } from "./lines/InputLines.ts"
+import { lineId } from "./lines/Line.ts"
+import { isOpen, type LineLog } from "./lines/LineLog.ts"
+import { resultOf } from "./lines/LineResult.ts"
+import { LineTable } from "./LineTable.ts"
+
+export interface RunMeans {
+  readonly files: ClientFiles["Service"]
+  readonly log: LineLog
+  readonly queue: TaskQueue["Service"]
+  readonly models: () => ModelSnapshot
+  /** The id of the process on the bus. */
+  readonly worker: string
+}
+
+export interface Run {
+  readonly task: ClaimedTask
+  readonly owner: Owner
+  readonly batch: BatchRequest
+  readonly operation: Operation
+  readonly file: ClientFile
+  /** Learns from time to time how far the run is. */
+  readonly onProgress: (lines: LineTable) => void
+}
+
+/** Why a run ends before all lines have a result. */
+export type Early = "cancelled" | "expired"
+
+export interface Ran {
+  readonly lines: LineTable
+  readonly early: Early | undefined
+}
+
+/** The most lines of a batch that wait for a worker: no more than become free in a moment, so that other tasks wait little. */
+const maxWaiting = 16
+
+/** How often the end of a batch is looked for, in milliseconds. */
+const tickMs = 200
+
+/** How long a new holder reads the log before it goes on, in milliseconds. */
+const readWithinMs = 30_000
+
+/** Lines that are stopped at the same time. */
+const stopConcurrency = 8
+
+export const run = Effect.fnUntraced(function*(means: RunMeans, about: Run) {
+  const { log } = means
+  const { batch, file, owner, task } = about
+  const { id, traceparent } = task.current()
+  const lines = new LineTable(batch.total)
+  /** Opens with each change of a line. */
+  const changed = Latch.makeUnsafe(false)
+  const read = Latch.makeUnsafe(yield* log.isEmpty(owner, id))
+  const closed = Latch.makeUnsafe(false)
+  const finished = Latch.makeUnsafe(false)
+  const over = Latch.makeUnsafe(false)
+  let early: Early | undefined
+
+  yield* log.follow(owner, id).pipe(
+    Stream.runForEach((found) =>
+      Effect.sync(() => {
+        if (found.line === "closed") closed.openUnsafe()
+        else lines.set(found.line, found.entry.kind)
+        changed.openUnsafe()
+        if (found.left === 0) read.openUnsafe()
+        if (lines.isComplete) finished.openUnsafe()
+      })
+    ),
+    Effect.forkScoped
+  )
+
+  yield* Effect.gen(function*() {
+    about.onProgress(lines)
+    if (task.current().stopping !== undefined) early = "cancelled"
+    else if ((yield* Clock.currentTimeMillis) >= batch.expires) early = "expired"
+    if (early !== undefined) over.openUnsafe()
+    yield* Effect.sleep(tickMs)
+  }).pipe(Effect.forever, Effect.forkScoped)
+
+  const hasRoom = () => lines.open < batch.atOnce && lines.count("submitted") < maxWaiting
+
+  const waitForRoom = Effect.gen(function*() {
+    while (!hasRoom()) {
+      changed.closeUnsafe()
+      if (!hasRoom()) yield* changed.await
+    }
+  })
+
+  const submit = Effect.fnUntraced(function*(line: InputLine) {
+    const place = { owner, batch: id, line: line.index }
+    const request = requestOf(about.operation, batch, means.models().models, line)
+    if (Result.isFailure(request)) {
+      const { customId, error } = request.failure
+      const at = yield* Clock.currentTimeMillis
+      const entry = { kind: "failed", worker: means.worker, job: 0, at, error: error._tag } as const
+      yield* log.end(place, entry, resultOf(customId, about.operation.name, error, lineId(place)), 0)
+      return
+    }
+    const { body, customId, model, pool, tokens, workload } = request.success
+    const sealed = yield* log.sealJob(place, { customId, tokens }, body)
+    // a trace of its own: one of a whole batch would be too large to be seen
+    yield* means.queue.submit({
+      queue: taskQueueOf(workload),
+      id: lineId(place),
+      operation: about.operation.name,
+      tenant: task.current().tenant,
+      contentType: "application/json",
+      headers: batch.headers,
+      traceparent: undefined,
+      ...{ model, owner, pool, body: sealed }
+    }).pipe(
+      // the owner has too many tasks, or NATS is away: the batch waits, at most until its time is over
+      Effect.retry(backOff),
+      Span.around("batch.line", { root: true, kind: "internal" }, (span) => {
+        const { parent } = TraceParent.asParent(traceparent)
+        if (parent !== undefined) span.addLinks([{ span: parent, attributes: {} }])
+      })
+    )
+  })
+
+  const feed = linesOf(means.files.read(owner, file)).pipe(
+    Stream.runForEach((line) =>
+      Effect.gen(function*() {
+        if (lines.stateOf(line.index) !== "unknown") return
+        yield* waitForRoom
+        // meanwhile the log may have told of it
+        if (lines.stateOf(line.index) !== "unknown") return
+        lines.set(line.index, "submitted")
+        yield* submit(line)
+      })
+    )
+  )
+
+  const whole = Effect.andThen(Effect.timeoutOption(read.await, readWithinMs), Effect.andThen(feed, finished.await))
+  yield* lines.isComplete ? Effect.void : Effect.raceFirst(whole, over.await)
+  // results that came at the last moment count
+  if (lines.isComplete) early = undefined
+
+  yield* log.close(owner, id)
+  // from here on no line begins, and all that have begun are known
+  yield* closed.await
+  const stop = Effect.fnUntraced(function*(line: number) {
+    const place = { owner, batch: id, line }
+    for (;;) {
+      const found = Option.getOrUndefined(yield* log.read(place))
+      if (found !== undefined && !isOpen(found.entry.kind)) return lines.set(line, found.entry.kind)
+      const at = yield* Clock.currentTimeMillis
+      const entry = found?.entry ?? { worker: means.worker, job: 0, at }
+      const written = yield* log.write(place, { ...entry, kind: "stopped" }, found?.revision ?? 0)
+      if (Option.isSome(written)) return lines.set(line, "stopped")
+    }
+  })
+  yield* Effect.forEach(lines.linesIn(["submitted", "taken", "begun"]), stop, {
+    concurrency: stopConcurrency,
+    discard: true
+  })
+  about.onProgress(lines)
+  return { lines, early } satisfies Ran
+}, Effect.scoped)

@@ -1,0 +1,156 @@
+/**
+ * The work of a batch's task, in the service of batches: checks the file of requests, runs its lines, and puts the results together.
+ * Its worker is the holder of the batch. If it is lost, another one goes on from the record and the log of lines.
+ */
+import { Clock, Effect, Option, Stream } from "effect"
+import type { PulledJob } from "../bus/worker/JobSource.ts"
+import { InternalError } from "../contract/JobError.ts"
+import { operationNamed } from "../contract/operations/operations.ts"
+import type { Owner } from "../contract/Owner.ts"
+import type { ClientFile } from "../files/ClientFiles.ts"
+import { JetStreamFailed } from "../nats/JetStream.ts"
+import { ownerOf } from "../tasks/answers/AnswerWork.ts"
+import { recordKey } from "../tasks/answers/TaskPages.ts"
+import type { ClaimedTask } from "../tasks/RecordStore.ts"
+import type { Failure, Report, TaskWork } from "../tasks/TaskLife.ts"
+import type { TaskRecord } from "../tasks/TaskRecord.ts"
+import * as Metrics from "../telemetry/Metrics.ts"
+import type { Announcer } from "../webhooks/Announcer.ts"
+import * as Assembly from "./Assembly.ts"
+import { mistakeOf } from "./BatchLine.ts"
+import { type BatchProgress, type BatchRequest, type BatchResult, decodeRequest, type Mistake } from "./BatchRecord.ts"
+import { type Ran, run, type RunMeans } from "./BatchRun.ts"
+import { batchOf } from "./BatchState.ts"
+import { linesOf } from "./lines/InputLines.ts"
+import type { LineTable } from "./LineTable.ts"
+
+/** The most mistakes that a batch lists. */
+const maxMistakes = 100
+
+export interface Means extends RunMeans {
+  readonly announcer: Announcer
+}
+
+/** The storage may be back later. Nothing helps against damaged content. */
+const whileStored = (error: JetStreamFailed | { readonly _tag: string }): JetStreamFailed | InternalError =>
+  error instanceof JetStreamFailed ? error : new InternalError()
+
+const gone: Mistake = {
+  code: "file_not_found",
+  message: "The file of requests was deleted, or has expired.",
+  line: null,
+  param: "input_file_id"
+}
+
+const damaged: Mistake = { ...gone, code: "file_damaged", message: "The content of the file of requests is damaged." }
+
+export const make = (means: Means): TaskWork => {
+  const { files, log } = means
+
+  const validate = (owner: Owner, batch: BatchRequest, file: ClientFile) =>
+    linesOf(files.read(owner, file)).pipe(
+      Stream.map((line) => mistakeOf(batch, line)),
+      Stream.filter((mistake) => mistake !== undefined),
+      Stream.take(maxMistakes),
+      Stream.runCollect
+    )
+
+  const perform = Effect.fnUntraced(function*(
+    task: ClaimedTask,
+    report: Report,
+    job: PulledJob
+  ): Effect.fn.Return<BatchResult, Failure> {
+    const owner = yield* ownerOf(job)
+    const record = task.current()
+    const batch = Option.getOrUndefined(decodeRequest(record.details))
+    const operation = operationNamed(record.operation)
+    const known = Option.getOrUndefined(batchOf(record))
+    if (batch === undefined || operation === undefined || known === undefined) return yield* new InternalError()
+
+    let progress: BatchProgress = known.progress
+    const update = (change: Partial<BatchProgress>) => {
+      progress = { ...progress, ...change }
+      report((progress.completed + progress.failed) / Math.max(1, batch.total) * 99, progress)
+    }
+    /** Returns when the record has it. */
+    const save = (change: Partial<BatchProgress>) => {
+      update(change)
+      return task.record({ event: "renewed", progress: 0, state: progress })
+    }
+    const failed = (mistakes: ReadonlyArray<Mistake>): BatchResult => ({ end: "failed", progress, mistakes })
+
+    const file = Option.getOrUndefined(yield* files.find(owner, batch.input))
+    if (file === undefined) return failed([gone])
+    if (progress.phase === "validating") {
+      const mistakes = yield* Effect.catchTag(
+        validate(owner, batch, file),
+        "FileDamaged",
+        () => Effect.succeed([damaged])
+      )
+      if (mistakes.length > 0) return failed(mistakes)
+      yield* save({ phase: "in_progress", began: yield* Clock.currentTimeMillis })
+    }
+
+    const onProgress = (lines: LineTable) => {
+      const [completed, failed] = [lines.count("completed"), lines.count("failed")]
+      if (completed > progress.completed || failed > progress.failed) update({ completed, failed })
+    }
+    const ran = yield* run(means, { task, owner, batch, operation, file, onProgress }).pipe(
+      Effect.mapError((error) => error._tag === "FileDamaged" ? new InternalError() : error)
+    )
+    const rest = batch.total - ran.lines.ended
+    yield* save({
+      phase: "finalizing",
+      finalizing: progress.finalizing ?? (yield* Clock.currentTimeMillis),
+      completed: ran.lines.count("completed"),
+      failed: ran.lines.count("failed") + rest,
+      unfinished: rest
+    })
+    yield* assemble(owner, record, file, ran, () => progress, save)
+    return { end: ran.early ?? "completed", progress, mistakes: [] }
+  })
+
+  /** Each file once: a former holder may have put it together. */
+  const assemble = Effect.fnUntraced(function*(
+    owner: Owner,
+    { id }: TaskRecord,
+    file: ClientFile,
+    ran: Ran,
+    progress: () => BatchProgress,
+    save: (change: Partial<BatchProgress>) => Effect.Effect<unknown, Failure>
+  ) {
+    const parts = Assembly.partsOf({ log, owner, id, ran, input: () => linesOf(files.read(owner, file)) })
+    for (const name of ["output", "errors"] as const) {
+      const content = parts[name]
+      const stored = progress()[name]
+      if (content === undefined || (stored !== null && Option.isSome(yield* files.find(owner, stored)))) continue
+      const about = {
+        purpose: "batch_output",
+        filename: `${id}_${name === "output" ? "output" : "error"}.jsonl`
+      } as const
+      const made = yield* Effect.mapError(files.create(owner, about, content), whileStored)
+      yield* save({ [name]: made.id })
+    }
+  })
+
+  return {
+    perform,
+    // deleted: its lines stop with their log
+    stop: () => Effect.void,
+    keyOf: ({ id, owner }) => owner === undefined ? id : recordKey(owner, id),
+    usageOf: () => undefined,
+    announce: Effect.fnUntraced(function*(task, { owner }) {
+      if (owner === undefined) return
+      yield* log.clear(owner, task.id)
+      const batch = Option.getOrUndefined(batchOf(task))
+      if (batch === undefined) return
+      Metrics.update(Metrics.batches(batch.status), 1)
+      yield* means.announcer.announce(owner.id, {
+        id: `evt_${task.id.slice(task.id.indexOf("_") + 1)}`,
+        type: `batch.${batch.status}`,
+        subject: task.id,
+        at: task.ended ?? task.updated
+      })
+    })
+  }
+}

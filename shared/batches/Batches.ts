@@ -1,0 +1,149 @@
+/** Batches as ingress sees them: created, listed, read, cancelled and deleted, each only by its owner. */
+import { Clock, Context, Effect, Layer, Option, Schedule } from "effect"
+import { batchPool, batchQueue } from "../bus/protocol/Subjects.ts"
+import { batchAgeMs } from "../bus/protocol/Timings.ts"
+import { type QueueFull, Unavailable } from "../contract/JobError.ts"
+import type { Owner } from "../contract/Owner.ts"
+import { backOff, whileJetStreamFails } from "../nats/JetStream.ts"
+import { openBucket } from "../nats/KeyValue.ts"
+import { buckets } from "../nats/Storage.ts"
+import { newSuffix } from "../tasks/answers/AnswerTaskId.ts"
+import { recordKey, recordKeys } from "../tasks/answers/TaskPages.ts"
+import * as RecordStore from "../tasks/RecordStore.ts"
+import { TaskQueue } from "../tasks/TaskQueue.ts"
+import * as TaskRecord from "../tasks/TaskRecord.ts"
+import { hasEnded } from "../tasks/TaskState.ts"
+import { type Batch, type BatchRequest, isBatchId } from "./BatchRecord.ts"
+import { batchOf } from "./BatchState.ts"
+
+export interface NewBatch {
+  readonly owner: Owner
+  /** The id of the key that pays for it. */
+  readonly tenant: string
+  /** The name of the operation of all requests. */
+  readonly operation: string
+  readonly request: BatchRequest
+  readonly traceparent: string | undefined
+}
+
+export interface BatchesAsked {
+  readonly limit: number
+  /** The last batch of the page before it, or the first of the page after it. */
+  readonly after?: string | undefined
+  readonly before?: string | undefined
+  /** Only batches of this operation. */
+  readonly operation?: string | undefined
+}
+
+/** How long to wait for the store before a client gets 503, in milliseconds. */
+const patienceMs = 5_000
+
+/**
+ * When a batch without a holder is submitted again, in milliseconds after its creation: its ingress may have died before it did so.
+ * Within two minutes the queue drops copies.
+ */
+const submitAgain = { after: 10_000, before: 100_000 }
+
+/** Records that are requested at the same time. */
+const concurrency = 16
+
+const unavailable = new Unavailable({ retryAfterMs: 1_000 })
+const orUnavailable = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, Unavailable> =>
+  Effect.mapError(effect, () => unavailable)
+
+export class Batches extends Context.Service<Batches, {
+  /** Stores and submits a batch. Fails with `QueueFull` if the owner has too many that wait. */
+  readonly create: (batch: NewBatch) => Effect.Effect<Batch, QueueFull | Unavailable>
+  /** `None` if the batch is unknown, expired or another owner's. */
+  readonly find: (owner: Owner, id: string) => Effect.Effect<Option.Option<Batch>, Unavailable>
+  /** The latest first, and whether there are more. */
+  readonly list: (
+    owner: Owner,
+    asked: BatchesAsked
+  ) => Effect.Effect<{ readonly batches: ReadonlyArray<Batch>; readonly hasMore: boolean }, Unavailable>
+  /** Asks for an end of the batch, unless it has ended. `None` if there is none. */
+  readonly cancel: (owner: Owner, id: string) => Effect.Effect<Option.Option<Batch>, Unavailable>
+  /** Deletes a batch that has ended. Its files stay. */
+  readonly delete: (owner: Owner, id: string) => Effect.Effect<void, Unavailable>
+}>()("shared/batches/Batches") {
+  static readonly layer = Layer.effect(
+    Batches,
+    Effect.gen(function*() {
+      const bucket = yield* openBucket(buckets.batches).pipe(Effect.retry(whileJetStreamFails))
+      const queue = yield* TaskQueue
+      const patience = backOff.pipe(Schedule.upTo({ duration: patienceMs }))
+      const records = RecordStore.make(bucket, patience)
+
+      const submit = (owner: Owner, { id, operation, tenant, traceparent }: TaskRecord.TaskRecord) =>
+        queue.submit({ queue: batchQueue, pool: batchPool, id, operation, model: "", owner, tenant, traceparent })
+
+      const findTask = (owner: Owner, id: string) =>
+        isBatchId(id) ? orUnavailable(records.find(recordKey(owner, id))) : Effect.succeedNone
+
+      const find = (owner: Owner, id: string) => Effect.map(findTask(owner, id), Option.flatMap(batchOf))
+
+      return Batches.of({
+        create: Effect.fn("Batches.create")(function*({ operation, owner, request, tenant, traceparent }) {
+          const now = yield* Clock.currentTimeMillis
+          const id = `batch_${newSuffix(now)}`
+          const task = TaskRecord.make({
+            ...{ id, tenant, operation, pool: batchPool },
+            model: request.model ?? "",
+            bodyHash: request.input,
+            ...(traceparent === undefined ? {} : { traceparent }),
+            details: request,
+            expires: now + batchAgeMs,
+            announcedAs: "batch"
+          }, now)
+          yield* orUnavailable(records.create(recordKey(owner, id), task))
+          // the client does not know the batch
+          yield* Effect.tapError(submit(owner, task), () => Effect.ignore(bucket.delete(recordKey(owner, id))))
+          return yield* Effect.orDie(Effect.fromOption(batchOf(task)))
+        }),
+        find: Effect.fn("Batches.find")(function*(owner, id) {
+          const found = yield* findTask(owner, id)
+          const now = yield* Clock.currentTimeMillis
+          const isLost = ({ claims, created }: TaskRecord.TaskRecord) =>
+            claims === 0 && now > created + submitAgain.after && now < created + submitAgain.before
+          if (Option.exists(found, isLost)) {
+            yield* Effect.ignore(Effect.flatMap(Effect.fromOption(found), (task) => submit(owner, task)))
+          }
+          return Option.flatMap(found, batchOf)
+        }),
+        list: Effect.fn("Batches.list")(function*(owner, { after, before, limit, operation }) {
+          const keys = yield* orUnavailable(Effect.retry(bucket.keys(recordKeys(owner)), patience))
+          const ids = keys.map((key) => key.slice(key.indexOf(".") + 1)).toSorted().toReversed()
+          const rest = ids.filter((id) => (after === undefined || id < after) && (before === undefined || id > before))
+          // of the page before a batch, its neighbours
+          const inOrder = before === undefined ? rest : rest.toReversed()
+          const batches: Array<Batch> = []
+          // keys of deleted batches are listed, too
+          for (let at = 0; at < inOrder.length && batches.length <= limit; at += concurrency) {
+            const page = inOrder.slice(at, at + concurrency)
+            const found = yield* Effect.forEach(page, (id) => find(owner, id), { concurrency })
+            batches.push(
+              ...found.flatMap((one) => Option.toArray(one)).filter(({ task }) =>
+                operation === undefined || task.operation === operation
+              )
+            )
+          }
+          const page = batches.slice(0, limit)
+          return { batches: before === undefined ? page : page.toReversed(), hasMore: batches.length > limit }
+        }),
+        cancel: Effect.fn("Batches.cancel")(function*(owner, id) {
+          const found = yield* findTask(owner, id)
+          if (Option.isNone(found) || hasEnded(found.value.status)) return Option.flatMap(found, batchOf)
+          const stopped = records.stop(recordKey(owner, id)).pipe(
+            Effect.map(Option.some),
+            Effect.catchTags({
+              TaskRefused: () => Effect.succeedNone,
+              JetStreamFailed: () => Effect.fail(unavailable)
+            })
+          )
+          return Option.flatMap(yield* stopped, batchOf)
+        }),
+        delete: (owner, id) => orUnavailable(Effect.retry(bucket.delete(recordKey(owner, id)), patience))
+      })
+    })
+  ).pipe(Layer.provide(TaskQueue.layer))
+}

@@ -1,0 +1,248 @@
+/**
+ * The log of a batch: what has become of each line. A line is written when a worker is about to call a provider for it, and again
+ * when it has a result, each by compare-and-set. So at most one worker calls a provider, and the first result stays.
+ *
+ * Workers write lines, and the holder of the batch follows them. The holder closes the log before it puts the results together: a
+ * worker that finds it closed calls no provider.
+ */
+import { Effect, Option, type Schedule, Schema, Stream } from "effect"
+import type { Owner } from "../../contract/Owner.ts"
+import { Usage } from "../../contract/Usage.ts"
+import { backOff, type JetStreamFailed, whileJetStreamFails } from "../../nats/JetStream.ts"
+import { type Bucket, openBucket } from "../../nats/KeyValue.ts"
+import { buckets } from "../../nats/Storage.ts"
+import { ownerToken } from "../../records/OwnerToken.ts"
+import * as Seal from "../../records/Seal.ts"
+import * as TaskPages from "../../tasks/answers/TaskPages.ts"
+import * as Line from "./Line.ts"
+import type { LinePlace, ResultAbout } from "./Line.ts"
+
+/**
+ * `taken`: a worker has the line, which may be performed again. `begun`: a provider may have been called, so it may not. `stopped`:
+ * the holder has ended the line without a result.
+ */
+const kinds = ["taken", "begun", "completed", "failed", "stopped"] as const
+export type Kind = typeof kinds[number]
+
+/** Whether a line may still get a result. */
+export const isOpen = (kind: Kind): boolean => kind === "taken" || kind === "begun"
+
+const Entry = Schema.Struct({
+  kind: Schema.Literals(kinds),
+  /** The worker, and when the queue stored the job that it had, in epoch milliseconds: a line may be in the queue twice. */
+  worker: Schema.String,
+  job: Schema.Finite,
+  /** When the worker took it, in epoch milliseconds. */
+  at: Schema.Finite,
+  /** The provider that was called last, if any, and the model's name there. */
+  provider: Schema.optionalKey(Schema.String),
+  model: Schema.optionalKey(Schema.String),
+  usage: Schema.optionalKey(Usage),
+  /** The tag of the error. */
+  error: Schema.optionalKey(Schema.String),
+  /** How many pages come before the last part of the answer, which is in the entry. */
+  pages: Schema.optionalKey(Schema.Int)
+})
+export type Entry = typeof Entry.Type
+
+const codec = Schema.fromJsonString(Entry)
+const encode = Schema.encodeSync(codec)
+const decode = Schema.decodeUnknownOption(codec)
+
+const newline = 0x0a
+
+/** Who has taken a line, and when: what one taker writes is never mixed with what another does. */
+export type Taker = Pick<Entry, "worker" | "at">
+
+export interface Found {
+  readonly entry: Entry
+  readonly sealed: Uint8Array
+  /** For the next write. */
+  readonly revision: number
+}
+
+export interface Followed extends Pick<Found, "entry" | "sealed"> {
+  readonly line: number
+  readonly at: number
+  readonly left: number
+}
+
+/** The log is closed. */
+export interface Closed {
+  readonly line: "closed"
+  readonly at: number
+  readonly left: number
+}
+
+export interface Result {
+  readonly about: ResultAbout
+  /** The last part of the answer. */
+  readonly bytes: Uint8Array
+}
+
+export interface LineLog {
+  readonly read: (place: LinePlace) => Effect.Effect<Option.Option<Found>, JetStreamFailed>
+  /** Writes a line without a result; `None` if another write came first. `revision`: of the last write, 0 for none. */
+  readonly write: (
+    place: LinePlace,
+    entry: Entry,
+    revision: number
+  ) => Effect.Effect<Option.Option<number>, JetStreamFailed>
+  /** Writes a line with its result. */
+  readonly end: (
+    place: LinePlace,
+    entry: Entry,
+    result: Result,
+    revision: number
+  ) => Effect.Effect<boolean, JetStreamFailed>
+  /** The request in a job; `None` if it was changed or is missing. */
+  readonly openJob: (
+    place: LinePlace,
+    body: Uint8Array
+  ) => Effect.Effect<Option.Option<{ readonly about: Line.JobAbout; readonly bytes: Uint8Array }>, JetStreamFailed>
+  /** The body of a job. Stores what does not fit into it. */
+  readonly sealJob: (
+    place: LinePlace,
+    about: Omit<Line.JobAbout, "pages">,
+    body: Uint8Array
+  ) => Effect.Effect<Uint8Array, JetStreamFailed>
+  /** Stores a page of an answer. `false` if another worker has stored one of this number. */
+  readonly append: (
+    place: LinePlace,
+    taker: Taker,
+    page: number,
+    bytes: Uint8Array
+  ) => Effect.Effect<boolean, JetStreamFailed>
+  /** The line of the result in a file of results. Fails if a part of it is missing. */
+  readonly outputOf: (
+    place: LinePlace,
+    found: Pick<Found, "entry" | "sealed">
+  ) => Stream.Stream<Uint8Array, JetStreamFailed | LineDamaged>
+  /** Everything in the log, and then what is written. Never ends, and waits for lost connections. */
+  readonly follow: (owner: Owner, batch: string) => Stream.Stream<Followed | Closed>
+  readonly close: (owner: Owner, batch: string) => Effect.Effect<void, JetStreamFailed>
+  readonly isClosed: (owner: Owner, batch: string) => Effect.Effect<boolean, JetStreamFailed>
+  /** Whether there is anything in the log. */
+  readonly isEmpty: (owner: Owner, batch: string) => Effect.Effect<boolean, JetStreamFailed>
+  /** Deletes what is in a log. It stays closed. */
+  readonly clear: (owner: Owner, batch: string) => Effect.Effect<void, JetStreamFailed>
+}
+
+/** A result was changed, or the owner's salt was deleted. */
+export class LineDamaged extends Schema.TaggedError<LineDamaged>()("LineDamaged", { line: Schema.Int }) {
+  override get message() {
+    return `The result of line ${this.line + 1} is damaged`
+  }
+}
+
+/** The most bytes of a request in a job: many jobs of a batch may be in a queue. */
+const inlineBytes = 64 * 1024
+
+/** Pages are read and written without hints: nobody follows them. */
+const noHints = { give: () => undefined, follow: () => Effect.succeed(Effect.never) }
+
+const none = new Uint8Array(0)
+const closedToken = "closed"
+
+/** Reads `GATEWAY_SECRET`. */
+export const open = Effect.fnUntraced(function*(patience: Schedule.Schedule<unknown>) {
+  const bucket = yield* openBucket(buckets.batchLines).pipe(Effect.retry(whileJetStreamFails))
+  return make(bucket, yield* Seal.fromSecret, patience)
+})
+
+const make = (bucket: Bucket, seal: Seal.Seal, patience: Schedule.Schedule<unknown>): LineLog => {
+  const again = <A>(effect: Effect.Effect<A, JetStreamFailed>) => Effect.retry(effect, patience)
+  const pages = TaskPages.make(bucket, seal, noHints, patience)
+  const prefixOf = (owner: Owner, batch: string) => `${ownerToken(owner)}.${batch}.`
+  const keyOf = ({ batch, line, owner }: LinePlace) => `${prefixOf(owner, batch)}${line}`
+  const closedKey = (owner: Owner, batch: string) => prefixOf(owner, batch) + closedToken
+  /** The names of a line's pages, which make their keys longer ones of the same batch. */
+  const requestOf = ({ batch, line }: LinePlace) => `${batch}.${line}`
+  const answerOf = (place: LinePlace, { at, worker }: Taker) => `${requestOf(place)}-${worker}-${at}`
+  const sealedPlace = (kind: "job" | "result", { batch, line, owner }: LinePlace): Seal.Place => ({
+    owner,
+    kind: `batch ${kind}`,
+    id: batch,
+    page: line
+  })
+
+  const put = (place: LinePlace, entry: Entry, sealed: Uint8Array, revision: number) =>
+    again(bucket.updateBytes(keyOf(place), Buffer.concat([Buffer.from(`${encode(entry)}\n`), sealed]), revision))
+
+  const split = (value: Uint8Array) => {
+    const end = value.indexOf(newline)
+    const entry = decode(Buffer.from(value.subarray(0, end)).toString())
+    return Option.map(entry, (entry) => ({ entry, sealed: value.subarray(end + 1) }))
+  }
+
+  const followFrom = (owner: Owner, batch: string, from: number): Stream.Stream<Followed | Closed> => {
+    const prefix = prefixOf(owner, batch)
+    let last = from - 1
+    return Stream.suspend(() => bucket.follow(`${prefix}*`, last + 1)).pipe(
+      Stream.map(({ at, key, left, value }): ReadonlyArray<Followed | Closed> => {
+        last = at
+        const line = key.slice(prefix.length)
+        if (line === closedToken) return [{ line: closedToken, at, left }]
+        const found = Option.getOrUndefined(Option.flatMap(value, split))
+        return found === undefined ? [] : [{ ...found, line: Number(line), at, left }]
+      }),
+      Stream.flattenIterable,
+      Stream.retry(backOff),
+      Stream.orDie
+    )
+  }
+
+  return {
+    read: (place) =>
+      Effect.map(
+        again(bucket.getWritten(keyOf(place))),
+        Option.flatMap(({ revision, value }) => Option.map(split(value), (found) => ({ ...found, revision })))
+      ),
+    write: (place, entry, revision) => put(place, entry, none, revision),
+    end: (place, entry, { about, bytes }, revision) =>
+      Effect.map(
+        put(place, entry, seal.seal(sealedPlace("result", place), Line.result.encode(about, bytes)), revision),
+        Option.isSome
+      ),
+    openJob: Effect.fnUntraced(function*(place, body) {
+      const found = Option.flatMap(seal.open(sealedPlace("job", place), body), Line.job.decode)
+      const stored = Option.getOrUndefined(found)?.about.pages
+      if (Option.isNone(found) || stored === undefined) return found
+      const bytes = yield* pages.readRequest(place.owner, requestOf(place), stored)
+      return Option.map(bytes, (bytes) => ({ about: found.value.about, bytes }))
+    }),
+    sealJob: Effect.fnUntraced(function*(place, about, body) {
+      const isInline = body.length <= inlineBytes
+      const stored = isInline ? {} : { pages: yield* pages.writeRequest(place.owner, requestOf(place), body) }
+      return seal.seal(sealedPlace("job", place), Line.job.encode({ ...about, ...stored }, isInline ? body : none))
+    }),
+    append: (place, taker, page, bytes) => pages.append(place.owner, answerOf(place, taker), page, {}, bytes),
+    outputOf: (place, { entry, sealed }) =>
+      Stream.suspend(() => {
+        const { pages: count = 0 } = entry
+        const damaged = new LineDamaged({ line: place.line })
+        const found = Option.flatMap(seal.open(sealedPlace("result", place), sealed), Line.result.decode)
+        if (Option.isNone(found)) return Stream.fail(damaged)
+        const [head, tail] = Line.outputOf(place, found.value.about)
+        const before = Stream.range(0, count - 1).pipe(
+          Stream.mapEffect((page) => pages.read(place.owner, answerOf(place, entry), page)),
+          Stream.mapEffect((page) => Option.isNone(page) ? Effect.fail(damaged) : Effect.succeed(page.value.bytes)),
+          Stream.map(Line.onOneLine)
+        )
+        const last = [Line.onOneLine(found.value.bytes), Buffer.from(tail)]
+        return count === 0
+          ? Stream.succeed(Buffer.concat([Buffer.from(head), ...last]))
+          : Stream.succeed(Buffer.from(head)).pipe(Stream.concat(before), Stream.concat(Stream.fromIterable(last)))
+      }),
+    follow: (owner, batch) => followFrom(owner, batch, 1),
+    close: (owner, batch) => again(bucket.put(closedKey(owner, batch), "")),
+    isClosed: (owner, batch) => Effect.map(again(bucket.getWritten(closedKey(owner, batch))), Option.isSome),
+    isEmpty: (owner, batch) => Effect.map(again(bucket.next(`${prefixOf(owner, batch)}*`, 1)), Option.isNone),
+    clear: Effect.fnUntraced(function*(owner, batch) {
+      const key = closedKey(owner, batch)
+      yield* again(bucket.put(key, ""))
+      const closed = yield* again(bucket.getWritten(key))
+      if (Option.isSome(closed)) yield* again(bucket.purge(`${prefixOf(owner, batch)}>`, closed.value.revision))
+    })
+  }
+}

@@ -1,0 +1,19 @@
+/** The result of a line that has no answer. */
+import { complete, descriptionOf, envelope } from "../../contract/http/ErrorForm.ts"
+import type { JobError } from "../../contract/JobError.ts"
+import { operationNamed } from "../../contract/operations/operations.ts"
+import type { ResultAbout } from "./Line.ts"
+import type { Result } from "./LineLog.ts"
+
+/** A refusal answers the request. A failure of the gateway or of a provider does not. */
+export const resultOf = (customId: string, operation: string, error: JobError, requestId: string): Result => {
+  const described = complete(descriptionOf(error))
+  const { code, status } = described
+  if (status >= 500) {
+    const about: ResultAbout = { customId, error: { code: code ?? "internal_error", message: error.message } }
+    return { about, bytes: new Uint8Array(0) }
+  }
+  const dialect = operationNamed(operation)?.dialect ?? "openai"
+  const body = JSON.stringify(envelope(dialect, described, error.message, requestId))
+  return { about: { customId, status }, bytes: Buffer.from(body) }
+}

@@ -1,0 +1,57 @@
+/** A batch whose holders and workers are killed while it runs. `BATCH_LINES` sets how many requests it has. */
+import { assert, it } from "@effect/vitest"
+import { BatchClient } from "../../fixture/batches/BatchClient.ts"
+import { Gateway } from "../../fixture/gateway/Gateway.ts"
+import { eventually } from "../../fixture/general/Eventually.ts"
+import { eventsIn } from "../../fixture/nats/UsageEvents.ts"
+
+const count = Number(process.env["BATCH_LINES"] ?? 400)
+const slots = 8
+
+it.live(
+  "a batch has one result for each request, and pays once for each, whoever is killed",
+  () =>
+    Gateway.run({ environment: { WORKER_TASK_SLOTS: String(slots) } }, async (gateway) => {
+      const { nats, provider } = gateway
+      const client = new BatchClient(gateway)
+      provider.behave({ kind: "paced", chunks: 1, everyMs: 100 })
+      let holder = await gateway.startWorker({}, "batches")
+      const { id } = await client.create("paid-chat", count)
+      for (const share of [0.2, 0.4]) {
+        await client.untilDone(id, share * count, 120_000)
+        await holder.kill()
+        holder = await gateway.startWorker({}, "batches")
+      }
+      await client.untilDone(id, 0.6 * count, 120_000)
+      await provider.until(() => provider.open === slots)
+      await gateway.workers[0]?.kill()
+      await gateway.startWorker()
+      const batch = await client.ended(id, 240_000)
+      assert.strictEqual(batch.status, "completed")
+      const { answers, errors } = await client.results(batch)
+      // those that the killed worker had begun
+      assert.isAtMost(errors.length, slots)
+      assert.isAtLeast(errors.length, 1)
+      for (const { error } of errors) assert.strictEqual(error?.code, "worker_lost")
+
+      const asked = provider.requests.map(({ body }) => /question \d+\./.exec(body.toString())?.[0])
+      assert.lengthOf(asked, new Set(asked).size)
+      const events = await eventually(
+        async () => (await eventsIn(nats)).filter((event) => event.id.startsWith(id)),
+        (found) => found.length >= count,
+        10_000
+      )
+      assert.lengthOf(events, count)
+      const successes = events.filter(({ outcome }) => outcome === "success")
+      // the bill: an answer that was lost with the worker may have been paid, and is in usage as a failure
+      assert.lengthOf(successes, answers.length)
+      const tokens = answers.map(({ response }) => response?.body["usage"] as { readonly total_tokens: number })
+      assert.strictEqual(
+        successes.reduce((sum, { usage }) => sum + (usage?.inputTokens ?? 0) + (usage?.outputTokens ?? 0), 0),
+        tokens.reduce((sum, { total_tokens }) => sum + total_tokens, 0)
+      )
+      assert.isAtMost(asked.length, events.length)
+      assert.isAtLeast(asked.length, answers.length)
+    }),
+  600_000
+)
