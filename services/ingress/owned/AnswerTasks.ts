@@ -145,8 +145,8 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
 
   const list = Effect.fnUntraced(function*({ owner, query }: Asked) {
     const limit = yield* limitIn(query)
-    const { hasMore, tasks: page } = yield* tasks.list(owner, limit, query.get("after") ?? undefined)
-    return HttpServerResponse.jsonUnsafe(toPage(page.map(view), hasMore))
+    const { next, tasks: page } = yield* tasks.list(owner, limit, query.get("after") ?? undefined)
+    return HttpServerResponse.jsonUnsafe(toPage(page.map(view), next !== undefined))
   })
 
   const cancel = ({ id, owner }: Asked) => Effect.map(Effect.flatMap(tasks.cancel(owner, id), orNotFound), show)

@@ -9,5 +9,5 @@ export const newSuffix = (now: number): string => now.toString(16).padStart(12, 
 /** No other text from a client may become part of a key. */
 export const isAnswerTaskId = (id: string): boolean => pattern.test(id)
 
-/** The part of an id that orders tasks by their times, whatever their prefixes. */
-export const suffixOf = (id: string): string => id.slice(id.indexOf("_") + 1)
+/** The end of an id or of the key of its record, which orders tasks by their times. */
+export const suffixOf = (idOrKey: string): string => idOrKey.slice(-32)

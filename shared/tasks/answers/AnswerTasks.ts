@@ -13,10 +13,11 @@ import { Nats } from "../../nats/Nats.ts"
 import { buckets } from "../../nats/Storage.ts"
 import * as Seal from "../../records/Seal.ts"
 import * as RecordStore from "../RecordStore.ts"
-import { isAnswerTaskId, suffixOf } from "./AnswerTaskId.ts"
+import { isAnswerTaskId } from "./AnswerTaskId.ts"
 import type * as Page from "./Page.ts"
 import * as TaskHints from "./TaskHints.ts"
 import { answerResult } from "./AnswerResult.ts"
+import * as StoredTasks from "./StoredTasks.ts"
 import * as TaskKeys from "./TaskKeys.ts"
 import type { KeyedRequest } from "./TaskKeys.ts"
 import * as TaskPages from "./TaskPages.ts"
@@ -66,15 +67,12 @@ export class AnswerTasks extends Context.Service<AnswerTasks, {
   ) => Effect.Effect<Option.Option<TaskRecord.TaskRecord>, OtherBody | Unavailable>
   /** `None` if the task is unknown, expired or another owner's. */
   readonly find: (owner: Owner, id: string) => Effect.Effect<Option.Option<TaskRecord.TaskRecord>, Unavailable>
-  /** At most `limit` tasks, the latest first, before the one with the id `after`; and whether there are more. */
+  /** At most `limit` tasks, the latest first, before the one with the id `after`. */
   readonly list: (
     owner: Owner,
     limit: number,
     after: string | undefined
-  ) => Effect.Effect<
-    { readonly tasks: ReadonlyArray<TaskRecord.TaskRecord>; readonly hasMore: boolean },
-    Unavailable
-  >
+  ) => Effect.Effect<StoredTasks.TaskPage, Unavailable>
   /** Cancels a task that has not ended, and returns it. `None` if there is none. */
   readonly cancel: (owner: Owner, id: string) => Effect.Effect<Option.Option<TaskRecord.TaskRecord>, Unavailable>
   /** Deletes a task with its request and answer. Stops it first. */
@@ -106,19 +104,14 @@ export class AnswerTasks extends Context.Service<AnswerTasks, {
       const records = RecordStore.make(bucket, patience, hints.give)
       const pages = TaskPages.make(bucket, seal, hints, patience)
       const keys = TaskKeys.make(bucket, records, patience)
+      const stored = StoredTasks.make(bucket, records, keys, patience)
       const { recordKey } = TaskPages
 
       const find = (owner: Owner, id: string) =>
         isAnswerTaskId(id) ? orUnavailable(records.find(recordKey(owner, id))) : Effect.succeedNone
 
       const cancel = (owner: Owner, id: string) =>
-        !isAnswerTaskId(id) ? Effect.succeedNone : records.cancel(recordKey(owner, id)).pipe(
-          Effect.map(Option.some),
-          Effect.catchTags({
-            TaskRefused: () => Effect.succeedNone,
-            JetStreamFailed: () => Effect.fail(unavailable)
-          })
-        )
+        isAnswerTaskId(id) ? orUnavailable(stored.cancel(recordKey(owner, id))) : Effect.succeedNone
 
       const read = (owner: Owner, id: string, page: number) => orUnavailable(pages.read(owner, id, page))
 
@@ -204,28 +197,15 @@ export class AnswerTasks extends Context.Service<AnswerTasks, {
           return found
         }),
         find,
-        list: Effect.fnUntraced(function*(owner, limit, after) {
-          const keys = yield* orUnavailable(Effect.retry(bucket.keys(TaskPages.recordKeys(owner)), patience))
-          const ids = keys.map((key) => key.slice(key.indexOf(".") + 1))
-            .filter((id) => after === undefined || suffixOf(id) < suffixOf(after))
-            .toSorted((one, other) => suffixOf(one) < suffixOf(other) ? 1 : -1)
-          const tasks: Array<TaskRecord.TaskRecord> = []
-          // tasks may be deleted meanwhile
-          for (let at = 0; at < ids.length && tasks.length <= limit; at += limit) {
-            const found = yield* Effect.forEach(ids.slice(at, at + limit), (id) => find(owner, id), { concurrency: 16 })
-            tasks.push(...found.flatMap((one) => Option.toArray(one)))
-          }
-          return { tasks: tasks.slice(0, limit), hasMore: tasks.length > limit }
-        }),
+        list: (owner, limit, after) =>
+          orUnavailable(
+            Effect.flatMap(stored.keys(TaskPages.recordKeys(owner)), (keys) => stored.page(keys, { limit, after }))
+          ),
         cancel,
-        delete: Effect.fnUntraced(function*(owner, id) {
-          const task = yield* cancel(owner, id)
-          if (Option.isNone(task)) return false
-          const binding = task.value.request?.binding
-          if (binding !== undefined) yield* orUnavailable(keys.free(binding, id))
-          yield* orUnavailable(pages.delete(owner, id))
-          return true
-        }),
+        delete: (owner, id) =>
+          isAnswerTaskId(id)
+            ? Effect.map(orUnavailable(stored.delete(recordKey(owner, id))), Option.isSome)
+            : Effect.succeed(false),
         readRequest: (owner, { id, request }) => orUnavailable(pages.readRequest(owner, id, request?.pages ?? 0)),
         ended: (owner, id) =>
           Effect.scoped(Effect.gen(function*() {

@@ -48,8 +48,6 @@ export interface TaskPages {
     id: string,
     page: number
   ) => Effect.Effect<Option.Option<Page.Page>, JetStreamFailed>
-  /** Deletes the record with all pages. */
-  readonly delete: (owner: Owner, id: string) => Effect.Effect<void, JetStreamFailed>
 }
 
 export const make = (
@@ -102,11 +100,6 @@ export const make = (
       hints.give(recordKey(owner, id))
       return true
     }),
-    read: (owner, id, page) => Effect.map(get(owner, id, "answer", page), Option.flatMap(Page.decode)),
-    delete: (owner, id) => {
-      const key = recordKey(owner, id)
-      // the record first: without it no client finds the pages
-      return Effect.andThen(again(bucket.purge(key)), again(bucket.purge(`${key}.>`)))
-    }
+    read: (owner, id, page) => Effect.map(get(owner, id, "answer", page), Option.flatMap(Page.decode))
   }
 }

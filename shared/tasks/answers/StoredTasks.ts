@@ -1,0 +1,99 @@
+/**
+ * Tasks of all owners as they are stored: listed, found, cancelled and deleted by the keys of their records, without access to
+ * what clients asked and got.
+ */
+import { Effect, Option, type Schedule } from "effect"
+import type { JetStreamFailed } from "../../nats/JetStream.ts"
+import type { Bucket } from "../../nats/KeyValue.ts"
+import type { RecordStore } from "../RecordStore.ts"
+import type { TaskRecord } from "../TaskRecord.ts"
+import { isAnswerTaskId, suffixOf } from "./AnswerTaskId.ts"
+import type { TaskKeys } from "./TaskKeys.ts"
+
+/** The keys of all records. */
+export const allRecords = "*.*"
+
+/** Records that are read at the same time. */
+const readAtOnce = 16
+
+export interface PageRequest {
+  readonly limit: number
+  /** The id that the page before ended with. */
+  readonly after: string | undefined
+  readonly isWanted?: (task: TaskRecord) => boolean
+  /** Ends the page, perhaps before it is full, after so many records. Absent: when it is full. */
+  readonly mostRead?: number
+}
+
+export interface TaskPage {
+  readonly tasks: ReadonlyArray<TaskRecord>
+  /** `after` for the next page; `undefined` if there is none. */
+  readonly next: string | undefined
+}
+
+export interface StoredTasks {
+  /** The keys that match a filter, the latest tasks first. */
+  readonly keys: (filter: string) => Effect.Effect<ReadonlyArray<string>, JetStreamFailed>
+  /** The tasks of these keys, in their order. */
+  readonly page: (keys: ReadonlyArray<string>, page: PageRequest) => Effect.Effect<TaskPage, JetStreamFailed>
+  /** The key of the task with this id. `None` if the id is unknown. */
+  readonly keyOf: (id: string) => Effect.Effect<Option.Option<string>, JetStreamFailed>
+  /** Cancels a task that has not ended, and returns it. `None` if there is none. */
+  readonly cancel: (key: string) => Effect.Effect<Option.Option<TaskRecord>, JetStreamFailed>
+  /** Stops a task, and deletes it with its request and answer. Returns its last record; `None` if there is none. */
+  readonly delete: (key: string) => Effect.Effect<Option.Option<TaskRecord>, JetStreamFailed>
+}
+
+const idOf = (key: string): string => key.slice(key.indexOf(".") + 1)
+
+export const make = (
+  bucket: Pick<Bucket, "keys" | "purge">,
+  records: Pick<RecordStore, "cancel" | "find">,
+  taskKeys: Pick<TaskKeys, "free">,
+  patience: Schedule.Schedule<unknown>
+): StoredTasks => {
+  const again = <A>(effect: Effect.Effect<A, JetStreamFailed>) => Effect.retry(effect, patience)
+
+  const cancel = (key: string) =>
+    records.cancel(key).pipe(
+      Effect.map(Option.some),
+      Effect.catchTag("TaskRefused", () => Effect.succeedNone)
+    )
+
+  return {
+    keys: (filter) =>
+      Effect.map(again(bucket.keys(filter)), (keys) =>
+        keys.map((key) => ({ key, suffix: suffixOf(key) }))
+          .toSorted((one, other) => one.suffix < other.suffix ? 1 : -1)
+          .map(({ key }) => key)),
+    page: Effect.fnUntraced(function*(all, { after, isWanted = () => true, limit, mostRead = Infinity }) {
+      const keys = after === undefined ? all : all.filter((key) => suffixOf(key) < suffixOf(after))
+      const tasks: Array<TaskRecord> = []
+      let read = 0
+      while (read < keys.length && read < mostRead && tasks.length <= limit) {
+        const some = keys.slice(read, Math.min(read + limit, mostRead))
+        const found = yield* Effect.forEach(some, records.find, { concurrency: readAtOnce })
+        tasks.push(...found.flatMap((one) => Option.toArray(Option.filter(one, isWanted))))
+        read += some.length
+      }
+      if (tasks.length > limit) return { tasks: tasks.slice(0, limit), next: tasks[limit - 1]?.id }
+      const last = keys[read - 1]
+      return { tasks, next: read < keys.length && last !== undefined ? idOf(last) : undefined }
+    }),
+    keyOf: (id) =>
+      isAnswerTaskId(id)
+        ? Effect.map(again(bucket.keys(`*.${id}`)), ([key]) => Option.fromUndefinedOr(key))
+        : Effect.succeedNone,
+    cancel,
+    delete: Effect.fnUntraced(function*(key) {
+      const task = yield* cancel(key)
+      if (Option.isNone(task)) return task
+      const binding = task.value.request?.binding
+      if (binding !== undefined) yield* taskKeys.free(binding, task.value.id)
+      // the record first: without it no client finds the pages
+      yield* again(bucket.purge(key))
+      yield* again(bucket.purge(`${key}.>`))
+      return task
+    })
+  }
+}
