@@ -28,6 +28,7 @@ import * as SameOrigin from "./access/SameOrigin.ts"
 import * as SecurityHeaders from "./access/SecurityHeaders.ts"
 import * as SessionHandlers from "./handlers/SessionHandlers.ts"
 import { Sessions } from "./access/Sessions.ts"
+import * as TaskAges from "./TaskAges.ts"
 import * as TraceHandlers from "./handlers/TraceHandlers.ts"
 import * as TraceIntake from "./traces/TraceIntake.ts"
 import { Traces } from "./traces/Traces.ts"
@@ -67,7 +68,7 @@ const routes = Layer.mergeAll(adminApi, GatewayProxy.layer, TraceIntake.layer, W
   Layer.provide([SecurityHeaders.layer, SameOrigin.layer])
 )
 
-export const layer = Layer.merge(readiness, QueueKeeper.layer).pipe(
+export const layer = Layer.mergeAll(readiness, QueueKeeper.layer, TaskAges.layer).pipe(
   Layer.provideMerge(
     HttpRouter.serve(routes, { disableLogger: true, disableListenLog: true, routerConfig: { maxParamLength: 4_096 } })
   ),

@@ -116,6 +116,22 @@ export const observeUnsafe = (metric: Metric.Gauge<number>, read: () => number):
   return () => registration.remove()
 }
 
+/** Returns a function that replaces the series of gauges: those that it does not name any more end. */
+export const replaceable: Effect.Effect<
+  (series: ReadonlyArray<readonly [gauge: Metric.Gauge<number>, value: number]>) => void,
+  never,
+  Scope.Scope
+> = Effect.map(
+  Effect.acquireRelease(
+    Effect.sync((): { forget: ReadonlyArray<() => void> } => ({ forget: [] })),
+    (reported) => Effect.sync(() => reported.forget.forEach((forget) => forget()))
+  ),
+  (reported) => (series) => {
+    for (const forget of reported.forget) forget()
+    reported.forget = series.map(([gauge, value]) => observeUnsafe(gauge, () => value))
+  }
+)
+
 // requests at ingress
 
 export const requests = counter("gateway_requests_total", ["operation", "model", "outcome"])(
@@ -139,6 +155,9 @@ export const queueJobs = gauge("gateway_queue_jobs", ["workload", "pool", "state
 )
 export const queueTasks = gauge("gateway_queue_tasks", ["workload", "pool", "state"])(
   "Queued and running tasks of the whole gateway, read by each ingress every 5 s"
+)
+export const oldestTask = gauge("gateway_queue_oldest_task_seconds", ["workload", "pool"])(
+  "Age of the oldest task that waits or runs, read by the console every 15 s; 0 without tasks"
 )
 export const queueWait = histogram("gateway_queue_wait_seconds", ["workload", "pool"])(
   "Time from a job's submission to its claim"
