@@ -29,6 +29,7 @@ import * as SecurityHeaders from "./access/SecurityHeaders.ts"
 import * as SessionHandlers from "./handlers/SessionHandlers.ts"
 import { Sessions } from "./access/Sessions.ts"
 import * as TaskAges from "./TaskAges.ts"
+import * as TaskHandlers from "./handlers/TaskHandlers.ts"
 import * as TraceHandlers from "./handlers/TraceHandlers.ts"
 import * as TraceIntake from "./traces/TraceIntake.ts"
 import { Traces } from "./traces/Traces.ts"
@@ -60,7 +61,7 @@ const server = Layer.unwrap(Effect.gen(function*() {
 
 const adminApi = HttpApiBuilder.layer(ConsoleApi, { openapiPath: "/api/openapi.json" }).pipe(
   Layer.provide([SessionHandlers.layer, KeyHandlers.layer, WebhookHandlers.layer, FleetHandlers.layer]),
-  Layer.provide([UsageHandlers.layer, TraceHandlers.layer]),
+  Layer.provide([UsageHandlers.layer, TaskHandlers.layer, TraceHandlers.layer]),
   Layer.provide([Authorization.layer, ProblemDetails.layer])
 )
 
@@ -79,7 +80,7 @@ export const layer = Layer.mergeAll(readiness, QueueKeeper.layer, TaskAges.layer
   ]),
   Layer.provide([Sessions.layer, TokenThrottle.layer, Fleet.layer]),
   Layer.provide([KeyStore.layer, KeyAudit.layer, WebhookHandlers.Webhooks.layer, UsageCounters.layer]),
-  Layer.provide([RequestLog.layer, Traces.layer, WebApp.WebFiles.layer]),
+  Layer.provide([RequestLog.layer, TaskHandlers.Tasks.layer, Traces.layer, WebApp.WebFiles.layer]),
   Layer.provide([AdminToken.layer, layerBothPatient, Catalogue.layer]),
   // listens first: pages get 503 with `retry-after` until the console is connected to NATS
   Layer.provide([server, NodeFileSystem.layer]),

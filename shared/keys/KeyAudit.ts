@@ -28,6 +28,13 @@ export class KeyAudit extends Context.Service<KeyAudit, {
   readonly revoked: (by: string, key: ApiKey) => Effect.Effect<void>
   /** `webhook`: what is new about it; `null` if it was removed. */
   readonly webhookChanged: (by: string, key: ApiKey, webhook: string | null) => Effect.Effect<void>
+  /** A task of the key was cancelled or deleted. */
+  readonly taskChanged: (
+    by: string,
+    key: Pick<ApiKey, "id" | "name">,
+    action: "cancelled" | "deleted",
+    task: string
+  ) => Effect.Effect<void>
   /** Everything stored for an owner was deleted. */
   readonly erased: (by: string, owner: string) => Effect.Effect<void>
   /** The latest `count` changes, newest first. */
@@ -67,6 +74,7 @@ export class KeyAudit extends Context.Service<KeyAudit, {
         },
         revoked: (by, key) => record(by, key, "revoked"),
         webhookChanged: (by, key, webhook) => record(by, key, "edited", { webhook }),
+        taskChanged: (by, key, action, task) => record(by, key, action, { task }),
         erased: (by, owner) => record(by, { id: owner, name: "" }, "erased"),
         latest: (count) =>
           Effect.map(journal.latest(count), (texts) => texts.flatMap((text) => Option.toArray(decode(text))))

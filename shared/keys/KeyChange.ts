@@ -5,11 +5,11 @@ export const KeyChange = Schema.Struct({
   at: Schema.DateTimeUtcFromString,
   /** The administrator, by the name they gave. */
   by: Schema.String,
-  action: Schema.Literals(["created", "edited", "disabled", "enabled", "revoked", "erased"]),
-  /** The key's id, and its name at that time. For `erased` the owner's id, and no name. */
+  action: Schema.Literals(["created", "edited", "disabled", "enabled", "revoked", "erased", "cancelled", "deleted"]),
+  /** The key's id, and its name at that time. For `erased` the owner's id, and no name; empty if the key was revoked. */
   key: Schema.String,
   name: Schema.String,
-  /** The changed settings, if any. */
+  /** The changed settings, if any; for `cancelled` and `deleted` the task. */
   settings: Schema.optionalKey(Schema.Record(Schema.String, Schema.Unknown))
 })
 export type KeyChange = typeof KeyChange.Type

@@ -3,12 +3,13 @@ import { HttpApi, HttpApiMiddleware, OpenApi } from "effect/http-api"
 import { FleetApi } from "./Fleet.ts"
 import { KeysApi } from "./Keys.ts"
 import { SessionApi } from "./Session.ts"
+import { TasksApi } from "./Tasks.ts"
 import { TracesApi } from "./Traces.ts"
 import { UsageApi } from "./Usage.ts"
 import { WebhooksApi } from "./Webhooks.ts"
 
 export class ConsoleApi extends HttpApi.make("console")
-  .add(SessionApi, KeysApi, WebhooksApi, UsageApi, TracesApi, FleetApi)
+  .add(SessionApi, KeysApi, WebhooksApi, TasksApi, UsageApi, TracesApi, FleetApi)
   .middleware(HttpApiMiddleware.ProblemDetails)
   .annotate(OpenApi.Title, "Model Gateway: admin API")
   .annotate(OpenApi.Version, "1")

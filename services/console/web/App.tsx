@@ -10,6 +10,7 @@ import { Keys } from "./pages/Keys.tsx"
 import { Models } from "./pages/Models.tsx"
 import { Requests } from "./pages/Requests.tsx"
 import { SignIn } from "./pages/SignIn.tsx"
+import { Tasks } from "./pages/Tasks.tsx"
 import { Failure } from "./parts/Feedback.tsx"
 import { Shell } from "./parts/Shell.tsx"
 import { PlaygroundKeyProvider } from "./data/PlaygroundKey.tsx"
@@ -41,6 +42,7 @@ const Pages = () => {
             <Route path="/models" component={Models} />
             <Route path="/queues" component={Fleet} />
             <Route path="/requests" component={Requests} />
+            <Route path="/tasks" component={Tasks} />
             <Route path="/playground">
               <Playground gatewayUrl={session.data.gatewayUrl} />
             </Route>

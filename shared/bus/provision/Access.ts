@@ -300,6 +300,9 @@ export const rights = {
     watches(buckets.webhookDeliveries),
     writes(buckets.webhookDeliveries),
     addsTo(queues.webhooks),
+    writes(buckets.tasks),
+    purges(buckets.tasks),
+    hints,
     oversees,
     repairs
   ],

@@ -104,7 +104,16 @@ export class AnswerTasks extends Context.Service<AnswerTasks, {
       const records = RecordStore.make(bucket, patience, hints.give)
       const pages = TaskPages.make(bucket, seal, hints, patience)
       const keys = TaskKeys.make(bucket, records, patience)
-      const stored = StoredTasks.make(bucket, records, keys, patience)
+      const stored = StoredTasks.make(
+        {
+          keys: bucket.keys,
+          find: records.find,
+          cancel: records.cancel,
+          free: keys.free,
+          remove: StoredTasks.removeFrom(bucket)
+        },
+        patience
+      )
       const { recordKey } = TaskPages
 
       const find = (owner: Owner, id: string) =>

@@ -46,23 +46,31 @@ export interface StoredTasks {
 
 const idOf = (key: string): string => key.slice(key.indexOf(".") + 1)
 
+/** Where records are. */
+export interface Place extends Pick<Bucket, "keys">, Pick<RecordStore, "cancel" | "find">, Pick<TaskKeys, "free"> {
+  /** Removes the record with this key, and its pages. */
+  readonly remove: (key: string) => Effect.Effect<void, JetStreamFailed>
+}
+
+/** The record first: without it no client finds the pages. */
+export const removeFrom = (bucket: Pick<Bucket, "purge">): Place["remove"] => (key) =>
+  Effect.andThen(bucket.purge(key), bucket.purge(`${key}.>`))
+
 export const make = (
-  bucket: Pick<Bucket, "keys" | "purge">,
-  records: Pick<RecordStore, "cancel" | "find">,
-  taskKeys: Pick<TaskKeys, "free">,
+  place: Place,
   patience: Schedule.Schedule<unknown>
 ): StoredTasks => {
   const again = <A>(effect: Effect.Effect<A, JetStreamFailed>) => Effect.retry(effect, patience)
 
   const cancel = (key: string) =>
-    records.cancel(key).pipe(
+    place.cancel(key).pipe(
       Effect.map(Option.some),
       Effect.catchTag("TaskRefused", () => Effect.succeedNone)
     )
 
   return {
     keys: (filter) =>
-      Effect.map(again(bucket.keys(filter)), (keys) =>
+      Effect.map(again(place.keys(filter)), (keys) =>
         keys.map((key) => ({ key, suffix: suffixOf(key) }))
           .toSorted((one, other) => one.suffix < other.suffix ? 1 : -1)
           .map(({ key }) => key)),
@@ -72,7 +80,7 @@ export const make = (
       let read = 0
       while (read < keys.length && read < mostRead && tasks.length <= limit) {
         const some = keys.slice(read, Math.min(read + limit, mostRead))
-        const found = yield* Effect.forEach(some, records.find, { concurrency: readAtOnce })
+        const found = yield* Effect.forEach(some, place.find, { concurrency: readAtOnce })
         tasks.push(...found.flatMap((one) => Option.toArray(Option.filter(one, isWanted))))
         read += some.length
       }
@@ -82,17 +90,15 @@ export const make = (
     }),
     keyOf: (id) =>
       isAnswerTaskId(id)
-        ? Effect.map(again(bucket.keys(`*.${id}`)), ([key]) => Option.fromUndefinedOr(key))
+        ? Effect.map(again(place.keys(`*.${id}`)), ([key]) => Option.fromUndefinedOr(key))
         : Effect.succeedNone,
     cancel,
     delete: Effect.fnUntraced(function*(key) {
       const task = yield* cancel(key)
       if (Option.isNone(task)) return task
       const binding = task.value.request?.binding
-      if (binding !== undefined) yield* taskKeys.free(binding, task.value.id)
-      // the record first: without it no client finds the pages
-      yield* again(bucket.purge(key))
-      yield* again(bucket.purge(`${key}.>`))
+      if (binding !== undefined) yield* place.free(binding, task.value.id)
+      yield* again(place.remove(key))
       return task
     })
   }

@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import axe, { type AxeResults } from "axe-core"
 import { ConfigProvider, DateTime, Effect, Layer } from "effect"
 import { mkdirSync } from "node:fs"
+import { readFile } from "node:fs/promises"
 import { join } from "node:path"
 import OpenAI from "openai"
 import type { BrowserContext, Page } from "playwright-core"
@@ -23,6 +24,7 @@ const pages = [
   ["/keys", "API Keys"],
   ["/usage", "Usage"],
   ["/requests", "Requests"],
+  ["/tasks", "Tasks"],
   ["/models", "Models & Providers"],
   ["/queues", "Queues & Workers"],
   ["/playground", "Playground"],
@@ -289,6 +291,65 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
 
     await goTo("/requests", "Requests")
     await page.getByRole("row").filter({ hasText: "counted" }).first().getByText("answered").waitFor()
+  })
+
+  it("shows tasks while they run, stops and deletes them, and downloads answers with a key of their owner", async () => {
+    await goTo("/tasks", "Tasks")
+    await page.getByText("No tasks").waitFor()
+    const secret = await createKey("in the background")
+    const other = await createKey("another owner")
+    const openai = new OpenAI({ baseURL: `${gateway().url}/v1`, apiKey: secret, maxRetries: 0 })
+    const create = () =>
+      openai.responses.create({ model: "local-chat", input: "Hello", background: true }).then(({ id }) => id)
+    // the key reaches ingress within a second
+    const answered = await eventually(() => create().catch(() => ""), (id) => id !== "", 1_000)
+    await goTo("/tasks", "Tasks")
+    const row = (id: string) => page.getByRole("table", { name: "Tasks" }).getByRole("row").filter({ hasText: id })
+    await row(answered).getByText("completed").waitFor()
+    await row(answered).getByText("in the background").waitFor()
+
+    // the page follows without a reload
+    gateway().provider.behaveOnce({ kind: "silent" })
+    const silent = await openai.responses.create({ model: "free-chat", input: "Hello", background: true })
+    await row(silent.id).getByText("running").waitFor()
+    const act = async (id: string, action: string) => {
+      await page.getByRole("button", { name: `Actions for ${id}` }).click()
+      await page.getByRole("menuitem", { name: action }).click()
+    }
+    await act(silent.id, "Cancel")
+    await row(silent.id).getByText("cancelled").waitFor()
+    await gateway().provider.until(() => gateway().provider.requests.at(-1)?.outcome === "aborted")
+    assert.strictEqual((await openai.responses.retrieve(silent.id)).status, "cancelled")
+
+    await act(answered, "Download the answer")
+    const dialog = page.getByRole("dialog", { name: "Download the answer" })
+    await dialog.getByLabel("API key").fill(other)
+    await dialog.getByRole("button", { name: "Download" }).click()
+    await page.getByRole("alert").getByText(/not found/i).waitFor()
+    await dialog.getByLabel("API key").fill(secret)
+    const [download] = await Promise.all([
+      page.waitForEvent("download"),
+      dialog.getByRole("button", { name: "Download" }).click()
+    ])
+    assert.strictEqual(download.suggestedFilename(), `${answered}.json`)
+    const content = JSON.parse(await readFile(await download.path(), "utf8")) as { readonly id: string }
+    assert.strictEqual(content.id, answered)
+    await dialog.waitFor({ state: "detached" })
+
+    await page.getByRole("combobox", { name: "State" }).click()
+    await page.getByRole("option", { name: "cancelled" }).click()
+    await row(answered).waitFor({ state: "detached" })
+    await act(silent.id, "Delete")
+    await page.getByRole("dialog", { name: "Delete this task?" }).getByRole("button", { name: "Delete task" }).click()
+    await row(silent.id).waitFor({ state: "detached" })
+    const gone = await openai.responses.retrieve(silent.id).then(() => assert.fail("found"), (error: unknown) => error)
+    assert.instanceOf(gone, OpenAI.NotFoundError)
+
+    await page.setViewportSize({ width: 380, height: 860 })
+    await goTo("/tasks", "Tasks")
+    const card = page.getByRole("list", { name: "Tasks" }).getByRole("listitem").filter({ hasText: answered })
+    await card.getByText("completed").waitFor()
+    await page.setViewportSize({ width: 1280, height: 860 })
   })
 
   describe("a request's trace", () => {

@@ -114,7 +114,7 @@ describe("a service with only its own rights", { timeout: 90_000 }, () => {
     await send("DELETE", `/v1/files/${id}`)
   })
 
-  it("answers in the background, and sends the webhook that the console has set", async () => {
+  it("answers in the background, and the console sets its webhook, lists it and deletes it", async () => {
     const console = await ConsoleClient.signedIn((await startConsole()).port)
     const [key] = (await console.send<ReadonlyArray<{ readonly id: string }>>("GET", "/api/keys")).body
     const path = `/api/keys/${key?.id}/webhook`
@@ -136,7 +136,14 @@ describe("a service with only its own rights", { timeout: 90_000 }, () => {
     )
     await untilFailed(1)
     assert.strictEqual((await console.send("DELETE", path)).status, 204)
-    await send("DELETE", `/v1/responses/${Reflect.get(await answer.json() as object, "id")}`)
+
+    const listed = await console.send<{ readonly tasks: ReadonlyArray<{ readonly id: string }> }>("GET", "/api/tasks")
+    const [task] = listed.body.tasks
+    assert.strictEqual((await console.send("POST", `/api/tasks/${task?.id}/cancel`)).status, 200)
+    assert.strictEqual((await console.send("DELETE", `/api/tasks/${task?.id}`)).status, 204)
+
+    const other = await post("/v1/responses", { model: "local-chat", input: "two", background: true })
+    await send("DELETE", `/v1/responses/${Reflect.get(await other.json() as object, "id")}`)
   })
 
   it("embeds, ranks and speaks", async () => {

@@ -1,6 +1,6 @@
-/** Amounts of money in the console: a cost above zero is never shown as zero. */
+/** Amounts in the console: a cost above zero is never shown as zero. */
 import { assert, describe, it } from "@effect/vitest"
-import { money } from "../../../services/console/web/data/Format.ts"
+import { money, size } from "../../../services/console/web/data/Format.ts"
 
 describe("an amount of money", () => {
   it.each([
@@ -16,5 +16,19 @@ describe("an amount of money", () => {
     [98_765_432_109.5, "$98,765,432,109.50"]
   ])("of %s US dollars is %s", (usd, shown) => {
     assert.strictEqual(money(usd), shown)
+  })
+})
+
+describe("a size", () => {
+  it.each([
+    [0, "0 B"],
+    [1, "1 B"],
+    [999, "999 B"],
+    [1_000, "1 KB"],
+    [1_234_567, "1.2 MB"],
+    [64 * 1024 ** 3, "68.7 GB"],
+    [5_000_000_000_000, "5,000 GB"]
+  ])("of %s bytes is %s", (bytes, shown) => {
+    assert.strictEqual(size(bytes), shown)
   })
 })

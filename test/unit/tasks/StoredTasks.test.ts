@@ -9,7 +9,7 @@ const owners = ["own_er-1", "own_er-2", "own_er-3"]
 /** The id of the task that was created at this time. */
 const idAt = (at: number): string => `${at % 2 === 0 ? "task" : "resp"}_${at.toString(16).padStart(32, "0")}`
 
-/** A store of `count` tasks in no order; those at multiples of ten were deleted, but their keys are still listed. */
+/** A store of `count` tasks in no order; those at multiples of ten are deleted after their keys were listed. */
 const make = (count: number) => {
   const times = Array.from({ length: count }, (_, index) => (index * 7) % count)
   const keys = times.map((at) => `${owners[at % owners.length]}.${idAt(at)}`)
@@ -24,8 +24,13 @@ const make = (count: number) => {
       return at % 10 === 0 ? Option.none() : Option.some(task)
     })
   const stored = StoredTasks.make(
-    { keys: () => Effect.succeed(keys), delete: () => Effect.die("deletes nothing") },
-    { find, cancel: () => Effect.die("cancels nothing") },
+    {
+      keys: () => Effect.succeed(keys),
+      find,
+      cancel: () => Effect.die("cancels nothing"),
+      free: () => Effect.die("frees nothing"),
+      remove: () => Effect.die("removes nothing")
+    },
     Schedule.recurs(0)
   )
   const all = Effect.fnUntraced(function*(page: Omit<StoredTasks.PageRequest, "after">) {

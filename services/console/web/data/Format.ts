@@ -3,6 +3,7 @@ import { DateTime } from "effect"
 
 const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 })
 const whole = new Intl.NumberFormat("en")
+const tenths = new Intl.NumberFormat("en", { maximumFractionDigits: 1 })
 const dollars = new Intl.NumberFormat("en", { style: "currency", currency: "USD" })
 const cents = new Intl.NumberFormat("en", {
   style: "currency",
@@ -28,6 +29,14 @@ export const counted = (value: number, noun: string): string => `${count(value)}
 
 /** Amounts below one dollar keep at least two significant digits, so that they never show as zero. */
 export const money = (usd: number): string => usd !== 0 && Math.abs(usd) < 1 ? cents.format(usd) : dollars.format(usd)
+
+const units = ["B", "KB", "MB", "GB"]
+
+/** `1.2 KB`. */
+export const size = (bytes: number): string => {
+  const power = bytes === 0 ? 0 : Math.min(units.length - 1, Math.floor(Math.log10(bytes) / 3))
+  return `${tenths.format(bytes / 1_000 ** power)} ${units[power]}`
+}
 
 export const percent = (share: number): string => (share < 0.1 ? tenthsOfPercent : wholePercent).format(share)
 

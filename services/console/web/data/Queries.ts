@@ -13,6 +13,7 @@ import {
 import type { Effect } from "effect"
 import type { KeyChanges, KeySettings } from "../../../../shared/keys/KeySettings.ts"
 import type { UsageQuery } from "../../../../shared/usage/UsageTable.ts"
+import type { TaskQuery } from "../../api/Tasks.ts"
 import { call, client, isNotSignedIn, isTracedElsewhere, messageOf } from "./Client.ts"
 
 /** Shows the sign-in page when the session has expired. */
@@ -73,9 +74,14 @@ export const useKeys = () => useApi(["keys"], client.keys.list(), { refetchInter
 
 export const useKeyChanges = () => useApi(["keys", "changes"], client.keys.changes())
 
-/** Changes keys and refreshes every page that shows them. */
-const useKeyMutation = <Input, Output>(mutationFn: (input: Input) => Promise<Output>) =>
-  useMutation({ mutationFn, onSuccess: () => queries.invalidateQueries({ queryKey: ["keys"] }) })
+/** Changes something, and refreshes every page that shows it. Each change is in the log of keys, too. */
+const useChange = <Input, Output>(queryKey: "keys" | "tasks", mutationFn: (input: Input) => Promise<Output>) =>
+  useMutation({
+    mutationFn,
+    onSuccess: () => Promise.all([queryKey, "keys"].map((key) => queries.invalidateQueries({ queryKey: [key] })))
+  })
+
+const useKeyMutation = <Input, Output>(mutationFn: (input: Input) => Promise<Output>) => useChange("keys", mutationFn)
 
 export const useCreateKey = () =>
   useKeyMutation((settings: KeySettings) => call(client.keys.create({ payload: settings })))
@@ -95,6 +101,16 @@ export const useUsage = (query: UsageQuery) =>
 
 export const useRequests = (isLive: boolean) =>
   useApi(["requests"], client.usage.requests(), { refetchInterval: isLive ? 3_000 : false })
+
+export const useTasks = (query: TaskQuery, isLive: boolean) =>
+  useApi(["tasks", query], client.tasks.list({ query }), {
+    refetchInterval: isLive ? 3_000 : false,
+    placeholderData: keepPreviousData
+  })
+
+export const useCancelTask = () => useChange("tasks", (id: string) => call(client.tasks.cancel({ params: { id } })))
+
+export const useDeleteTask = () => useChange("tasks", (id: string) => call(client.tasks.remove({ params: { id } })))
 
 /** Polls, because spans arrive until some time after the request's end. */
 export const useTrace = (id: string) =>

@@ -13,7 +13,9 @@ const colors: Record<KeyChange["action"], string> = {
   disabled: "gray",
   enabled: "teal",
   revoked: "red",
-  erased: "red"
+  erased: "red",
+  cancelled: "gray",
+  deleted: "red"
 }
 
 const defaultValues: Readonly<Record<string, unknown>> = defaults
@@ -29,7 +31,7 @@ const describe = ({ action, settings = {} }: KeyChange): string =>
 
 const noChanges = (
   <Empty icon={CounterClockwiseClockIcon} title="No changes yet">
-    The audit log shows who created, edited, disabled or revoked which key.
+    The audit log shows who created, edited, disabled or revoked which key, or cancelled or deleted its tasks.
   </Empty>
 )
 
@@ -45,7 +47,7 @@ export const KeyChanges = () => (
             gap="md"
             p="md"
             wrap="nowrap"
-            style={{ borderTop: "1px solid var(--console-line)", listStyle: "none" }}
+            className="list-card"
           >
             <Badge color={colors[change.action]} variant="light" tt="capitalize" miw={84}>{change.action}</Badge>
             <Stack gap={2} flex={1} miw={0}>

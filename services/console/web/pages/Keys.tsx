@@ -42,13 +42,7 @@ const columnsOf = (acts: Acts): ReadonlyArray<Column<KeyView>> => [
 const Cards = ({ acts, keys }: { readonly keys: ReadonlyArray<KeyView>; readonly acts: Acts }) => (
   <Stack component="ul" gap={0} p={0} m={0} aria-label="API keys">
     {keys.map((key) => (
-      <Stack
-        component="li"
-        key={key.id}
-        gap="xs"
-        p="md"
-        style={{ borderTop: "1px solid var(--console-line)", listStyle: "none" }}
-      >
+      <Stack component="li" className="list-card" key={key.id} gap="xs" p="md">
         <Group justify="space-between" wrap="nowrap" align="flex-start">
           <KeyName of={key} />
           <Group gap={4} wrap="nowrap" flex="none">

@@ -9,7 +9,8 @@ import {
   ExitIcon,
   LayersIcon,
   LockClosedIcon,
-  RocketIcon
+  RocketIcon,
+  StopwatchIcon
 } from "@radix-ui/react-icons"
 import type { ReactNode } from "react"
 import { Link, useLocation } from "wouter"
@@ -22,6 +23,7 @@ const pages = [
   { path: "/keys", label: "API Keys", icon: <LockClosedIcon /> },
   { path: "/usage", label: "Usage", icon: <BarChartIcon /> },
   { path: "/requests", label: "Requests", icon: <ActivityLogIcon /> },
+  { path: "/tasks", label: "Tasks", icon: <StopwatchIcon /> },
   { path: "/models", label: "Models & Providers", icon: <CubeIcon /> },
   { path: "/queues", label: "Queues & Workers", icon: <LayersIcon /> },
   { path: "/playground", label: "Playground", icon: <RocketIcon /> },

@@ -1,10 +1,25 @@
-/** Input for the playground's API key, with a button that creates a one-day key. */
+/** Inputs for the API key of requests to the gateway; in the playground with a button that creates a one-day key. */
 import { Anchor, Group, PasswordInput, Text } from "@mantine/core"
 import { notifications } from "@mantine/notifications"
 import { DateTime } from "effect"
 import { defaults } from "../../../../shared/keys/KeySettings.ts"
 import { usePlaygroundKey } from "../data/PlaygroundKey.tsx"
 import { useCreateKey } from "../data/Queries.ts"
+
+export const KeyField = () => {
+  const { key, setKey } = usePlaygroundKey()
+  return (
+    <PasswordInput
+      label="API key"
+      placeholder="sk-gw-…"
+      autoComplete="off"
+      value={key}
+      onChange={({ currentTarget }) => setKey(currentTarget.value.trim())}
+    />
+  )
+}
+
+export const keptHere = <Text size="xs" c="dimmed">Kept only in this page's memory.</Text>
 
 export const KeyInput = () => {
   const { setKey: hold, key } = usePlaygroundKey()
@@ -23,15 +38,9 @@ export const KeyInput = () => {
     })
   return (
     <div>
-      <PasswordInput
-        label="API key"
-        placeholder="sk-gw-…"
-        autoComplete="off"
-        value={key}
-        onChange={({ currentTarget }) => hold(currentTarget.value.trim())}
-      />
+      <KeyField />
       <Group gap={6} mt={4}>
-        <Text size="xs" c="dimmed">Kept only in this page's memory.</Text>
+        {keptHere}
         {key === "" && (
           <Anchor component="button" type="button" size="xs" disabled={create.isPending} onClick={make}>
             Create a one-day key

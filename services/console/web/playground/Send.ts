@@ -38,7 +38,8 @@ const decodeTaskState = Schema.decodeUnknownSync(TaskState)
 
 const pollIntervalMs = 700
 
-const ask = async (path: string, key: string, init: RequestInit): Promise<Response> => {
+/** Sends a request to the ingress. Throws `RequestRejected` if it answers with an error. */
+export const ask = async (path: string, key: string, init: RequestInit = {}): Promise<Response> => {
   const response = await fetch(`/gateway${path}`, {
     ...init,
     headers: { [pageHeader]: "1", [keyHeader]: key, ...Object.fromEntries(new Headers(init.headers)) }

@@ -1,0 +1,75 @@
+/** `/api/tasks`: requests in the background, without what their clients asked and got. */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { PoolName, TaskStatus, workloads } from "../../../shared/contract/Operation.ts"
+import { KeyId } from "../../../shared/usage/UsageEvent.ts"
+import { Admin } from "./Admin.ts"
+import { maxIdLength, NotFound, Unavailable, withMessage } from "./Errors.ts"
+
+export class TaskUnknown extends Schema.TaggedError<TaskUnknown>()("TaskUnknown", {
+  ...withMessage("Task not found: it does not exist, has expired, or was deleted"),
+  id: Schema.String
+}, { httpApiStatus: 404 }) {}
+
+export const TaskView = Schema.Struct({
+  /** The id of the task, or of the response in the background. */
+  id: Schema.String,
+  /** The id of the key that created it. */
+  key: Schema.String,
+  operation: Schema.String,
+  model: Schema.String,
+  /** `null` for a task of a newer gateway. */
+  workload: Schema.NullOr(Schema.Literals(workloads)),
+  pool: PoolName,
+  status: TaskStatus,
+  /** The kind of the error, if it failed. */
+  error: Schema.NullOr(Schema.String),
+  /** The provider whose last call may be billed; `null` if there was none. */
+  provider: Schema.NullOr(Schema.String),
+  /** How many workers have begun with it. */
+  claims: Schema.Int,
+  createdAt: Schema.DateTimeUtcFromString,
+  endedAt: Schema.NullOr(Schema.DateTimeUtcFromString),
+  /** The size of the answer, once it is complete. */
+  bytes: Schema.NullOr(Schema.Int),
+  /** The trace of the request that created it. */
+  traceId: Schema.NullOr(Schema.String)
+})
+export type TaskView = typeof TaskView.Type
+
+export const TaskQuery = Schema.Struct({
+  key: Schema.optionalKey(KeyId),
+  status: Schema.optionalKey(TaskStatus),
+  /** `next` of the page before. */
+  after: Schema.optionalKey(Schema.String.check(Schema.isMaxLength(maxIdLength)))
+})
+export type TaskQuery = typeof TaskQuery.Type
+
+const TaskPage = Schema.Struct({
+  tasks: Schema.Array(TaskView),
+  /** `after` for the next page; `null` if there is none. */
+  next: Schema.NullOr(Schema.String)
+})
+export type TaskPage = typeof TaskPage.Type
+
+const byId = { params: { id: Schema.String.check(Schema.isPattern(/^\w{1,128}$/)) } }
+const error = [TaskUnknown, NotFound, Unavailable] as const
+
+const path = "/api/tasks/:id"
+
+export class TasksApi extends HttpApiGroup.make("tasks")
+  .add(
+    HttpApiEndpoint.get("list", "/api/tasks", { query: TaskQuery, success: TaskPage, error: Unavailable })
+      .annotate(
+        OpenApi.Summary,
+        "List the tasks of all keys or of one, the latest first: up to 50 of the next 500, until `next` is null"
+      ),
+    HttpApiEndpoint.get("get", path, { ...byId, success: TaskView, error })
+      .annotate(OpenApi.Summary, "Get a task"),
+    HttpApiEndpoint.post("cancel", `${path}/cancel`, { ...byId, success: TaskView, error })
+      .annotate(OpenApi.Summary, "Stop a task. One that has ended stays as it is"),
+    HttpApiEndpoint.delete("remove", path, { ...byId, error })
+      .annotate(OpenApi.Summary, "Stop a task, and delete it with its request and answer")
+  )
+  .middleware(Admin)
+{}
