@@ -112,7 +112,7 @@ const rooms: Readonly<Record<string, Room>> = {
     rooms: [
       "shared/contract",
       ...["keys/KeyChange.ts", "keys/KeySettings.ts", "usage/UsageEvent.ts", "usage/UsageTable.ts"].map(shared),
-      ...["telemetry/Attributes.ts", "telemetry/StoredSpan.ts"].map(shared)
+      ...["telemetry/Attributes.ts", "telemetry/StoredSpan.ts", "batches/BatchRecord.ts"].map(shared)
     ],
     packages: allButEffect,
     why: "the web app reads the console's API, too: it imports nothing that needs Node"

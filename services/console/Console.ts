@@ -30,6 +30,7 @@ import * as SessionHandlers from "./handlers/SessionHandlers.ts"
 import { Sessions } from "./access/Sessions.ts"
 import * as TaskAges from "./TaskAges.ts"
 import * as TaskHandlers from "./handlers/TaskHandlers.ts"
+import { Tasks } from "./handlers/Tasks.ts"
 import * as TraceHandlers from "./handlers/TraceHandlers.ts"
 import * as TraceIntake from "./traces/TraceIntake.ts"
 import { Traces } from "./traces/Traces.ts"
@@ -80,7 +81,7 @@ export const layer = Layer.mergeAll(readiness, QueueKeeper.layer, TaskAges.layer
   ]),
   Layer.provide([Sessions.layer, TokenThrottle.layer, Fleet.layer]),
   Layer.provide([KeyStore.layer, KeyAudit.layer, WebhookHandlers.Webhooks.layer, UsageCounters.layer]),
-  Layer.provide([RequestLog.layer, TaskHandlers.Tasks.layer, Traces.layer, WebApp.WebFiles.layer]),
+  Layer.provide([RequestLog.layer, Tasks.layer, Traces.layer, WebApp.WebFiles.layer]),
   Layer.provide([AdminToken.layer, layerBothPatient, Catalogue.layer]),
   // listens first: pages get 503 with `retry-after` until the console is connected to NATS
   Layer.provide([server, NodeFileSystem.layer]),

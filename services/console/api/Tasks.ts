@@ -1,6 +1,7 @@
-/** `/api/tasks`: requests in the background, without what their clients asked and got. */
+/** `/api/tasks`: requests in the background and batches, without what their clients asked and got. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { batchStatuses } from "../../../shared/batches/BatchRecord.ts"
 import { PoolName, TaskStatus, workloads } from "../../../shared/contract/Operation.ts"
 import { KeyId } from "../../../shared/usage/UsageEvent.ts"
 import { Admin } from "./Admin.ts"
@@ -11,18 +12,37 @@ export class TaskUnknown extends Schema.TaggedError<TaskUnknown>()("TaskUnknown"
   id: Schema.String
 }, { httpApiStatus: 404 }) {}
 
+/** A batch can be deleted when it has ended. */
+export class BatchRunning extends Schema.TaggedError<BatchRunning>()(
+  "BatchRunning",
+  withMessage("The batch has not ended. Cancel it first"),
+  { httpApiStatus: 409 }
+) {}
+
+const BatchView = Schema.Struct({
+  status: Schema.Literals(batchStatuses),
+  /** Its requests, and how many have an answer or have failed. */
+  total: Schema.Int,
+  completed: Schema.Int,
+  failed: Schema.Int,
+  /** The ids of the files of answers and of errors. */
+  output: Schema.NullOr(Schema.String),
+  errors: Schema.NullOr(Schema.String)
+})
+
 export const TaskView = Schema.Struct({
-  /** The id of the task, or of the response in the background. */
+  /** The id of the task, of the response in the background, or of the batch. */
   id: Schema.String,
   /** The id of the key that created it. */
   key: Schema.String,
   operation: Schema.String,
+  /** Empty for a batch whose requests name their models. */
   model: Schema.String,
-  /** `null` for a task of a newer gateway. */
+  /** `null` for a batch. */
   workload: Schema.NullOr(Schema.Literals(workloads)),
   pool: PoolName,
   status: TaskStatus,
-  /** The kind of the error, if it failed. */
+  /** The kind of the error, or of the first mistake in the file of a batch, if it failed. */
   error: Schema.NullOr(Schema.String),
   /** The provider whose last call may be billed; `null` if there was none. */
   provider: Schema.NullOr(Schema.String),
@@ -32,6 +52,8 @@ export const TaskView = Schema.Struct({
   endedAt: Schema.NullOr(Schema.DateTimeUtcFromString),
   /** The size of the answer, once it is complete. */
   bytes: Schema.NullOr(Schema.Int),
+  /** `null` if it is no batch. */
+  batch: Schema.NullOr(BatchView),
   /** The trace of the request that created it. */
   traceId: Schema.NullOr(Schema.String)
 })
@@ -62,14 +84,17 @@ export class TasksApi extends HttpApiGroup.make("tasks")
     HttpApiEndpoint.get("list", "/api/tasks", { query: TaskQuery, success: TaskPage, error: Unavailable })
       .annotate(
         OpenApi.Summary,
-        "List the tasks of all keys or of one, the latest first: up to 50 of the next 500, until `next` is null"
+        "List the tasks and batches of all keys or of one, the latest first: up to 50 of the next 500, until `next` is null"
       ),
     HttpApiEndpoint.get("get", path, { ...byId, success: TaskView, error })
       .annotate(OpenApi.Summary, "Get a task"),
     HttpApiEndpoint.post("cancel", `${path}/cancel`, { ...byId, success: TaskView, error })
-      .annotate(OpenApi.Summary, "Stop a task. One that has ended stays as it is"),
-    HttpApiEndpoint.delete("remove", path, { ...byId, error })
-      .annotate(OpenApi.Summary, "Stop a task, and delete it with its request and answer")
+      .annotate(OpenApi.Summary, "Stop a task, or ask a batch to stop. One that has ended stays as it is"),
+    HttpApiEndpoint.delete("remove", path, { ...byId, error: [...error, BatchRunning] })
+      .annotate(
+        OpenApi.Summary,
+        "Stop a task, and delete it with its request and answer; or delete a batch that has ended. Its files stay"
+      )
   )
   .middleware(Admin)
 {}

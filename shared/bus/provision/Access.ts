@@ -281,6 +281,7 @@ export const rights = {
     purges(buckets.batchLines),
     watches(buckets.clientFiles),
     writes(buckets.clientFiles),
+    purges(buckets.clientFiles),
     keeps(stores.clientFiles),
     readsFrom(buckets.webhookEndpoints),
     writes(buckets.webhookDeliveries),
@@ -302,6 +303,8 @@ export const rights = {
     addsTo(queues.webhooks),
     writes(buckets.tasks),
     purges(buckets.tasks),
+    writes(buckets.batches),
+    purges(buckets.batches),
     hints,
     oversees,
     repairs

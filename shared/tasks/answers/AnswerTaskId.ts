@@ -9,5 +9,10 @@ export const newSuffix = (now: number): string => now.toString(16).padStart(12, 
 /** No other text from a client may become part of a key. */
 export const isAnswerTaskId = (id: string): boolean => pattern.test(id)
 
+const anyPattern = /^[a-z]+_[0-9a-f]{32}$/
+
+/** Whether it may be the id of a task of any kind. */
+export const isTaskId = (id: string): boolean => anyPattern.test(id)
+
 /** The end of an id or of the key of its record, which orders tasks by their times. */
 export const suffixOf = (idOrKey: string): string => idOrKey.slice(-32)

@@ -7,7 +7,7 @@ import type { JetStreamFailed } from "../../nats/JetStream.ts"
 import type { Bucket } from "../../nats/KeyValue.ts"
 import type { RecordStore } from "../RecordStore.ts"
 import type { TaskRecord } from "../TaskRecord.ts"
-import { isAnswerTaskId, suffixOf } from "./AnswerTaskId.ts"
+import { isTaskId, suffixOf } from "./AnswerTaskId.ts"
 import type { TaskKeys } from "./TaskKeys.ts"
 
 /** The keys of all records. */
@@ -44,7 +44,7 @@ export interface StoredTasks {
   readonly delete: (key: string) => Effect.Effect<Option.Option<TaskRecord>, JetStreamFailed>
 }
 
-const idOf = (key: string): string => key.slice(key.indexOf(".") + 1)
+export const idOf = (key: string): string => key.slice(key.indexOf(".") + 1)
 
 /** Where records are. */
 export interface Place extends Pick<Bucket, "keys">, Pick<RecordStore, "cancel" | "find">, Pick<TaskKeys, "free"> {
@@ -89,7 +89,7 @@ export const make = (
       return { tasks, next: read < keys.length && last !== undefined ? idOf(last) : undefined }
     }),
     keyOf: (id) =>
-      isAnswerTaskId(id)
+      isTaskId(id)
         ? Effect.map(again(place.keys(`*.${id}`)), ([key]) => Option.fromUndefinedOr(key))
         : Effect.succeedNone,
     cancel,

@@ -10,6 +10,7 @@ import type { BrowserContext, Page } from "playwright-core"
 import { beforeAll } from "vitest"
 import { makeTracing } from "../../../deploy/local/processes/Tracing.ts"
 import { Nats } from "../../../shared/nats/Nats.ts"
+import { BatchClient } from "../../fixture/batches/BatchClient.ts"
 import { chat } from "../../fixture/client/ChatClient.ts"
 import { noBrowser, pageErrors, sharedBrowser } from "../../fixture/gateway/Browser.ts"
 import { ConsoleClient } from "../../fixture/client/ConsoleClient.ts"
@@ -44,7 +45,7 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
     tracing = makeTracing(port, {})
   })
   const gateway = sharedGateway({
-    services: ["images", "speech", "video"],
+    services: ["images", "speech", "video", "batches"],
     environmentOf: (service) => tracing(service),
     ...detours,
     providers: (baseUrl) =>
@@ -350,6 +351,39 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
     const card = page.getByRole("list", { name: "Tasks" }).getByRole("listitem").filter({ hasText: answered })
     await card.getByText("completed").waitFor()
     await page.setViewportSize({ width: 1280, height: 860 })
+  })
+
+  it("shows the progress of batches, stops them, and downloads their files", async () => {
+    const secret = await createKey("in batches")
+    const batches = new BatchClient({ url: gateway().url, key: secret })
+    gateway().provider.behaveOnce({ kind: "silent" })
+    const { id } = await eventually(
+      () => batches.create("free-chat", 4).catch(() => undefined),
+      (batch) => batch !== undefined,
+      1_000
+    ) ?? assert.fail("no batch")
+    await goTo("/tasks", "Tasks")
+    const row = page.getByRole("table", { name: "Tasks" }).getByRole("row").filter({ hasText: id })
+    await row.getByText("in progress").waitFor()
+    await row.getByText("3 of 4").waitFor()
+    await row.getByRole("button", { name: `Actions for ${id}` }).click()
+    await page.getByRole("menuitem", { name: "Cancel" }).click()
+    await row.getByText("cancelled").waitFor()
+    await row.getByText("4 of 4, 1 failed").waitFor()
+    for (const [label, lines] of [["answers", 3], ["errors", 1]] as const) {
+      await row.getByRole("button", { name: `Actions for ${id}` }).click()
+      await page.getByRole("menuitem", { name: `Download the ${label}` }).click()
+      const dialog = page.getByRole("dialog", { name: `Download the ${label}` })
+      await dialog.getByLabel("API key").fill(secret)
+      const [download] = await Promise.all([
+        page.waitForEvent("download"),
+        dialog.getByRole("button", { name: "Download" }).click()
+      ])
+      assert.strictEqual(download.suggestedFilename(), `${id}-${label}.jsonl`)
+      const content = await readFile(await download.path(), "utf8")
+      assert.lengthOf(content.trimEnd().split("\n"), lines)
+      await dialog.waitFor({ state: "detached" })
+    }
   })
 
   describe("a request's trace", () => {

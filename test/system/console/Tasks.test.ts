@@ -70,7 +70,8 @@ describe("the tasks of all keys", { timeout: 60_000 }, () => {
       status: "completed",
       error: null,
       provider: "paid",
-      claims: 1
+      claims: 1,
+      batch: null
     })
     assert.strictEqual(bytes, (await (await asOwner(first, "/content")).arrayBuffer()).byteLength)
     assert.isBelow(Date.parse(String(createdAt)), Date.parse(String(endedAt)))

@@ -1,4 +1,4 @@
-/** Tasks: requests in the background. */
+/** Tasks: requests in the background, and batches. */
 import { Box, Button, Group, Modal, Select, Stack, Text, VisuallyHidden } from "@mantine/core"
 import { useMediaQuery } from "@mantine/hooks"
 import { StopwatchIcon } from "@radix-ui/react-icons"
@@ -12,7 +12,7 @@ import { Live } from "../parts/Live.tsx"
 import { Page } from "../parts/Page.tsx"
 import { DeleteTask } from "../tasks/DeleteTask.tsx"
 import { DownloadAnswer } from "../tasks/DownloadAnswer.tsx"
-import { duration, statuses, TaskAge, TaskModel, TaskName, TaskState } from "../tasks/TaskFacts.tsx"
+import { type Content, duration, statuses, TaskAge, TaskModel, TaskName, TaskState } from "../tasks/TaskFacts.tsx"
 import { type Acts, TaskMenu } from "../tasks/TaskMenu.tsx"
 
 interface Listed {
@@ -60,7 +60,7 @@ const Cards = ({ acts, nameOf, tasks }: Listed) => (
 
 const noTasks = (
   <Empty icon={StopwatchIcon} title="No tasks">
-    Requests appear here if their answers outlive the connection: with background, Prefer: respond-async or an
+    Batches appear here, and requests whose answers outlive the connection: with background, Prefer: respond-async or an
     Idempotency-Key.
   </Empty>
 )
@@ -71,7 +71,7 @@ export const Tasks = () => {
   const [wanted, want] = useState<Pick<TaskQuery, "key" | "status">>({})
   /** `after` of each page from the second to this one. */
   const [trail, go] = useState<ReadonlyArray<string>>([])
-  const [downloaded, download] = useState<TaskView>()
+  const [downloaded, download] = useState<Content>()
   const [removed, remove] = useState<TaskView>()
   const after = trail.at(-1)
   const query = useTasks({ ...wanted, ...(after === undefined ? {} : { after }) }, isLive)
@@ -85,7 +85,7 @@ export const Tasks = () => {
   return (
     <Page
       title="Tasks"
-      description="Requests that are answered in the background: their state, never their content. They expire after two days."
+      description="Requests in the background, which expire after two days, and batches: their state, never their content."
       actions={<Live isLive={isLive} isFailing={query.isError} toggle={() => setLive(!isLive)} />}
     >
       <Box className="card">
@@ -144,7 +144,7 @@ export const Tasks = () => {
           }}
         </Loaded>
       </Box>
-      <Modal opened={downloaded !== undefined} onClose={() => download(undefined)} title="Download the answer" centered>
+      <Modal opened={downloaded !== undefined} onClose={() => download(undefined)} title={downloaded?.label} centered>
         {downloaded === undefined ? null : <DownloadAnswer of={downloaded} close={() => download(undefined)} />}
       </Modal>
       <Modal opened={removed !== undefined} onClose={() => remove(undefined)} title="Delete this task?" centered>

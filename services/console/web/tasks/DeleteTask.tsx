@@ -11,7 +11,10 @@ export const DeleteTask = ({ close, of }: { readonly of: TaskView; readonly clos
     <Stack>
       <Text style={{ overflowWrap: "anywhere" }}>
         {hasEnded(of) ? "This deletes " : "This stops and deletes "}
-        <Text span className="mono">{of.id}</Text> with its request and its answer. Its client cannot get them any more.
+        <Text span className="mono">{of.id}</Text>
+        {of.batch === null
+          ? " with its request and its answer. Its client cannot get them any more."
+          : ", also for its client. Its files stay until they expire."}
       </Text>
       <Group justify="flex-end">
         <Button variant="default" onClick={close} data-autofocus>Keep it</Button>

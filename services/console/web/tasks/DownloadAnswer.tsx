@@ -1,10 +1,10 @@
-/** Downloads the answer of a task from the gateway, with a key of its owner: the console itself cannot read it. */
+/** Downloads the answer of a task, or a file of a batch, from the gateway, with a key of its owner: the console itself cannot read it. */
 import { Button, Group, Stack, Text } from "@mantine/core"
 import { useMutation } from "@tanstack/react-query"
-import type { TaskView } from "../../api/Tasks.ts"
 import { usePlaygroundKey } from "../data/PlaygroundKey.tsx"
 import { keptHere, KeyField } from "../playground/KeyInput.tsx"
 import { ask } from "../playground/Send.ts"
+import type { Content } from "./TaskFacts.tsx"
 
 const extensionOf = (type: string): string =>
   type.startsWith("text/") ? "txt" : /^\w+\/([a-z0-9]+)/.exec(type)?.[1] ?? "bin"
@@ -17,10 +17,10 @@ const save = (name: string, content: Blob): void => {
   URL.revokeObjectURL(link.href)
 }
 
-export const DownloadAnswer = ({ close, of: { id } }: { readonly of: TaskView; readonly close: () => void }) => {
+export const DownloadAnswer = ({ close, of: { name, path } }: { readonly of: Content; readonly close: () => void }) => {
   const { key } = usePlaygroundKey()
   const download = useMutation({
-    mutationFn: async () => save(id, await (await ask(`/v1/tasks/${id}/content`, key)).blob()),
+    mutationFn: async () => save(name, await (await ask(path, key)).blob()),
     onSuccess: close
   })
   return (

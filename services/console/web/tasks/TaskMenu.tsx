@@ -4,15 +4,16 @@ import { notifications } from "@mantine/notifications"
 import { DotsHorizontalIcon, DownloadIcon, StopIcon, TrashIcon } from "@radix-ui/react-icons"
 import type { TaskView } from "../../api/Tasks.ts"
 import { useCancelTask } from "../data/Queries.ts"
-import { hasEnded } from "./TaskFacts.tsx"
+import { type Content, contentsOf, hasEnded } from "./TaskFacts.tsx"
 
 export interface Acts {
-  readonly download: (task: TaskView) => void
+  readonly download: (content: Content) => void
   readonly remove: (task: TaskView) => void
 }
 
 export const TaskMenu = ({ download, of, remove }: Acts & { readonly of: TaskView }) => {
   const cancel = useCancelTask()
+  const isDeletable = hasEnded(of) || of.batch === null
   return (
     <Menu position="bottom-end" withinPortal>
       <Menu.Target>
@@ -21,29 +22,35 @@ export const TaskMenu = ({ download, of, remove }: Acts & { readonly of: TaskVie
         </ActionIcon>
       </Menu.Target>
       <Menu.Dropdown>
-        {hasEnded(of)
-          ? (
-            <Menu.Item
-              leftSection={<DownloadIcon />}
-              disabled={of.status !== "completed"}
-              onClick={() => download(of)}
-            >
-              Download the answer
-            </Menu.Item>
-          )
-          : (
-            <Menu.Item
-              leftSection={<StopIcon />}
-              onClick={() =>
-                cancel.mutate(of.id, {
-                  onSuccess: ({ status }) => notifications.show({ color: "teal", message: `The task is ${status}` })
-                })}
-            >
-              Cancel
-            </Menu.Item>
-          )}
-        <Menu.Divider />
-        <Menu.Item color="red" leftSection={<TrashIcon />} onClick={() => remove(of)}>Delete</Menu.Item>
+        {contentsOf(of).map((content) => (
+          <Menu.Item
+            key={content.path}
+            leftSection={<DownloadIcon />}
+            onClick={() => download(content)}
+          >
+            {content.label}
+          </Menu.Item>
+        ))}
+        {!hasEnded(of) && (
+          <Menu.Item
+            leftSection={<StopIcon />}
+            disabled={of.batch?.status === "cancelling"}
+            onClick={() =>
+              cancel.mutate(of.id, {
+                onSuccess: ({ batch, status }) => {
+                  const message = batch === null ? `The task is ${status}` : `The batch is ${batch.status}`
+                  notifications.show({ color: "teal", message })
+                }
+              })}
+          >
+            Cancel
+          </Menu.Item>
+        )}
+        {isDeletable && (
+          <Menu.Item color="red" leftSection={<TrashIcon />} onClick={() => remove(of)}>
+            Delete
+          </Menu.Item>
+        )}
       </Menu.Dropdown>
     </Menu>
   )
