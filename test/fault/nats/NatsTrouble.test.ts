@@ -3,6 +3,9 @@ import { assert, describe, it } from "@effect/vitest"
 import { jetstreamManager, StorageType } from "@nats-io/jetstream"
 import { connect } from "@nats-io/transport-node"
 import { Effect } from "effect"
+import { isTaskQueue, newestOf, queuesIn } from "../../../shared/bus/protocol/Subjects.ts"
+import { streamConfig } from "../../../shared/bus/provision/JobStreams.ts"
+import { workloads } from "../../../shared/contract/Operation.ts"
 import { eventConfig } from "../../../shared/nats/EventStream.ts"
 import { events } from "../../../shared/nats/Storage.ts"
 import { chat, outcomeOf, startStream, tally } from "../../fixture/client/ChatClient.ts"
@@ -12,13 +15,16 @@ import { untilNoJobs } from "../../fixture/nats/JobStream.ts"
 import { type NatsAddress, NatsServer } from "../../fixture/nats/NatsServer.ts"
 import { smallVideo, VideoClient } from "../../fixture/client/VideoClient.ts"
 
-/** Makes the streams of events smaller than the gateway does, because they reserve their space on disk. */
-const shrinkEventStreams = async ({ url }: NatsAddress): Promise<void> => {
+/** Makes the streams of events and tasks smaller than the gateway does, because they reserve their space on disk. */
+const shrinkStreams = async ({ url }: NatsAddress): Promise<void> => {
   const connection = await connect({ servers: url.split(",") })
   const manager = await jetstreamManager(connection)
-  for (const kept of Object.values(events)) {
-    await manager.streams.add({ ...eventConfig(kept, 1), max_bytes: 8 * 1024 * 1024 })
-  }
+  const queues = queuesIn(workloads.map((workload) => ({ workload, pool: "default" }))).map(({ queue }) => queue)
+  const streams = [
+    ...Object.values(events).map((kept) => eventConfig(kept, 1)),
+    ...queues.filter(isTaskQueue).map((queue) => streamConfig(queue, newestOf(queue), 1))
+  ]
+  for (const config of streams) await manager.streams.add({ ...config, max_bytes: 4 * 1024 * 1024 })
   await connection.close()
 }
 
@@ -44,8 +50,8 @@ const fillDisk = async ({ url }: NatsAddress): Promise<() => Promise<void>> => {
 describe("a full disk", { timeout: 120_000 }, () => {
   it.live("rejects new tasks with a time to retry, keeps the stored ones and does not affect chat", () =>
     Effect.scoped(Effect.gen(function*() {
-      const nats = yield* NatsServer.make({ config: "jetstream { max_file: 350MB }" })
-      yield* Effect.promise(() => shrinkEventStreams(nats))
+      const nats = yield* NatsServer.make({ config: "jetstream { max_file: 100MB }" })
+      yield* Effect.promise(() => shrinkStreams(nats))
       yield* Gateway.runOn(nats, { services: ["video"] }, async (gateway) => {
         const client = new VideoClient(gateway)
         const first = await client.create(smallVideo)
