@@ -48,6 +48,8 @@ const forbidden: ReadonlyArray<Case> = [
   ["shared/records", "shared/keys/KeyRing.ts"],
   ["shared/webhooks", "shared/provider/transport/Upstream.ts"],
   ["shared/webhooks", "shared/tasks/TaskRecord.ts"],
+  ["shared/tasks", "shared/batches/BatchRecord.ts"],
+  ["shared/batches", "shared/provider/transport/Upstream.ts"],
   ["shared/pictures", "shared/nats/ObjectStore.ts"],
   ["services/ingress/routes", "shared/catalogue/Catalogue.ts"],
   ["shared/process", "@nats-io/nats-core"],

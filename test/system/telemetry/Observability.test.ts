@@ -5,6 +5,7 @@ import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { parse } from "yaml"
 import * as Metrics from "../../../shared/telemetry/Metrics.ts"
+import { BatchClient } from "../../fixture/batches/BatchClient.ts"
 import { chat } from "../../fixture/client/ChatClient.ts"
 import { detours, requestWithFallback, requestWithRetry, requestWithWait } from "../../fixture/client/Detours.ts"
 import { eventually } from "../../fixture/general/Eventually.ts"
@@ -134,7 +135,8 @@ describe.skipIf(Prometheus.missing !== undefined)(Prometheus.missing ?? "Prometh
     Gateway.run(shadowed, (gateway) =>
       Effect.runPromise(Effect.scoped(Effect.gen(function*() {
         const console = yield* Effect.promise(() => gateway.startConsole())
-        const ports = [gateway.ingress, ...gateway.workers, console].map(({ healthPort }) => healthPort)
+        const holder = yield* Effect.promise(() => gateway.startWorker({}, "batches"))
+        const ports = [gateway.ingress, ...gateway.workers, holder, console].map(({ healthPort }) => healthPort)
         const api = yield* Prometheus.startPrometheus(ports, rulesFile)
         yield* Effect.promise(async () => {
           const behave = { kind: "malformed", after: 4 }
@@ -145,6 +147,8 @@ describe.skipIf(Prometheus.missing !== undefined)(Prometheus.missing ?? "Prometh
           await requestWithRetry(gateway)
           await requestWithFallback(gateway, "not today")
           await requestWithWait(gateway)
+          const batches = new BatchClient(gateway)
+          await batches.ended((await batches.create("free-chat", 1)).id)
           const ask = async (path: string): Promise<unknown> => {
             const answer = await fetch(`${api}/${path}`).catch(() => undefined)
             // it is unavailable while it starts
