@@ -15,6 +15,9 @@ export interface Entry {
 /** How long the server may send nothing while records are missing, in milliseconds. */
 const quietMs = 10_000
 
+/** How often a reader looks which of the records that are missing have been removed, in milliseconds. */
+const lookAgainMs = 500
+
 /** How long the server may take to answer a request, in milliseconds. */
 const answerWithinMs = 5_000
 
@@ -87,17 +90,37 @@ export const entriesOf = (
     )
     const messages = yield* openMessages(nats, () => consumer.consume())
     const stopped = new JetStreamFailed({ detail: `the reader of ${stream} has stopped` })
+    let received = 0
+    // after a silence: records that are removed meanwhile do not come
+    const forgetRemoved = Effect.gen(function*() {
+      const before = received
+      yield* Effect.sleep(lookAgainMs)
+      if (received > before) return undefined
+      const stored = new Set(yield* subjectsOf(nats, bucket, filter))
+      for (const subject of awaited) if (!stored.has(subject)) awaited.delete(subject)
+      return undefined
+    })
     return messages.pipe(
       Stream.concat(Stream.fail(stopped)),
       Stream.timeoutOrElse({ duration: quietMs, orElse: () => Stream.fail(stopped) }),
+      Stream.map((message) => {
+        received++
+        return message
+      }),
+      Stream.merge(Stream.fromEffectRepeat(forgetRemoved), { haltStrategy: "left" }),
       // a record that is written meanwhile comes twice
-      Stream.map((message) => ({ message, isNew: awaited.delete(message.subject), isLast: awaited.size === 0 })),
+      Stream.map((message) => ({
+        message,
+        isNew: message !== undefined && awaited.delete(message.subject),
+        isLast: awaited.size === 0
+      })),
       Stream.takeUntil(({ isLast }) => isLast),
-      Stream.filter(({ isNew, message }) => isNew && !isDeleted(message.headers?.get("KV-Operation"))),
-      Stream.map(({ message }) => ({
-        key: message.subject.slice(prefix.length),
-        value: Option.some(message.string())
-      }))
+      Stream.map(({ isNew, message }): ReadonlyArray<Entry> =>
+        message === undefined || !isNew || isDeleted(message.headers?.get("KV-Operation"))
+          ? []
+          : [{ key: message.subject.slice(prefix.length), value: Option.some(message.string()) }]
+      ),
+      Stream.flattenIterable
     )
   }))
 

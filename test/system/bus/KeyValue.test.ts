@@ -131,6 +131,18 @@ describe("a bucket", () => {
       assert.sameMembers(many.found, expected.filter((entry) => entry !== "many.8: many.8"))
     }))
 
+  it.live("is listed although records are removed meanwhile", () =>
+    Effect.gen(function*() {
+      const { bucket } = yield* bucketOf(yield* NatsServer.make())
+      const keys = Array.from({ length: 200 }, (_, index) => `${index}`)
+      // more than is in flight at once
+      yield* Effect.forEach(keys, (key) => bucket.put(key, "x".repeat(64_000)), { concurrency: 10, discard: true })
+      const found: Array<string> = []
+      yield* Stream.runForEach(bucket.matching(">"), ({ key }) =>
+        Effect.suspend(() => found.push(key) === 1 ? Effect.asVoid(bucket.purge(">")) : Effect.void))
+      assert.isBelow(found.length, keys.length)
+    }))
+
   it.live("fails a listing if the connection is lost, and lists everything afterwards", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
