@@ -12,11 +12,9 @@ export interface Entry {
   readonly value: Option.Option<string>
 }
 
-/** How long the server may send nothing while records are missing, in milliseconds. */
-const quietMs = 10_000
-
-/** How often a reader looks which of the records that are missing have been removed, in milliseconds. */
-const lookAgainMs = 500
+/** How long the server may send nothing while records are missing, in milliseconds, and how often they are asked for then. */
+const silentMs = 1_000
+const maxAttempts = 10
 
 /** How long the server may take to answer a request, in milliseconds. */
 const answerWithinMs = 5_000
@@ -66,63 +64,64 @@ export const nextOf = Effect.fnUntraced(function*(
   }))
 })
 
+/** What a message says, and whether all records are read. */
+interface Read {
+  readonly entries: ReadonlyArray<Entry>
+  readonly isLast: boolean
+}
+const nothing: Read = { entries: [], isLast: true }
+
 /**
  * Every current record whose key matches the filter, once each. Lists the keys first, because the server's own count of
- * pending records is wrong if others write meanwhile.
+ * pending records is wrong if others write meanwhile. Reads again those that do not come: old servers skip records for a consumer
+ * when others are removed.
  */
 export const entriesOf = (
   nats: Nats["Service"],
   bucket: BucketSpec,
   filter: string
 ): Stream.Stream<Entry, JetStreamFailed> =>
-  Stream.unwrap(Effect.gen(function*() {
+  Stream.suspend(() => {
     const [stream, prefix] = [bucketStream(bucket), prefixOf(bucket)]
-    const awaited = new Set(yield* subjectsOf(nats, bucket, filter))
-    if (awaited.size === 0) return Stream.empty
-    const { consumers } = jetstream(nats.connection, { timeout: answerWithinMs })
-    const consumer = yield* Effect.acquireRelease(
-      // a bucket stores one record per key, so these are the latest
-      attempt(() =>
-        consumers.getPushConsumer(stream, { deliver_policy: DeliverPolicy.All, filter_subjects: prefix + filter })
-      ),
-      // if this does not reach the server, the consumer expires
-      (consumer) => Effect.sync(() => void consumer.delete().catch(() => undefined))
-    )
-    const messages = yield* openMessages(nats, () => consumer.consume())
     const stopped = new JetStreamFailed({ detail: `the reader of ${stream} has stopped` })
-    let received = 0
-    // after a silence: records that are removed meanwhile do not come
-    const forgetRemoved = Effect.gen(function*() {
-      const before = received
-      yield* Effect.sleep(lookAgainMs)
-      if (received > before) return undefined
-      const stored = new Set(yield* subjectsOf(nats, bucket, filter))
-      for (const subject of awaited) if (!stored.has(subject)) awaited.delete(subject)
-      return undefined
-    })
-    return messages.pipe(
-      Stream.concat(Stream.fail(stopped)),
-      Stream.timeoutOrElse({ duration: quietMs, orElse: () => Stream.fail(stopped) }),
-      Stream.map((message) => {
-        received++
-        return message
-      }),
-      Stream.merge(Stream.fromEffectRepeat(forgetRemoved), { haltStrategy: "left" }),
-      // a record that is written meanwhile comes twice
-      Stream.map((message) => ({
-        message,
-        isNew: message !== undefined && awaited.delete(message.subject),
-        isLast: awaited.size === 0
-      })),
+    let awaited: Set<string> | undefined
+
+    const read = (attempts: number): Stream.Stream<Read, JetStreamFailed> =>
+      Stream.unwrap(Effect.gen(function*() {
+        const stored = new Set(yield* subjectsOf(nats, bucket, filter))
+        const missing = awaited = awaited?.intersection(stored) ?? stored
+        if (missing.size === 0) return Stream.make(nothing)
+        const { consumers } = jetstream(nats.connection, { timeout: answerWithinMs })
+        const consumer = yield* Effect.acquireRelease(
+          // a bucket stores one record per key, so these are the latest
+          attempt(() =>
+            consumers.getPushConsumer(stream, { deliver_policy: DeliverPolicy.All, filter_subjects: prefix + filter })
+          ),
+          // if this does not reach the server, the consumer expires
+          (consumer) => Effect.sync(() => void consumer.delete().catch(() => undefined))
+        )
+        const messages = yield* openMessages(nats, () => consumer.consume())
+        return messages.pipe(
+          Stream.concat(Stream.fail(stopped)),
+          Stream.map((message): Read => {
+            // a record that is written meanwhile comes twice
+            const isCurrent = missing.delete(message.subject) && !isDeleted(message.headers?.get("KV-Operation"))
+            const entry = { key: message.subject.slice(prefix.length), value: Option.some(message.string()) }
+            return { entries: isCurrent ? [entry] : [], isLast: missing.size === 0 }
+          }),
+          Stream.timeoutOrElse({
+            duration: silentMs,
+            orElse: () => attempts > 1 ? read(attempts - 1) : Stream.fail(stopped)
+          })
+        )
+      }))
+
+    return read(maxAttempts).pipe(
       Stream.takeUntil(({ isLast }) => isLast),
-      Stream.map(({ isNew, message }): ReadonlyArray<Entry> =>
-        message === undefined || !isNew || isDeleted(message.headers?.get("KV-Operation"))
-          ? []
-          : [{ key: message.subject.slice(prefix.length), value: Option.some(message.string()) }]
-      ),
+      Stream.map(({ entries }) => entries),
       Stream.flattenIterable
     )
-  }))
+  })
 
 /** Options of a reader. Times are in milliseconds. */
 const following = { max_bytes: 2 * 1024 * 1024, expires: 10_000, idle_heartbeat: 2_000 } as const
