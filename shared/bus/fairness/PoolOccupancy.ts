@@ -109,6 +109,12 @@ export class PoolOccupancy {
     return slots !== undefined && !this.#isAlone(slots) && this.#taken >= Math.max(slots, roomOf(slots))
   }
 
+  /** Whether a slot is free for one more job than take or wait for one. */
+  get hasRoom(): boolean {
+    const { slots } = this
+    return slots !== undefined && this.#taken + this.#waiting < slots
+  }
+
   /** A job starts to wait at this ingress. */
   entered(claimant: Claimant): void {
     const tenant = this.#tenant(claimant)

@@ -83,7 +83,9 @@ export class JobPool<Job> {
    */
   enter(job: Job, claimant: Claimant, patienceMs: number, now: number): QueueFull | QueueTimeout | undefined {
     const mostMs = queueShare * patienceMs
-    const waitMs = this.#mayGo(claimant, now) || this.#rests(now) ? 0 : this.#waitMs(claimant, mostMs)
+    // how fast workers were does not matter to a job for which a slot is free, nor while they can get none
+    const isExempt = this.#mayGo(claimant, now) || this.#occupancy.hasRoom || this.#rests(now)
+    const waitMs = isExempt ? 0 : this.#waitMs(claimant, mostMs)
     if (waitMs !== undefined && waitMs > mostMs) return new QueueTimeout({ retryAfterMs: retryAfter(waitMs) })
     if (!this.#waiting.offer(job, claimant, now)) return this.full(claimant)
     this.#jobs++

@@ -147,6 +147,15 @@ describe("a job that cannot be served in time", () => {
     assert.strictEqual(refused.retryAfterMs, 1_620)
   })
 
+  it("is queued while a slot is free for it and all that wait, however slow workers were", () => {
+    const occupancy = new PoolOccupancy()
+    const pool = drainingPool(80, occupancy)
+    occupancy.setWorker("worker", 82, 3)
+    assert.isUndefined(pool.enter("n80", claimant("n"), 100, 1_000))
+    assert.isUndefined(pool.enter("n81", claimant("n"), 100, 1_000))
+    assert.instanceOf(pool.enter("n82", claimant("n"), 100, 1_000), QueueTimeout)
+  })
+
   it("is queued as before after the process was held up, in which time no worker could be heard", () => {
     const pool = drainingPool(80)
     const before = pool.retryAfterMs(claimant("n"))
