@@ -8,6 +8,7 @@
 import { Effect, Option, Semaphore } from "effect"
 import type { JetStreamFailed } from "../nats/JetStream.ts"
 import type { Bucket } from "../nats/KeyValue.ts"
+import * as Counter from "./Counter.ts"
 
 /** The places that a writer takes at a time, in bytes. */
 const blockBytes = 1024 * 1024
@@ -46,20 +47,6 @@ export const make = Effect.fnUntraced(function*({ bucket, quota }: OwnerQuotaOpt
   const taking = yield* Semaphore.make(1)
   const blocks = new Map<string, Block>()
 
-  /** Adds to the count of an owner. Returns the new count. */
-  const add = Effect.fnUntraced(function*(counter: string, bytes: number): Effect.fn.Return<number, JetStreamFailed> {
-    for (;;) {
-      const found = yield* bucket.getRevision(counter)
-      if (Option.isNone(found)) {
-        if (yield* bucket.create(counter, String(bytes))) return bytes
-        continue
-      }
-      const { revision, value } = found.value
-      const count = Number(value) + bytes
-      if (Option.isSome(yield* bucket.update(counter, String(count), revision))) return count
-    }
-  })
-
   const evict = Effect.fnUntraced(function*(block: Block, next: Next): Effect.fn.Return<void, JetStreamFailed> {
     for (;;) {
       const stored = Option.getOrUndefined(yield* next(block.oldest))
@@ -88,7 +75,7 @@ export const make = Effect.fnUntraced(function*({ bucket, quota }: OwnerQuotaOpt
           const place = placeIn(former, bytes)
           if (Option.isSome(place)) return place.value
           const taken = Math.max(blockBytes, bytes)
-          const end = yield* add(counter, taken)
+          const end = yield* Counter.add(bucket, counter, taken)
           const block: Block = { next: end - taken + bytes, end, oldest: former?.oldest ?? 0 }
           blocks.delete(counter)
           const [longest] = blocks.size < maxBlocks ? [] : blocks.keys()

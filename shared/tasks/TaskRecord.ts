@@ -31,6 +31,8 @@ const AnswerRequest = Schema.Struct({
   tokens: Schema.Finite,
   /** How many pages hold the body. */
   pages: Schema.Int,
+  /** The size of the body. Absent in records of older gateways. */
+  bytes: Schema.optionalKey(Schema.Int),
   /** Whether it asks for a stream of events. */
   streams: Schema.Boolean,
   /** Where its idempotency key is stored; see `TaskKeys.ts`. */

@@ -67,7 +67,7 @@ export class Tasks extends Context.Service<Tasks, {
         cancel: (key) => placeOf(key).cancel(key),
         // batches have no idempotency keys
         free: tasks.free,
-        remove: (key) => placeOf(key).remove(key)
+        remove: (key, task) => placeOf(key).remove(key, task)
       }, patience)
       return { stored, allKeys: yield* restrained(stored.keys(StoredTasks.allRecords)), find }
     })

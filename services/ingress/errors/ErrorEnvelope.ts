@@ -30,6 +30,7 @@ const constant = {
   FileNotFound: { status: 404, code: "file_not_found" },
   TaskNotFound: { status: 404, code: "task_not_found" },
   TaskNotCompleted: { status: 400, code: "task_not_completed" },
+  TaskStorageFull: { status: 413, code: "task_quota_exceeded" },
   // official clients retry a 409 by default
   AnswerNotKept: {
     status: 409,

@@ -2,6 +2,7 @@
 import { Schema } from "effect"
 import { type JobError, tryAgain } from "../../../shared/contract/JobError.ts"
 import type { FileRefused } from "../../../shared/files/ClientFiles.ts"
+import type { TaskStorageFull } from "../../../shared/tasks/answers/TaskBytes.ts"
 
 export class KeyMissing extends Schema.TaggedError<KeyMissing>()("KeyMissing", {}) {
   override readonly message = "Missing API key. Send it as 'Authorization: Bearer <key>'."
@@ -144,6 +145,7 @@ export type RequestError =
   | TaskNotCompleted
   | IdempotencyKeyReused
   | AnswerNotKept
+  | TaskStorageFull
   | RangeNotSatisfiable
   | RequestUnreadable
   | UpgradeRequired

@@ -4,7 +4,7 @@
  */
 import { Clock, Effect, Option } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
-import { InternalError, type QueueFull, type Unavailable } from "../../../shared/contract/JobError.ts"
+import { InternalError } from "../../../shared/contract/JobError.ts"
 import type { Owner } from "../../../shared/contract/Owner.ts"
 import { ofSuffix } from "../../../shared/contract/ResponseId.ts"
 import { newSuffix } from "../../../shared/tasks/answers/AnswerTaskId.ts"
@@ -57,7 +57,7 @@ interface Waiting extends Pick<AdmittedRequest, "streams"> {
   readonly body: Uint8Array
 }
 
-const keyReused = <A>(effect: Effect.Effect<A, OtherBody | QueueFull | Unavailable>) =>
+const keyReused = <A, E>(effect: Effect.Effect<A, E | OtherBody>) =>
   Effect.catchTag(effect, "OtherBody", () => Effect.fail(new IdempotencyKeyReused()))
 
 const json = { "content-type": "application/json" }

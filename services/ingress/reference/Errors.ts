@@ -4,6 +4,7 @@ import { constant, field } from "../../../shared/contract/Fields.ts"
 import * as JobError from "../../../shared/contract/JobError.ts"
 import type { Dialect, Workload } from "../../../shared/contract/Operation.ts"
 import { FileRefused } from "../../../shared/files/ClientFiles.ts"
+import { TaskStorageFull } from "../../../shared/tasks/answers/TaskBytes.ts"
 import * as ErrorEnvelope from "../errors/ErrorEnvelope.ts"
 import * as IngressError from "../errors/IngressError.ts"
 import * as IncomingBody from "../request/IncomingBody.ts"
@@ -122,7 +123,7 @@ export const of = {
     invalid("idempotency-key", "must be 1 to 255 visible ASCII characters", "invalid_idempotency_key"),
     new IngressError.IdempotencyKeyReused()
   ],
-  notKept: [new IngressError.AnswerNotKept()],
+  keptAnswers: [new IngressError.AnswerNotKept(), new TaskStorageFull({ mebibytes: 1024 })],
   tasks: [new IngressError.TaskNotFound()],
   storedResponses: [new JobError.ReferenceNotFound({ param: "response_id" })],
   storedStreams: [invalid("stream", "requires that the request was made with `stream`", "not_supported")],

@@ -134,7 +134,7 @@ const errorsOf = ({ form, kind, versionHeaders, workloads }: Operation) => [
   ...(kind === "task"
     ? []
     : [
-      ...Errors.of.notKept,
+      ...Errors.of.keptAnswers,
       ...workloads.flatMap((workload) => Errors.ofWorkloads[workload] ?? []),
       ...Errors.of.jobs
     ]),

@@ -2,19 +2,22 @@
  * Tasks whose results are the answers to requests, as ingress sees them: created for a request, listed, read, cancelled and
  * deleted, each only by its owner.
  */
-import { Clock, Context, Effect, Layer, Option, Schedule, Stream } from "effect"
+import { Clock, Config, Context, Effect, Layer, Option, Schedule, Stream } from "effect"
 import { hash } from "node:crypto"
 import { taskQueueOf } from "../../bus/protocol/Subjects.ts"
 import { type QueueFull, Unavailable } from "../../contract/JobError.ts"
+import { atLeast } from "../../contract/Fields.ts"
 import type { Owner } from "../../contract/Owner.ts"
 import { backOff, type JetStreamFailed, whileJetStreamFails } from "../../nats/JetStream.ts"
 import { openBucket } from "../../nats/KeyValue.ts"
 import { Nats } from "../../nats/Nats.ts"
 import { buckets } from "../../nats/Storage.ts"
+import { ownerToken } from "../../records/OwnerToken.ts"
 import * as Seal from "../../records/Seal.ts"
 import * as RecordStore from "../RecordStore.ts"
 import { isAnswerTaskId } from "./AnswerTaskId.ts"
 import type * as Page from "./Page.ts"
+import * as TaskBytes from "./TaskBytes.ts"
 import * as TaskHints from "./TaskHints.ts"
 import { answerResult } from "./AnswerResult.ts"
 import * as StoredTasks from "./StoredTasks.ts"
@@ -28,7 +31,7 @@ import { hasEnded } from "../TaskState.ts"
 
 export interface NewAnswerTask extends Omit<TaskRecord.NewTask, "bodyHash" | "count" | "index" | "request"> {
   readonly owner: Owner
-  readonly request: Omit<TaskRecord.AnswerRequest, "pages">
+  readonly request: Omit<TaskRecord.AnswerRequest, "bytes" | "pages">
   readonly body: Uint8Array
 }
 
@@ -47,6 +50,8 @@ const silenceMs = 15_000
 /** How long a task is kept after its end, in milliseconds. */
 export const keptForMs = 24 * 60 * 60_000
 
+const quotaMiB = Config.schema(atLeast(1), "GATEWAY_TASKS_MIB").pipe(Config.withDefault(1024))
+
 const unavailable = new Unavailable({ retryAfterMs: 1_000 })
 const orUnavailable = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, Unavailable> =>
   Effect.mapError(effect, () => unavailable)
@@ -54,12 +59,12 @@ const orUnavailable = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, Unav
 export class AnswerTasks extends Context.Service<AnswerTasks, {
   /**
    * Stores and submits a task, or finds the one that the request's idempotency key stands for. Fails with `QueueFull` if the owner
-   * has too many that wait.
+   * has too many that wait, and with `TaskStorageFull` if they store too much.
    */
   readonly create: (
     task: NewAnswerTask,
     keyed?: KeyedRequest
-  ) => Effect.Effect<TaskRecord.TaskRecord, OtherBody | QueueFull | Unavailable>
+  ) => Effect.Effect<TaskRecord.TaskRecord, OtherBody | QueueFull | TaskBytes.TaskStorageFull | Unavailable>
   /** The task that an idempotency key stands for. */
   readonly join: (
     owner: Owner,
@@ -92,7 +97,7 @@ export class AnswerTasks extends Context.Service<AnswerTasks, {
    */
   readonly pages: (owner: Owner, id: string, event?: number) => Stream.Stream<NextPage, Unavailable>
 }>()("shared/tasks/AnswerTasks") {
-  /** Reads `GATEWAY_SECRET`. */
+  /** Reads `GATEWAY_SECRET` and `GATEWAY_TASKS_MIB`. */
   static readonly layer = Layer.effect(
     AnswerTasks,
     Effect.gen(function*() {
@@ -102,6 +107,8 @@ export class AnswerTasks extends Context.Service<AnswerTasks, {
       const patience = backOff.pipe(Schedule.upTo({ duration: patienceMs }))
       const hints = TaskHints.make(yield* Nats)
       const records = RecordStore.make(bucket, patience, hints.give)
+      const quota = yield* quotaMiB
+      const counted = yield* TaskBytes.make(bucket, patience)
       const pages = TaskPages.make(bucket, seal, hints, patience)
       const keys = TaskKeys.make(bucket, records, patience)
       const stored = StoredTasks.make(
@@ -124,7 +131,7 @@ export class AnswerTasks extends Context.Service<AnswerTasks, {
 
       const read = (owner: Owner, id: string, page: number) => orUnavailable(pages.read(owner, id, page))
 
-      const keyFailures = <A>(effect: Effect.Effect<A, OtherBody | JetStreamFailed>) =>
+      const failing = <A, E>(effect: Effect.Effect<A, E | JetStreamFailed>) =>
         Effect.catchTag(effect, "JetStreamFailed", () => Effect.fail(unavailable))
 
       const submit = (
@@ -181,17 +188,18 @@ export class AnswerTasks extends Context.Service<AnswerTasks, {
 
       return AnswerTasks.of({
         create: Effect.fnUntraced(function*({ body, owner, request, ...task }, keyed) {
-          const bound = keyed === undefined ? task.id : yield* keyFailures(keys.bind(owner, keyed, task.id))
+          const bound = keyed === undefined ? task.id : yield* failing(keys.bind(owner, keyed, task.id))
           const known = bound === task.id ? Option.none() : yield* find(owner, bound)
           if (Option.isSome(known)) return known.value
           // or under the id of an ingress that has died before it could do so
           const id = bound
+          yield* failing(counted.request(ownerToken(owner), body.length, quota))
           const count = yield* orUnavailable(pages.writeRequest(owner, id, body))
           const now = yield* Clock.currentTimeMillis
           const bodyHash = keyed?.bodyHash ?? hash("sha256", body, "hex")
           const binding = keyed === undefined ? {} : { binding: TaskKeys.bindingOf(owner, keyed) }
           const record = TaskRecord.make(
-            { ...task, id, bodyHash, request: { ...request, ...binding, pages: count } },
+            { ...task, id, bodyHash, request: { ...request, ...binding, pages: count, bytes: body.length } },
             now
           )
           yield* orUnavailable(records.create(recordKey(owner, id), record))
@@ -200,7 +208,7 @@ export class AnswerTasks extends Context.Service<AnswerTasks, {
           return record
         }),
         join: Effect.fnUntraced(function*(owner, keyed) {
-          const found = yield* keyFailures(keys.find(owner, keyed))
+          const found = yield* failing(keys.find(owner, keyed))
           // its ingress may have died before it submitted the task; the queue drops duplicates
           if (Option.isSome(found) && found.value.claims === 0) yield* Effect.ignore(submit(owner, found.value))
           return found

@@ -19,6 +19,7 @@ import * as StoredAnswer from "./StoredAnswer.ts"
 import * as RecordStore from "../RecordStore.ts"
 import { runTask } from "../TaskLife.ts"
 import type { Settlement } from "../TaskState.ts"
+import * as TaskBytes from "./TaskBytes.ts"
 import * as TaskHints from "./TaskHints.ts"
 import * as TaskPages from "./TaskPages.ts"
 import { TaskQueue } from "../TaskQueue.ts"
@@ -69,7 +70,8 @@ export const layer = (workload: Workload, defaultSlots: number, others?: OtherJo
       const { cost } = performer
       const means = { performer, log, workload, cost, now: () => clock.currentTimeMillisUnsafe() }
       const hints = TaskHints.make(nats)
-      const pages = TaskPages.make(bucket, seal, hints, patience)
+      const { answer: countAnswer } = yield* TaskBytes.make(bucket, patience)
+      const pages = TaskPages.make(bucket, seal, hints, patience, countAnswer)
       const work = AnswerWork.make(StoredAnswer.make(means), pages, holds, yield* openAnnouncer)
       const store = RecordStore.make(bucket, patience, hints.give)
       const runOther = yield* others?.open({ means, holds, worker: nats.id, patience }) ?? Effect.undefined

@@ -8,6 +8,7 @@ import type { Bucket } from "../../nats/KeyValue.ts"
 import type { RecordStore } from "../RecordStore.ts"
 import type { TaskRecord } from "../TaskRecord.ts"
 import { isTaskId, suffixOf } from "./AnswerTaskId.ts"
+import * as TaskBytes from "./TaskBytes.ts"
 import type { TaskKeys } from "./TaskKeys.ts"
 
 /** The keys of all records. */
@@ -48,13 +49,17 @@ export const idOf = (key: string): string => key.slice(key.indexOf(".") + 1)
 
 /** Where records are. */
 export interface Place extends Pick<Bucket, "keys">, Pick<RecordStore, "cancel" | "find">, Pick<TaskKeys, "free"> {
-  /** Removes the record with this key, and its pages. */
-  readonly remove: (key: string) => Effect.Effect<void, JetStreamFailed>
+  /** Removes a task, whose record has this key, and its pages. */
+  readonly remove: (key: string, task: TaskRecord) => Effect.Effect<void, JetStreamFailed>
 }
 
 /** The record first: without it no client finds the pages. */
-export const removeFrom = (bucket: Pick<Bucket, "purge">): Place["remove"] => (key) =>
-  Effect.andThen(bucket.purge(key), bucket.purge(`${key}.>`))
+export const removeFrom = (bucket: Bucket): Place["remove"] =>
+  Effect.fnUntraced(function*(key, task) {
+    yield* bucket.purge(key)
+    yield* bucket.purge(`${key}.>`)
+    yield* TaskBytes.free(bucket, key, task)
+  })
 
 export const make = (
   place: Place,
@@ -98,7 +103,7 @@ export const make = (
       if (Option.isNone(task)) return task
       const binding = task.value.request?.binding
       if (binding !== undefined) yield* place.free(binding, task.value.id)
-      yield* again(place.remove(key))
+      yield* again(place.remove(key, task.value))
       return task
     })
   }

@@ -9,6 +9,7 @@ import type { Bucket } from "../../nats/KeyValue.ts"
 import { ownerToken } from "../../records/OwnerToken.ts"
 import type * as Seal from "../../records/Seal.ts"
 import * as Page from "./Page.ts"
+import type { TaskBytes } from "./TaskBytes.ts"
 import type { TaskHints } from "./TaskHints.ts"
 
 /** The most bytes of a request or an answer in one page: below NATS's limit of 1 MB for a message. */
@@ -50,11 +51,13 @@ export interface TaskPages {
   ) => Effect.Effect<Option.Option<Page.Page>, JetStreamFailed>
 }
 
+/** `countAnswer`: counts a page of an answer, if anything does. */
 export const make = (
   bucket: Bucket,
   seal: Seal.Seal,
   hints: TaskHints,
-  patience: Schedule.Schedule<unknown>
+  patience: Schedule.Schedule<unknown>,
+  countAnswer: TaskBytes["answer"] = () => Effect.void
 ): TaskPages => {
   const again = <A>(effect: Effect.Effect<A, JetStreamFailed>) => Effect.retry(effect, patience)
   const keyOf = (owner: Owner, id: string, kind: Kind, page: number) => `${recordKey(owner, id)}.${kind}.${page}`
@@ -92,6 +95,7 @@ export const make = (
     append: Effect.fnUntraced(function*(owner, id, page, about, bytes) {
       const key = keyOf(owner, id, "answer", page)
       const sealed = seal.seal(placeOf(owner, id, "answer", page), Page.encode(about, bytes))
+      yield* countAnswer(ownerToken(owner), bytes.length)
       if (!(yield* again(bucket.createBytes(key, sealed)))) {
         // an earlier try whose confirmation was lost
         const stored = yield* again(bucket.getBytes(key))

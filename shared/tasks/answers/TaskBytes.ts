@@ -1,0 +1,109 @@
+/**
+ * Bounds what each owner's tasks store, so that no key fills the disk that all share.
+ *
+ * A counter per owner and hour says how many bytes were stored in that hour. It expires with them, so the sum of an owner's counters
+ * is what the owner stores. A process counts whole blocks in advance and seldom writes a counter. If it ends, the rest of its block
+ * counts until the counter expires.
+ */
+import { Clock, Effect, Option, type Schedule, Schema, Semaphore, Stream } from "effect"
+import type { JetStreamFailed } from "../../nats/JetStream.ts"
+import type { Bucket } from "../../nats/KeyValue.ts"
+import * as Counter from "../../records/Counter.ts"
+import type { TaskRecord } from "../TaskRecord.ts"
+import { answerResult } from "./AnswerResult.ts"
+
+/** What each request counts at least, so that the quota also bounds the number of tasks. */
+const leastBytes = 8 * 1024
+
+/** How much a process counts in advance. */
+const blockBytes = 64 * 1024
+
+/** For how many owners a process keeps the rest of a block. */
+const maxRests = 1_000
+
+const hourMs = 60 * 60_000
+
+/** The owner's tasks already store as much as they may. */
+export class TaskStorageFull
+  extends Schema.TaggedError<TaskStorageFull>()("TaskStorageFull", { mebibytes: Schema.Int })
+{
+  override readonly message =
+    `With this request the tasks of the key's owner would store more than ${this.mebibytes} MiB. Delete some, or wait until they ` +
+    "expire. The operator of the gateway sets the limit with GATEWAY_TASKS_MIB."
+}
+
+export interface TaskBytes {
+  /** Counts a request, if the tasks of its owner then store at most so many mebibytes. */
+  readonly request: (
+    ownerToken: string,
+    bytes: number,
+    mebibytes: number
+  ) => Effect.Effect<void, JetStreamFailed | TaskStorageFull>
+  /** Counts a part of an answer, for which there is always room, because it may have been paid for. */
+  readonly answer: (ownerToken: string, bytes: number) => Effect.Effect<void, JetStreamFailed>
+}
+
+const counterOf = (ownerToken: string, at: number): string => `${ownerToken}.bytes.${Math.floor(at / hourMs)}`
+
+export const make = Effect.fnUntraced(function*(bucket: Bucket, patience: Schedule.Schedule<unknown>) {
+  const again = <A>(effect: Effect.Effect<A, JetStreamFailed>) => Effect.retry(effect, patience)
+  const counting = yield* Semaphore.make(1)
+  const rests = new Map<string, number>()
+
+  const addUp = (ownerToken: string) =>
+    again(Stream.runFold(
+      bucket.matching(`${ownerToken}.bytes.*`),
+      () => 0,
+      (sum, { value }) => sum + Option.match(value, { onNone: () => 0, onSome: Number })
+    ))
+
+  const isTaken = (ownerToken: string, bytes: number): boolean => {
+    const rest = rests.get(ownerToken) ?? 0
+    if (rest < bytes) return false
+    rests.set(ownerToken, rest - bytes)
+    return true
+  }
+
+  const keep = (ownerToken: string, rest: number): void => {
+    rests.delete(ownerToken)
+    const [longest] = rests.size < maxRests ? [] : rests.keys()
+    if (longest !== undefined) rests.delete(longest)
+    rests.set(ownerToken, rest)
+  }
+
+  /** `false` if there is no room. Counts first and then adds up, so two processes never exceed the quota together. */
+  const take = (ownerToken: string, bytes: number, mebibytes = Number.POSITIVE_INFINITY) =>
+    isTaken(ownerToken, bytes) ? Effect.succeed(true) : counting.withPermit(Effect.gen(function*() {
+      if (isTaken(ownerToken, bytes)) return true
+      const counter = counterOf(ownerToken, yield* Clock.currentTimeMillis)
+      const rest = rests.get(ownerToken) ?? 0
+      // near the quota there may be room for these bytes, if not for a block
+      for (const taken of new Set([Math.max(blockBytes, bytes), bytes])) {
+        yield* again(Counter.add(bucket, counter, taken))
+        if (mebibytes === Number.POSITIVE_INFINITY || (yield* addUp(ownerToken)) <= mebibytes * 1024 ** 2) {
+          keep(ownerToken, rest + taken - bytes)
+          return true
+        }
+        yield* again(Counter.add(bucket, counter, -taken))
+      }
+      return false
+    }))
+
+  return {
+    request: Effect.fnUntraced(function*(ownerToken, bytes, mebibytes) {
+      const isTaken = yield* take(ownerToken, Math.max(leastBytes, bytes), mebibytes)
+      if (!isTaken) return yield* new TaskStorageFull({ mebibytes })
+    }),
+    answer: (ownerToken, bytes) => Effect.asVoid(take(ownerToken, bytes))
+  } satisfies TaskBytes
+})
+
+/** Counts no more what a deleted task has stored. `key` is that of its record. */
+export const free = Effect.fnUntraced(function*(bucket: Bucket, key: string, task: TaskRecord) {
+  const ownerToken = key.slice(0, key.indexOf("."))
+  const { created, ended, request, result } = task
+  if (request?.bytes === undefined) return
+  yield* Counter.add(bucket, counterOf(ownerToken, created), -Math.max(leastBytes, request.bytes))
+  const { bytes = 0 } = Option.getOrUndefined(answerResult(result)) ?? {}
+  if (bytes > 0 && ended !== null) yield* Counter.add(bucket, counterOf(ownerToken, ended), -bytes)
+})

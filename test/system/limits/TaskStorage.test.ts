@@ -1,0 +1,59 @@
+/** How much the tasks of an owner may store, over all ingress processes. */
+import { assert, describe, it } from "@effect/vitest"
+import { chat } from "../../fixture/client/ChatClient.ts"
+import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
+import { eventually } from "../../fixture/general/Eventually.ts"
+
+const shared = sharedGateway({ ingresses: 2, environment: { GATEWAY_TASKS_MIB: "1" } })
+
+interface Task {
+  readonly id: string
+  readonly status: string
+}
+
+const create = (key: string, kilobytes: number, ingress = shared().ingress) => {
+  const body = { ...chat("paid-chat"), user: "x".repeat(kilobytes * 1024) }
+  return shared().request(body, { headers: { authorization: `Bearer ${key}`, prefer: "respond-async" }, ingress })
+}
+
+const ask = async (key: string, path: string, method = "GET"): Promise<Task> => {
+  const answer = await fetch(`${shared().url}/v1/tasks/${path}`, {
+    method,
+    headers: { authorization: `Bearer ${key}` }
+  })
+  return await answer.json() as Task
+}
+
+describe("tasks of an owner", { timeout: 30_000 }, () => {
+  it("are refused beyond its quota until one is deleted, at any ingress", async () => {
+    const { key } = await shared().createKeyWith({})
+    const [one, two] = shared().ingresses
+    const first = await create(key, 300, one)
+    const { id } = await first.json() as Task
+    for (const ingress of [two, one]) assert.strictEqual((await create(key, 300, ingress)).status, 202)
+    const refused = await create(key, 300, two)
+    assert.strictEqual(refused.status, 413)
+    const { error } = await refused.json() as { readonly error: { readonly code: string; readonly message: string } }
+    assert.strictEqual(error.code, "task_quota_exceeded")
+    assert.match(error.message, /1 MiB.*GATEWAY_TASKS_MIB/s)
+    // others have quotas of their own
+    const other = await shared().createKeyWith({})
+    assert.strictEqual((await create(other.key, 300, two)).status, 202)
+    await eventually(() => ask(key, id), ({ status }) => status === "completed", 10_000)
+    await ask(key, id, "DELETE")
+    assert.strictEqual((await create(key, 300, two)).status, 202)
+  })
+
+  it("count a little each, so that their number is bounded", async () => {
+    const { key } = await shared().createKeyWith({})
+    const statuses: Array<number> = []
+    // 8 KiB each, and the rest of a block at each of two ingresses
+    while (statuses.length < 140 && statuses.at(-1) !== 413) {
+      const answer = await create(key, 0, shared().ingresses[statuses.length % 2])
+      await answer.arrayBuffer()
+      statuses.push(answer.status)
+    }
+    assert.strictEqual(statuses.at(-1), 413)
+    assert.isAtLeast(statuses.length, 60)
+  })
+})
