@@ -10,6 +10,7 @@ import type { ServiceProcess } from "../fixture/gateway/Gateway.ts"
 import { untilJobs } from "../fixture/nats/JobStream.ts"
 import { askChat, type Entry, Load } from "../fixture/client/Load.ts"
 import { randomFrom } from "../fixture/general/Random.ts"
+import { type BatchReport, ChaosBatch } from "./ChaosBatch.ts"
 import { type FaultName, faultNames, faults, type Ground, type Victim } from "./Faults.ts"
 
 export interface ChaosOptions {
@@ -21,6 +22,8 @@ export interface ChaosOptions {
   readonly clients: number
   /** The faults to choose from. Default: all. */
   readonly among?: ReadonlyArray<FaultName>
+  /** The number of requests of a batch, which runs beside the others. Faults go on until it has ended. Default: no batch. */
+  readonly batchLines?: number
   /** The longest time between two faults, in milliseconds. */
   readonly everyMs: number
   readonly log: (line: string) => void
@@ -45,6 +48,7 @@ export interface ChaosReport {
   /** Finished jobs that the cluster still stores. */
   readonly orphans: number
   readonly longestOutageMs: number
+  readonly batch: BatchReport | undefined
   /** Processes that exited by themselves. */
   readonly ended: ReadonlyArray<ServiceProcess>
 }
@@ -61,7 +65,7 @@ const isService = (victim: Victim): victim is ServiceProcess => "port" in victim
 
 export const chaos = async (ground: Ground, options: ChaosOptions): Promise<ChaosReport> => {
   const { gateway } = ground
-  const { clients, everyMs, forMs, log, among = faultNames, requests = 0, seed } = options
+  const { clients, everyMs, forMs, log, among = faultNames, batchLines = 0, requests = 0, seed } = options
   const random = randomFrom(seed)
   const below = (limit: number) => Math.floor(random() * limit)
   gateway.provider.behave({ kind: "paced", chunks: 5, everyMs: 10 })
@@ -100,7 +104,8 @@ export const chaos = async (ground: Ground, options: ChaosOptions): Promise<Chao
   }
 
   await load.untilWhole(clients)
-  while (performance.now() - start < forMs || load.entries.length < requests) {
+  const batch = batchLines === 0 ? undefined : await ChaosBatch.start(gateway, load, batchLines)
+  while (performance.now() - start < forMs || load.entries.length < requests || await batch?.isRunning() === true) {
     strike(among[below(among.length)]!)
     await new Promise((resolve) => setTimeout(resolve, 50 + below(everyMs)))
   }
@@ -109,6 +114,7 @@ export const chaos = async (ground: Ground, options: ChaosOptions): Promise<Chao
   await load.untilWhole(2 * clients, healed, healedWithinMs)
   log(`${since()}  recovered ${(performance.now() - healed).toFixed(0)} ms after the last fault ended`)
   await load.stop()
+  const batchReport = await batch?.report()
   // does not wait for an empty stream: after its leader was frozen, a cluster may keep acknowledged jobs until they expire,
   // although it delivers them no more (https://github.com/nats-io/nats-server/issues/5542)
   const { stored: orphans } = await untilJobs(
@@ -134,6 +140,7 @@ export const chaos = async (ground: Ground, options: ChaosOptions): Promise<Chao
     doubled: load.calledTwice("paid-chat"),
     orphans,
     longestOutageMs: load.longestOutageMs,
-    ended: [...gateway.ingresses, ...gateway.workers].filter((one) => one.hasExited && !stopped.has(one))
+    batch: batchReport,
+    ended: gateway.processes.filter((one) => one.hasExited && !stopped.has(one))
   }
 }

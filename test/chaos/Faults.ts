@@ -33,6 +33,10 @@ const roles = {
   ingress: {
     all: ({ gateway }: Ground) => gateway.ingresses,
     another: ({ gateway }: Ground) => gateway.startIngress()
+  },
+  batches: {
+    all: ({ gateway }: Ground) => gateway.processes.filter(({ name }) => name === "batches"),
+    another: ({ gateway }: Ground) => gateway.startWorker({}, "batches")
   }
 } as const
 
@@ -85,6 +89,8 @@ export const faults = {
   "freeze an ingress": toService("ingress", 4_000, ...frozen),
   "disconnect an ingress": toService("ingress", 4_000, ...cut),
   "stall an ingress's connection": toService("ingress", 4_000, ...held),
+  "kill -9 a batch service": toService("batches", 1_000, (victim) => victim.kill()),
+  "freeze a batch service": toService("batches", 6_000, ...frozen),
   "kill -9 a NATS server": toServer((victim) => victim.kill(), (victim) => victim.restart()),
   "freeze a NATS server": toServer((victim) => victim.freeze(), (victim) => victim.thaw())
 } satisfies Record<string, Fault>
