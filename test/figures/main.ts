@@ -9,6 +9,7 @@ import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Config, Console, Effect, Logger, Schema } from "effect"
 import { Gateway, type GatewayOptions, otherWorkloads } from "../fixture/gateway/Gateway.ts"
 import { chaos } from "../chaos/Chaos.ts"
+import { batchLatency } from "./BatchLatency.ts"
 import { fairness } from "./Fairness.ts"
 import * as LongStreams from "./LongStreams.ts"
 import * as ManyStreams from "./ManyStreams.ts"
@@ -134,6 +135,17 @@ const overload = on(
   }
 )
 
+const batch = on(
+  { services: ["batches"], environment: { WORKER_TASK_SLOTS: "32" } },
+  async (gateway): Promise<ReadonlyArray<Row>> => {
+    const { before, completed, during } = await batchLatency(gateway)
+    return [
+      ["p95 time of interactive requests, 50/s", ms(before), "", true],
+      atMost(`the same beside a batch, of which ${completed} requests are done`, during, 1.1 * before)
+    ]
+  }
+)
+
 const natsStrikes = Effect.gen(function*() {
   const seed = yield* Config.Int("STRIKE_SEED").pipe(Config.withDefault(1))
   const rounds = yield* Config.Int("STRIKE_ROUNDS").pipe(Config.withDefault(1))
@@ -157,7 +169,8 @@ const figures: Readonly<Record<string, Effect.Effect<ReadonlyArray<Row>>>> = {
   natsStrikes,
   abort,
   streams,
-  overload
+  overload,
+  batch
 }
 
 const run = Effect.gen(function*() {
