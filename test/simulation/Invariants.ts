@@ -6,11 +6,11 @@ import { checks as flow } from "./FlowInvariants.ts"
 import type { Client } from "./gateway/Client.ts"
 import { workerGraceMs } from "./gateway/Processes.ts"
 import { placeIn } from "./gateway/Provider.ts"
-import { endOf, warmUpMs } from "./Scenario.ts"
+import { endOf } from "./Scenario.ts"
 import { checks as limits } from "./LimitInvariants.ts"
 import { checks as providers } from "./ProviderInvariants.ts"
 import { checks as tasks } from "./TaskInvariants.ts"
-import { type Check, isTouched, named, type Violation } from "./Violation.ts"
+import { type Check, isTouched, mayBeStarting, named, type Violation } from "./Violation.ts"
 import type { Ended } from "./Simulation.ts"
 import { usageEventsOf } from "./UsageEvents.ts"
 
@@ -123,16 +123,12 @@ function* usageIsTheBill(ended: Ended): Generator<Violation> {
   }
 }
 
-/** How much longer than the warm-up an ingress may take to start without a fault, in milliseconds. */
-const startMs = 5_000
-
 /** Only requests that a fault may have touched fail. */
 function* onlyTouchedFail({ clients, scenario }: Ended): Generator<Violation> {
   for (const client of clients) {
     const { outcome, request } = client
     if (outcome === "complete" || outcome === "left" || outcome === "refused" || outcome === undefined) continue
-    // a request to JetStream at the start may reach a server that does not know a new stream's leader yet, and is repeated late
-    if (outcome === "no ingress" && request.at < warmUpMs + startMs) continue
+    if (outcome === "no ingress" && mayBeStarting(request.at)) continue
     const until = client.endedAt ?? Number.POSITIVE_INFINITY
     if (!isTouched(scenario, request.at, until)) {
       yield named("only touched requests fail", client, `${outcome} without a fault`)

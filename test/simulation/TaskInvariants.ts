@@ -7,7 +7,7 @@ import { type Call, placeIn } from "./gateway/Provider.ts"
 import type { TaskClient } from "./gateway/TaskClient.ts"
 import type { Ended } from "./Simulation.ts"
 import { usageEventsOf } from "./UsageEvents.ts"
-import { type Check, isTouched, type Violation } from "./Violation.ts"
+import { type Check, isTouched, mayBeStarting, type Violation } from "./Violation.ts"
 
 const of = (invariant: string, { id, request: { task } }: TaskClient, detail: string): Violation => ({
   invariant,
@@ -73,6 +73,7 @@ function* videosAreMade({ scenario, videos: { clients, studio } }: Ended): Gener
   for (const client of clients) {
     const { isCancelling, record, request } = client
     if (isCancelling || isTouched(scenario, request.at, Number.POSITIVE_INFINITY)) continue
+    if (client.hasFoundNone && mayBeStarting(request.at)) continue
     const wanted = request.fate === "fails" ? "failed" : "completed"
     if (record?.status !== wanted) yield of("videos are made", client, `is ${record?.status} without a fault`)
   }

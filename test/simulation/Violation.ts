@@ -2,7 +2,7 @@
 import { inlineBodyBytes } from "../../shared/bus/protocol/Timings.ts"
 import type { Client } from "./gateway/Client.ts"
 import { workerBodyBytes } from "./gateway/Processes.ts"
-import { endOf } from "./Scenario.ts"
+import { endOf, warmUpMs } from "./Scenario.ts"
 import type { Ended } from "./Simulation.ts"
 
 export interface Violation {
@@ -27,6 +27,12 @@ const aftermathMs = 15_000
 export const isTouched = (scenario: Ended["scenario"], from: number, until: number): boolean =>
   scenario.faults.some((fault) => fault.at <= until && endOf(scenario, fault) + aftermathMs >= from) ||
   (scenario.weather ?? []).some((bad) => bad.from <= until && bad.until + aftermathMs >= from)
+
+/** How much longer than the warm-up an ingress may take to start without a fault, in milliseconds. */
+const startMs = 5_000
+
+/** A request to JetStream at the start may reach a server that does not know a new stream's leader yet, and is repeated late. */
+export const mayBeStarting = (at: number): boolean => at < warmUpMs + startMs
 
 /** Whether a client's job runs at a worker at this time. */
 export const runs = ({ claimedAt, endedAt }: Client, at: number): boolean =>

@@ -25,6 +25,8 @@ export class TaskClient {
   /** Its task, once the gateway has answered with it. */
   id: string | undefined
   createdAt: number | undefined
+  /** Whether no ingress was ready for one of its requests. */
+  hasFoundNone = false
   isCancelling = false
   /** The record as last seen. */
   record: TaskRecord | undefined
@@ -95,7 +97,10 @@ export class TaskClient {
   #at(run: (ingress: IngressProcess, tasks: Tasks["Service"]) => Effect.Effect<void, JobError | OtherBody>): void {
     const ingress = this.#pick()
     const tasks = ingress?.tasks
-    if (ingress === undefined || tasks === undefined) return
+    if (ingress === undefined || tasks === undefined) {
+      this.hasFoundNone = true
+      return
+    }
     this.#world.on(ingress.machine, () => void Effect.runFork(Effect.ignore(run(ingress, tasks))))
   }
 }
