@@ -103,13 +103,13 @@ const server = Layer.unwrap(Effect.gen(function*() {
   const upgrades = yield* Upgrades
   const graceMs = yield* Config.schema(atLeast(0), "GRACE_MS").pipe(Config.withDefault(300_000))
   return NodeHttpServer.layer(
-    // a request's headers must arrive within 10 s and the whole request within 120 s
+    // a request's headers must arrive within 10 s and the whole request within 10 minutes: 200 MB at 2.7 Mbit/s
     () =>
       refuseWhileStarting(
         UnreadableRequest.handle(
           HttpServer.make({
             headersTimeout: 10_000,
-            requestTimeout: 120_000,
+            requestTimeout: 600_000,
             connectionsCheckingInterval: 1_000,
             keepAliveTimeout: 65_000,
             answerRejected: UnreadableRequest.answerRejected,

@@ -7,7 +7,7 @@ import type { PulledJob } from "../bus/worker/JobSource.ts"
 import { InternalError } from "../contract/JobError.ts"
 import { operationNamed } from "../contract/operations/operations.ts"
 import type { Owner } from "../contract/Owner.ts"
-import type { ClientFile } from "../files/ClientFiles.ts"
+import { type ClientFile, newId } from "../files/ClientFiles.ts"
 import { JetStreamFailed } from "../nats/JetStream.ts"
 import { ownerOf } from "../tasks/answers/AnswerWork.ts"
 import { recordKey } from "../tasks/answers/TaskPages.ts"
@@ -124,12 +124,15 @@ export const make = (means: Means): TaskWork => {
       const content = parts[name]
       const stored = progress()[name]
       if (content === undefined || (stored !== null && Option.isSome(yield* files.find(owner, stored)))) continue
+      const file = newId(yield* Clock.currentTimeMillis)
+      // before it exists, so that no other holder makes it again
+      yield* save({ [name]: file })
       const about = {
+        id: file,
         purpose: "batch_output",
         filename: `${id}_${name === "output" ? "output" : "error"}.jsonl`
       } as const
-      const made = yield* Effect.mapError(files.create(owner, about, content), whileStored)
-      yield* save({ [name]: made.id })
+      yield* Effect.mapError(files.create(owner, about, content), whileStored)
     }
   })
 

@@ -21,6 +21,7 @@ import type { ClientFile, FilePurpose } from "./FileRecord.ts"
 import { LineCount } from "./LineCount.ts"
 
 export type { ClientFile, FilePurpose }
+export { newId } from "./FileRecord.ts"
 
 /** The content of a new file is not stored. */
 export class FileRefused extends Schema.TaggedError<FileRefused>()("FileRefused", {
@@ -38,6 +39,8 @@ export class FileDamaged extends Schema.TaggedError<FileDamaged>()("FileDamaged"
 }
 
 export interface NewFile extends Pick<ClientFile, "purpose" | "filename"> {
+  /** From `newId`; a new one by default. */
+  readonly id?: string
   /** How large the content is at most, if that is known before. */
   readonly announced?: number
 }
@@ -181,7 +184,7 @@ const open = Effect.fn("ClientFiles.open")(function*(patienceMs: number) {
 
   return ClientFiles.of({
     create: Effect.fn("ClientFiles.create")(function*(owner, about, content) {
-      const id = FileRecord.newId(yield* Clock.currentTimeMillis)
+      const id = about.id ?? FileRecord.newId(yield* Clock.currentTimeMillis)
       return yield* Effect.onExit(
         write(owner, id, about, content),
         (exit) => Exit.isSuccess(exit) ? Effect.void : Effect.ignore(remove(keyOf(owner, id)))

@@ -67,7 +67,7 @@ export const routes: ReadonlyArray<Route> = [
     operationId: "files.create",
     summary: "Upload a file",
     description:
-      "The requests of a batch, as JSON with a request on each line: up to 200 MB and 50,000 lines, within two minutes. " +
+      "The requests of a batch, as JSON with a request on each line: up to 200 MB and 50,000 lines, within ten minutes. " +
       "Each has a `custom_id` that no other line has, `method` `POST`, `url` and `body`. An error names the line and its " +
       "field, and nothing of the file is stored.",
     parameters: [],
