@@ -22,7 +22,7 @@ import * as BackgroundResponse from "./BackgroundResponse.ts"
 import type { AdmittedRequest } from "../request/AdmittedRequest.ts"
 import type { Outlives } from "../request/Outlives.ts"
 import * as AnswerLog from "./AnswerLog.ts"
-import { addAll, type Asked, limitIn, toPage } from "./OwnedRoutes.ts"
+import { addAll, type Asked, limitIn, routesOf, toPage } from "./OwnedRoutes.ts"
 
 /** The largest answer that later requests with the same idempotency key get, in bytes. */
 const keptBytes = 64 * 1024 * 1024
@@ -168,13 +168,13 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
   const events = (asked: Asked) =>
     Effect.flatMap(find(asked), (task) => AnswerLog.answer(tasks, asked, task, "last-event-id"))
 
-  const one = `${tasksPath}/:id` as const
+  const route = routesOf({ path: tasksPath, name: "tasks", orElse: notFound })
   yield* addAll(router, [
-    { method: "GET", path: tasksPath, name: "tasks.list", answer: list, orElse: Effect.succeed(noTasks) },
-    { method: "GET", path: one, name: "tasks.get", answer: (asked) => Effect.map(find(asked), show), orElse: notFound },
-    { method: "DELETE", path: one, name: "tasks.delete", answer: remove, orElse: notFound },
-    { method: "POST", path: `${one}/cancel`, name: "tasks.cancel", answer: cancel, orElse: notFound },
-    { method: "GET", path: `${one}/content`, name: "tasks.content", answer: content, orElse: notFound },
-    { method: "GET", path: `${one}/events`, name: "tasks.events", answer: events, orElse: notFound }
+    route("GET", "", "list", list, Effect.succeed(noTasks)),
+    route("GET", "/:id", "get", (asked) => Effect.map(find(asked), show)),
+    route("DELETE", "/:id", "delete", remove),
+    route("POST", "/:id/cancel", "cancel", cancel),
+    route("GET", "/:id/content", "content", content),
+    route("GET", "/:id/events", "events", events)
   ])
 }))

@@ -4,12 +4,11 @@ import { HttpRouter, HttpServerResponse } from "effect/http"
 import { JobClient } from "../../../shared/bus/ingress/JobClient.ts"
 import { InvalidRequest, ReferenceNotFound, Unavailable } from "../../../shared/contract/JobError.ts"
 import { type ClientFile, ClientFiles, type FilePurpose } from "../../../shared/files/ClientFiles.ts"
-import type { RequestError } from "../errors/IngressError.ts"
 import { answerRange } from "../answer/RangeResponse.ts"
 import { clientFilesPath } from "../paths/RouteTemplate.ts"
 import { UploadBudget } from "../request/UploadBudget.ts"
 import * as FileUpload from "./FileUpload.ts"
-import { addAll, type Asked, limitIn, type OwnedRoute, toPage } from "./OwnedRoutes.ts"
+import { addAll, type Asked, json, limitIn, routesOf, toPage } from "./OwnedRoutes.ts"
 
 /** How long the store may be unavailable before a client gets 503, in milliseconds. */
 const patienceMs = 5_000
@@ -84,16 +83,7 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
     })
   })
 
-  const json = (answer: (asked: Asked) => Effect.Effect<object, RequestError>) => (asked: Asked) =>
-    Effect.map(answer(asked), (body) => HttpServerResponse.jsonUnsafe(body))
-
-  const route = (
-    method: OwnedRoute["method"],
-    suffix: string,
-    name: string,
-    answer: OwnedRoute["answer"],
-    orElse: OwnedRoute["orElse"] = notFound
-  ) => ({ method, path: `${clientFilesPath}${suffix}`, name: `files.${name}`, answer, orElse })
+  const route = routesOf({ path: clientFilesPath, name: "files", orElse: notFound })
 
   yield* addAll(router, [
     route("POST", "", "create", json((asked) => Effect.map(create(asked), view)), "create"),

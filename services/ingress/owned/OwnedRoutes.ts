@@ -1,6 +1,6 @@
 /** Routes to what owners have stored: a key reaches only what belongs to its owner. */
 import { Effect } from "effect"
-import { HttpRouter, type HttpServerRequest, type HttpServerResponse } from "effect/http"
+import { HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { InvalidRequest, Unavailable } from "../../../shared/contract/JobError.ts"
 import type { Dialect } from "../../../shared/contract/Operation.ts"
 import type { Owner } from "../../../shared/contract/Owner.ts"
@@ -38,6 +38,25 @@ export interface OwnedRoute {
   /** For keys whose owner has never stored anything. `create`: the route stores something, and takes one of the key's requests. */
   readonly orElse: Answer | "create"
 }
+
+/** What routes have in common. */
+interface Family extends Pick<OwnedRoute, "path" | "name" | "dialect"> {
+  /** For keys whose owner has never stored anything, unless a route says otherwise. */
+  readonly orElse: Answer
+}
+
+/** Makes routes whose paths and names begin as the family's. */
+export const routesOf = ({ name: family, orElse: missing, path, ...rest }: Family) =>
+(
+  method: OwnedRoute["method"],
+  suffix: string,
+  name: string,
+  answer: OwnedRoute["answer"],
+  orElse: OwnedRoute["orElse"] = missing
+): OwnedRoute => ({ ...rest, method, path: `${path}${suffix}`, name: `${family}.${name}`, answer, orElse })
+
+export const json = (answer: (asked: Asked) => Effect.Effect<object, RequestError>) => (asked: Asked): Answer =>
+  Effect.map(answer(asked), (body) => HttpServerResponse.jsonUnsafe(body))
 
 export const addAll = Effect.fnUntraced(
   function*(router: HttpRouter.HttpRouter, routes: ReadonlyArray<OwnedRoute>) {

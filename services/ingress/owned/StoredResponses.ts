@@ -3,17 +3,16 @@
  * the background.
  */
 import { Effect, Option } from "effect"
-import { HttpRouter, HttpServerResponse } from "effect/http"
+import { HttpRouter } from "effect/http"
 import { InvalidRequest, ReferenceNotFound, Unavailable } from "../../../shared/contract/JobError.ts"
 import { isResponseId, suffixOf } from "../../../shared/contract/ResponseId.ts"
 import type { ResponseRecord } from "../../../shared/records/ResponseRecord.ts"
 import { idOf, itemsIn, joinItems, Responses } from "../../../shared/records/Responses.ts"
 import { AnswerTasks } from "../../../shared/tasks/answers/AnswerTasks.ts"
-import type { RequestError } from "../errors/IngressError.ts"
 import { responsesPath } from "../paths/RouteTemplate.ts"
 import * as AnswerLog from "./AnswerLog.ts"
 import * as BackgroundResponse from "./BackgroundResponse.ts"
-import { addAll, type Asked, limitIn, type OwnedRoute, toPage } from "./OwnedRoutes.ts"
+import { addAll, type Asked, json, limitIn, type OwnedRoute, routesOf, toPage } from "./OwnedRoutes.ts"
 
 /** How long the store may be unavailable before a client gets 503, in milliseconds. */
 const patienceMs = 5_000
@@ -110,17 +109,10 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
     return yield* pageOf(items.map((item, index) => toListed(item, `item_${suffix}_${index}`)), asked.query)
   })
 
-  const json = (answer: (asked: Asked) => Effect.Effect<object, RequestError>) => (asked: Asked) =>
-    Effect.map(answer(asked), (body) => HttpServerResponse.jsonUnsafe(body))
-
-  const route = (method: OwnedRoute["method"], suffix: string, name: string, answer: OwnedRoute["answer"]) => ({
-    method,
-    path: `${responsesPath}/:id${suffix}`,
-    name: `responses.${name}`,
-    // other tasks are no responses
-    answer: (asked: Asked) => isResponseId(asked.id) ? answer(asked) : notFound,
-    orElse: notFound
-  })
+  const routes = routesOf({ path: `${responsesPath}/:id`, name: "responses", orElse: notFound })
+  // other tasks are no responses
+  const route = (method: OwnedRoute["method"], suffix: string, name: string, answer: OwnedRoute["answer"]) =>
+    routes(method, suffix, name, (asked) => isResponseId(asked.id) ? answer(asked) : notFound)
 
   yield* addAll(router, [
     route("GET", "", "get", (asked) => asked.query.get("stream") === "true" ? stream(asked) : json(get)(asked)),

@@ -5,9 +5,8 @@ import { Batches } from "../../../../shared/batches/Batches.ts"
 import type { Batch } from "../../../../shared/batches/BatchRecord.ts"
 import { InvalidRequest, ReferenceNotFound, Unavailable } from "../../../../shared/contract/JobError.ts"
 import { ClientFiles } from "../../../../shared/files/ClientFiles.ts"
-import type { RequestError } from "../../errors/IngressError.ts"
 import { batchesPath } from "../../paths/RouteTemplate.ts"
-import { addAll, type Asked, limitIn, type OwnedRoute, toPage } from "../OwnedRoutes.ts"
+import { addAll, type Asked, json, limitIn, routesOf, toPage } from "../OwnedRoutes.ts"
 import { readBatch } from "./BatchBodies.ts"
 import { createBatch } from "./BatchCreation.ts"
 
@@ -66,19 +65,10 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
     return toPage(page.batches.map(view), page.hasMore)
   })
 
-  const json = (answer: (asked: Asked) => Effect.Effect<object, RequestError>) => (asked: Asked) =>
-    Effect.map(answer(asked), (body) => HttpServerResponse.jsonUnsafe(body))
-
   const one = (get: typeof batches.find) =>
     json(({ id, owner }) => Effect.map(Effect.flatMap(get(owner, id), orNotFound), view))
 
-  const route = (
-    method: OwnedRoute["method"],
-    suffix: string,
-    name: string,
-    answer: OwnedRoute["answer"],
-    orElse: OwnedRoute["orElse"] = notFound
-  ) => ({ method, path: `${batchesPath}${suffix}`, name: `batches.${name}`, answer, orElse })
+  const route = routesOf({ path: batchesPath, name: "batches", orElse: notFound })
 
   yield* addAll(router, [
     route("POST", "", "create", json(make), "create"),

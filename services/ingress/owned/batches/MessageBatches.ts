@@ -12,7 +12,7 @@ import { messages } from "../../../../shared/contract/operations/Messages.ts"
 import { ClientFiles } from "../../../../shared/files/ClientFiles.ts"
 import type { RequestError } from "../../errors/IngressError.ts"
 import { messageBatchesPath } from "../../paths/RouteTemplate.ts"
-import { addAll, type Asked, limitIn, type OwnedRoute } from "../OwnedRoutes.ts"
+import { addAll, type Asked, json, limitIn, routesOf } from "../OwnedRoutes.ts"
 import { requestLines } from "./BatchBodies.ts"
 import { createBatch } from "./BatchCreation.ts"
 import { idOf, toBatchId, toResult, view } from "./MessageBatchView.ts"
@@ -91,25 +91,9 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
     return HttpServerResponse.stream(lines, { contentType: "application/x-jsonl" })
   })
 
-  const json = (answer: (asked: Asked) => Effect.Effect<object, RequestError>) => (asked: Asked) =>
-    Effect.map(answer(asked), (body) => HttpServerResponse.jsonUnsafe(body))
-
   const one = (get: typeof batches.find) => json((asked) => Effect.map(known(get, asked), view))
 
-  const route = (
-    method: OwnedRoute["method"],
-    suffix: string,
-    name: string,
-    answer: OwnedRoute["answer"],
-    orElse: OwnedRoute["orElse"] = notFound
-  ) => ({
-    method,
-    path: `${messageBatchesPath}${suffix}`,
-    name: `messages.batches.${name}`,
-    dialect: "anthropic" as const,
-    answer,
-    orElse
-  })
+  const route = routesOf({ path: messageBatchesPath, name: "messages.batches", dialect: "anthropic", orElse: notFound })
 
   yield* addAll(router, [
     route("POST", "", "create", json(make), "create"),
