@@ -3,7 +3,7 @@ import { Config, Console, DateTime, Effect, Layer, Option, Redacted } from "effe
 import { Argument, Command, Flag } from "effect/cli"
 import { userInfo } from "node:os"
 import { ControlNats } from "../../shared/nats/Nats.ts"
-import { type ApiKey, secretPattern } from "../../shared/keys/ApiKey.ts"
+import { type ApiKey, secretPattern, secretShape } from "../../shared/keys/ApiKey.ts"
 import { defaults, type KeyChanges } from "../../shared/keys/KeySettings.ts"
 import { KeyAudit } from "../../shared/keys/KeyAudit.ts"
 import { type CreatedKey, KeyStore } from "../../shared/keys/KeyStore.ts"
@@ -125,7 +125,7 @@ const ensure = Command.make(
   Effect.fn(function*({ name }) {
     const secret = yield* Config.Redacted("GATEWAY_BOOTSTRAP_KEY").pipe(Config.withDefault(Redacted.make("")))
     if (secretPattern.test(Redacted.value(secret))) return yield* (yield* KeyStore).ensure({ name, secret })
-    return yield* new InvalidInput({ message: "GATEWAY_BOOTSTRAP_KEY must be sk-gw- followed by 32 letters or digits" })
+    return yield* new InvalidInput({ message: `GATEWAY_BOOTSTRAP_KEY must be ${secretShape}` })
   }, Effect.provide(store))
 ).pipe(Command.withDescription("Create the key in GATEWAY_BOOTSTRAP_KEY unless it exists"))
 

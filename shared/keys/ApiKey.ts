@@ -1,11 +1,22 @@
 /** API keys: their records, how they are made, and how they are recognised without being stored. */
-import { DateTime, Effect, Redacted, Schema } from "effect"
+import { Config, DateTime, Effect, Redacted, Schema } from "effect"
 import { hash } from "node:crypto"
 import * as Base62 from "./Base62.ts"
 import { defaults, KeySettings, withDefault } from "./KeySettings.ts"
 
-/** The shape of every key: `sk-gw-` and 32 base62 characters. */
-export const secretPattern = /^sk-gw-[0-9A-Za-z]{32}$/
+/** The shape of generated keys, whatever their prefix: its characters, and 32 base62 characters. */
+export const secretPattern = /^[\w-]{0,32}[0-9A-Za-z]{32}$/
+
+/** `secretPattern` in words, for error messages. */
+export const secretShape = "32 letters or digits, after a prefix of at most 32 letters, digits, hyphens and underscores"
+
+/** Reads `GATEWAY_KEY_PREFIX`: how new keys begin, up to 32 letters, digits, `-` and `_` (default `sk-gw-`). */
+export const keyPrefix = Config.schema(
+  Schema.String.check(
+    Schema.isPattern(/^[\w-]{0,32}$/, { expected: "at most 32 letters, digits, hyphens and underscores" })
+  ),
+  "GATEWAY_KEY_PREFIX"
+).pipe(Config.withDefault("sk-gw-"))
 
 /** The stored record of a key. The secret itself is shown once and never stored. */
 export const ApiKey = Schema.Struct({
@@ -20,7 +31,8 @@ export const ApiKey = Schema.Struct({
 })
 export type ApiKey = typeof ApiKey.Type
 
-export const generateSecret = Effect.sync(() => Redacted.make(`sk-gw-${Base62.random(32)}`))
+/** A new key with this prefix. */
+export const generateSecret = (prefix: string) => Effect.sync(() => Redacted.make(`${prefix}${Base62.random(32)}`))
 
 export type NewKey = Pick<KeySettings, "name"> & Partial<KeySettings>
 

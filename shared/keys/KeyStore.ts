@@ -48,9 +48,11 @@ export class KeyStore extends Context.Service<KeyStore, {
   ) => Effect.Effect<ApiKey.ApiKey, KeyNotFound | JetStreamFailed>
   readonly revoke: (id: string) => Effect.Effect<ApiKey.ApiKey, KeyNotFound | JetStreamFailed>
 }>()("shared/keys/KeyStore") {
+  /** Reads `GATEWAY_KEY_PREFIX`. */
   static readonly layer = Layer.effect(
     KeyStore,
     Effect.gen(function*() {
+      const prefix = yield* ApiKey.keyPrefix
       const bucket = yield* openBucket(buckets.apiKeys)
       const records = Effect.map(
         bucket.entries,
@@ -64,7 +66,7 @@ export class KeyStore extends Context.Service<KeyStore, {
         return found ?? (yield* new KeyNotFound({ id }))
       })
       const create = Effect.fn("KeyStore.create")(function*(settings: ApiKey.NewKey, owner?: string) {
-        const secret = yield* ApiKey.generateSecret
+        const secret = yield* ApiKey.generateSecret(prefix)
         const key = yield* ApiKey.make(settings, owner)
         yield* bucket.put(ApiKey.fingerprint(Redacted.value(secret)), encode(key))
         return { key, secret }

@@ -4,7 +4,8 @@
  * The admin command that registers it gets it in its environment, which other users of the machine cannot read.
  */
 import { Effect, Option, Redacted } from "effect"
-import { generateSecret, secretPattern } from "../../../shared/keys/ApiKey.ts"
+import { generateSecret, keyPrefix, secretPattern, secretShape } from "../../../shared/keys/ApiKey.ts"
+import { startupMessage } from "../../../shared/process/StartupMessage.ts"
 import { readOrCreateSecret } from "./StoredSecret.ts"
 import { runScript } from "../processes/Processes.ts"
 import { Settings, StartFailed } from "../settings/Settings.ts"
@@ -13,9 +14,10 @@ export const readBootstrapKey = Effect.gen(function*() {
   const { bootstrapKey: given } = yield* Settings
   if (Option.isSome(given)) {
     if (secretPattern.test(given.value)) return given.value
-    return yield* new StartFailed({ detail: "GATEWAY_BOOTSTRAP_KEY must be sk-gw- followed by 32 letters or digits" })
+    return yield* new StartFailed({ detail: `GATEWAY_BOOTSTRAP_KEY must be ${secretShape}` })
   }
-  return yield* readOrCreateSecret("bootstrap-key", secretPattern, Effect.map(generateSecret, Redacted.value))
+  const prefix = yield* Effect.mapError(keyPrefix, (error) => new StartFailed({ detail: startupMessage(error) }))
+  return yield* readOrCreateSecret("bootstrap-key", secretPattern, Effect.map(generateSecret(prefix), Redacted.value))
 })
 
 /** Registers the key with the gateway unless it exists. Fails after 20 seconds. */

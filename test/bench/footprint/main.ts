@@ -45,7 +45,7 @@ const bench = Effect.gen(function*() {
   const catalogue = path.join(ground.logs, "gateway.yaml")
   yield* fs.writeFileString(catalogue, catalogueOf(ground, [{ name: firstRow.body.model, workload: "chat" }]))
   const port = yield* freePort
-  const key = Redacted.value(yield* generateSecret)
+  const key = Redacted.value(yield* generateSecret("sk-gw-"))
   const program = yield* start(ground.logs, "npm-start", ["npm", "start"], {
     GATEWAY_CONFIG: catalogue,
     GATEWAY_DATA: path.join(ground.logs, "data"),

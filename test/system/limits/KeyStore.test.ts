@@ -24,14 +24,15 @@ import { KeyNotFound, KeyStore } from "../../../shared/keys/KeyStore.ts"
 import { NatsServer } from "../../fixture/nats/NatsServer.ts"
 
 /** An administrator's process: a connection of its own and the store. */
-const administrator = (server: NatsServer) => build(server, KeyStore.layer.pipe(Layer.provideMerge(ControlNats.layer)))
+const administrator = (server: NatsServer, settings?: Record<string, string>) =>
+  build(server, KeyStore.layer.pipe(Layer.provideMerge(ControlNats.layer)), settings)
 /** An ingress process. */
 const ingress = (server: NatsServer) => build(server, KeyRing.layer.pipe(Layer.provideMerge(ControlNats.layer)))
 
-const build = <A, E>(server: NatsServer, layer: Layer.Layer<A, E>) =>
+const build = <A, E>(server: NatsServer, layer: Layer.Layer<A, E>, settings: Record<string, string> = {}) =>
   Layer.build(Layer.fresh(layer)).pipe(
     Effect.provide([
-      ConfigProvider.layer(ConfigProvider.fromUnknown({ NATS_URL: server.url })),
+      ConfigProvider.layer(ConfigProvider.fromUnknown({ NATS_URL: server.url, ...settings })),
       // some of these tests lose the server on purpose
       Logger.layer([])
     ])
@@ -84,11 +85,24 @@ describe("a key", () => {
 
   it.live("is unique", () =>
     Effect.gen(function*() {
-      const secrets = yield* Effect.all(Array.from({ length: 500 }, () => ApiKey.generateSecret))
+      const secrets = yield* Effect.all(Array.from({ length: 500 }, () => ApiKey.generateSecret("sk-gw-")))
       const texts = secrets.map((secret) => Redacted.value(secret))
       assert.strictEqual(new Set(texts).size, 500)
       // every character of the alphabet appears in 16,000 draws of 62
       assert.strictEqual(new Set(texts.flatMap((text) => [...text.slice("sk-gw-".length)])).size, 62)
+    }))
+
+  it.live("begins with the configured prefix, and stays valid when that changes", () =>
+    Effect.gen(function*() {
+      const { ring, server, store } = yield* startBoth
+      const { secret: before } = yield* store.create(options("before"))
+      const other = Context.get(yield* administrator(server, { GATEWAY_KEY_PREFIX: "acme_live-" }), KeyStore)
+      const { secret: after } = yield* other.create(options("after"))
+      assert.match(Redacted.value(after), /^acme_live-[0-9A-Za-z]{32}$/)
+      yield* untilResult(ring, Redacted.value(before), "before")
+      yield* untilResult(ring, Redacted.value(after), "after")
+      const mistake = yield* Effect.flip(administrator(server, { GATEWAY_KEY_PREFIX: "Bearer " }))
+      assert.include(String(mistake), "GATEWAY_KEY_PREFIX")
     }))
 
   it.live("can be listed and revoked by its id, and is rejected afterwards", () =>

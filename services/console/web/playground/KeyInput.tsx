@@ -11,7 +11,6 @@ export const KeyField = () => {
   return (
     <PasswordInput
       label="API key"
-      placeholder="sk-gw-…"
       autoComplete="off"
       value={key}
       onChange={({ currentTarget }) => setKey(currentTarget.value.trim())}
