@@ -253,6 +253,7 @@ export const rights = {
     watches(buckets.owners),
     writes(buckets.owners),
     writes(buckets.responses),
+    watches(buckets.tasks),
     writes(buckets.tasks),
     purges(buckets.tasks),
     writes(buckets.batches),
