@@ -20,9 +20,10 @@ import { jobStream, queuesOf, versionsOf } from "../../../shared/bus/protocol/Su
 import { buckets, bucketStream, stores, storeStream } from "../../../shared/nats/Storage.ts"
 import { workloads } from "../../../shared/contract/Operation.ts"
 import { eventually } from "../../fixture/general/Eventually.ts"
+import { BatchClient } from "../../fixture/batches/BatchClient.ts"
 import { ConsoleClient } from "../../fixture/client/ConsoleClient.ts"
 import { FakeProvider } from "../../fixture/provider/FakeProvider.ts"
-import { Gateway, testAdminToken } from "../../fixture/gateway/Gateway.ts"
+import { Gateway, otherWorkloads, testAdminToken } from "../../fixture/gateway/Gateway.ts"
 import type { ServiceProcess } from "../../fixture/gateway/ServiceProcess.ts"
 import { SecureNats } from "../../fixture/nats/SecureNats.ts"
 import { smallVideo, VideoClient } from "../../fixture/client/VideoClient.ts"
@@ -36,7 +37,8 @@ beforeAll(async () => {
   await nats.provision()
   provider = await FakeProvider.start()
   gateway = await Gateway.start(nats.server, provider, {
-    services: workloads.filter((workload) => workload !== "chat"),
+    services: [...otherWorkloads, "batches"],
+    environment: { GATEWAY_RESPONSES_MIB: "1" },
     environmentOf: (service) => nats.environmentOf(service as NatsService),
     providers: (baseUrl) =>
       `  limited: { protocol: openai, baseUrl: "${baseUrl}", limits: { requestsPerMinute: 600 } }`,
@@ -55,20 +57,25 @@ const startConsole = () => console ??= gateway.startConsole()
 /** The word for a missing right in the logs of server and services. */
 const violation = /violation/i
 
-const post = async (path: string, body: unknown): Promise<Response> => {
-  const answer = await fetch(`${gateway.url}${path}`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${gateway.key}`, "content-type": "application/json" },
-    body: JSON.stringify(body)
-  })
-  if (answer.status !== 200) assert.fail(`${path}: ${answer.status} ${await answer.text()}\n${gateway.log}`)
+const post = async (
+  path: string,
+  body: unknown,
+  headers: Readonly<Record<string, string>> = {}
+): Promise<Response> => {
+  const answer = await gateway.request(body, { path, headers })
+  if (!answer.ok) assert.fail(`${path}: ${answer.status} ${await answer.text()}\n${gateway.log}`)
   return answer
 }
 
-const send = async (method: string, path: string, body: FormData | null = null) => {
+const send = async (
+  method: string,
+  path: string,
+  { body = null, headers }: { readonly body?: FormData | null; readonly headers?: Readonly<Record<string, string>> } =
+    {}
+) => {
   const answer = await fetch(`${gateway.url}${path}`, {
     method,
-    headers: { authorization: `Bearer ${gateway.key}` },
+    headers: { authorization: `Bearer ${gateway.key}`, ...headers },
     body
   })
   if (answer.status !== 200) assert.fail(`${path}: ${answer.status} ${await answer.text()}\n${gateway.log}`)
@@ -103,12 +110,24 @@ describe("a service with only its own rights", { timeout: 90_000 }, () => {
     for (const method of ["GET", "DELETE"]) await send(method, `/v1/responses/${id}`)
   })
 
+  it("deletes an owner's oldest responses beyond its quota", async () => {
+    const create = async () => {
+      const answer = await post("/v1/responses", { model: "local-chat", input: "word ".repeat(150_000) })
+      return (await answer.json() as { readonly id: string }).id
+    }
+    const headers = { authorization: `Bearer ${gateway.key}` }
+    const first = await create()
+    for (let count = 0; count < 2; count++) await create()
+    const statusOf = async () => (await fetch(`${gateway.url}/v1/responses/${first}`, { headers })).status
+    await eventually(statusOf, (status) => status === 404, 10_000)
+  })
+
   it("stores a file, lists it, reads it and deletes it", async () => {
     const form = new FormData()
     form.append("purpose", "batch")
     const line = { custom_id: "1", method: "POST", url: "/v1/embeddings", body: {} }
     form.append("file", new Blob([JSON.stringify(line)]), "a.jsonl")
-    const { id } = await (await send("POST", "/v1/files", form)).json() as { readonly id: string }
+    const { id } = await (await send("POST", "/v1/files", { body: form })).json() as { readonly id: string }
     assert.include(await (await send("GET", "/v1/files")).text(), id)
     assert.deepStrictEqual(await (await send("GET", `/v1/files/${id}/content`)).json(), line)
     await send("DELETE", `/v1/files/${id}`)
@@ -144,6 +163,92 @@ describe("a service with only its own rights", { timeout: 90_000 }, () => {
 
     const other = await post("/v1/responses", { model: "local-chat", input: "two", background: true })
     await send("DELETE", `/v1/responses/${Reflect.get(await other.json() as object, "id")}`)
+  })
+
+  it("streams a response in the background, and again from an event on", async () => {
+    const body = { model: "local-chat", input: "one two three", background: true, stream: true }
+    const stream = await (await post("/v1/responses", body)).text()
+    const id = /resp_[0-9a-f]{32}/.exec(stream)?.[0] ?? assert.fail(stream)
+    const rest = await (await send("GET", `/v1/responses/${id}?stream=true&starting_after=2`)).text()
+    assert.isTrue(stream.endsWith(rest))
+    assert.isNotEmpty(rest)
+    await post(`/v1/responses/${id}/cancel`, {})
+  })
+
+  it("performs a request later, lists its task, shows its events and content, stops it and deletes it", async () => {
+    const create = async (model: string, stream: boolean) => {
+      const answer = await post("/v1/chat/completions", { ...hello, model, stream }, { prefer: "respond-async" })
+      return (await answer.json() as { readonly id: string }).id
+    }
+    const id = await create("local-chat", true)
+    const events = await (await send("GET", `/v1/tasks/${id}/events`, { headers: { "last-event-id": "1" } })).text()
+    assert.include(events, "[DONE]")
+    assert.include(await (await send("GET", `/v1/tasks/${id}/content`)).text(), "[DONE]")
+    provider.behaveOnce({ kind: "silent" })
+    const running = await create("limited-chat", false)
+    await provider.until(() => provider.open === 1)
+    await post(`/v1/tasks/${running}/cancel`, {})
+    await provider.until(() => provider.open === 0)
+    const listed = await (await send("GET", "/v1/tasks")).text()
+    for (const task of [id, running]) {
+      assert.include(listed, task)
+      await send("DELETE", `/v1/tasks/${task}`)
+    }
+  })
+
+  it("repeats the answer to a request with an idempotency key", async () => {
+    const ask = () => post("/v1/chat/completions", hello, { "idempotency-key": "once" })
+    const first = await (await ask()).text()
+    const again = await ask()
+    assert.strictEqual(again.headers.get("idempotency-replayed"), "true")
+    assert.strictEqual(await again.text(), first)
+  })
+
+  it("performs batches in either form, with large requests and answers, stops one, and deletes them", async () => {
+    const client = new BatchClient(gateway)
+    const done = await client.ended((await client.create("local-chat", 20)).id)
+    assert.deepInclude(done.request_counts, { completed: 20 })
+    await client.results(done)
+
+    const long = [{ role: "user", content: "word ".repeat(100_000) }]
+    const params = { model: "local-chat", max_tokens: 10, messages: long }
+    const made = await post("/v1/messages/batches", { requests: [{ custom_id: "a", params }] })
+    const { id } = await made.json() as { readonly id: string }
+    await client.ended(id.replace("msgbatch", "batch"))
+    assert.include(await (await send("GET", `/v1/messages/batches/${id}/results`)).text(), "succeeded")
+    assert.include(await (await send("GET", "/v1/messages/batches")).text(), id)
+    await send("DELETE", `/v1/messages/batches/${id}`)
+
+    const embedded = await client.create("local-embedding", 2, {
+      endpoint: "/v1/embeddings",
+      body: { input: Array.from({ length: 200 }, (_, at) => `text ${at}`) }
+    })
+    assert.deepInclude((await client.ended(embedded.id)).request_counts, { completed: 2 })
+
+    provider.behave({ kind: "silent" })
+    const running = await client.create("limited-chat", 2)
+    await provider.until(() => provider.open === 2)
+    await client.cancel(running.id)
+    assert.deepInclude(await client.ended(running.id), {
+      status: "cancelled",
+      request_counts: { total: 2, completed: 0, failed: 2 }
+    })
+    provider.behave({ kind: "answer" })
+    assert.include(await (await send("GET", "/v1/batches")).text(), running.id)
+    const console = await ConsoleClient.signedIn((await startConsole()).port)
+    assert.strictEqual((await console.send("POST", `/api/tasks/${running.id}/cancel`)).status, 200)
+    assert.strictEqual((await console.send("DELETE", `/api/tasks/${running.id}`)).status, 204)
+  })
+
+  it("goes on with a batch whose service was killed", async () => {
+    const client = new BatchClient(gateway)
+    provider.behave({ kind: "paced", chunks: 1, everyMs: 50 })
+    const { id } = await client.create("limited-chat", 100)
+    await client.untilDone(id, 10)
+    await gateway.processes.find(({ name }) => name === "batches")?.kill()
+    await gateway.startWorker({}, "batches")
+    assert.deepInclude((await client.ended(id)).request_counts, { completed: 100 })
+    provider.behave({ kind: "answer" })
   })
 
   it("embeds, ranks and speaks", async () => {
