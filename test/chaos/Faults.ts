@@ -35,7 +35,8 @@ const roles = {
     another: ({ gateway }: Ground) => gateway.startIngress()
   },
   batches: {
-    all: ({ gateway }: Ground) => gateway.processes.filter(({ name }) => name === "batches"),
+    all: ({ gateway }: Ground) =>
+      gateway.processes.filter(({ hasBeenReady, name }) => name === "batches" && hasBeenReady),
     another: ({ gateway }: Ground) => gateway.startWorker({}, "batches")
   }
 } as const

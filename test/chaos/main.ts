@@ -10,6 +10,7 @@ import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Config, Console, Effect, Random, Schema } from "effect"
 import { Gateway } from "../fixture/gateway/Gateway.ts"
 import { NatsCluster } from "../fixture/nats/NatsCluster.ts"
+import { newNatsServer } from "../fixture/nats/NewNatsServer.ts"
 import { chaos } from "./Chaos.ts"
 import { type FaultName, faultNames } from "./Faults.ts"
 import { broken, text } from "./Report.ts"
@@ -39,7 +40,8 @@ const run = Effect.gen(function*() {
     return yield* new Broken({ what: `CHAOS_FAULTS: unknown fault "${unknown}". Choose from ${faultNames.join(", ")}` })
   }
   yield* Console.log(`seed ${seed}, ${minutes} minutes`)
-  const cluster = yield* NatsCluster.make({ words: ["--no_advertise"] })
+  const program = yield* Effect.promise(newNatsServer)
+  const cluster = yield* NatsCluster.make({ program, words: ["--no_advertise"] })
   const gateway = yield* Gateway.makeOn(cluster, {
     ingresses: 2,
     workers: 3,
