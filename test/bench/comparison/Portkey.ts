@@ -4,9 +4,9 @@
  */
 import { Effect, FileSystem, Path, Schema } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
-import { freePort, startNode } from "./Processes.ts"
-import type { Ground, Stack } from "./Stacks.ts"
-import { answersChat } from "./Stacks.ts"
+import { freePort, startNode } from "../Processes.ts"
+import type { Ground, Stack } from "../Stacks.ts"
+import { answersChat } from "../Stacks.ts"
 
 const version = "1.15.2"
 

@@ -1,9 +1,9 @@
 /** Renders the rounds of a benchmark as Markdown. */
-import type { Round } from "./Load.ts"
-import { median } from "./Median.ts"
-import { table } from "./Results.ts"
-import type { Figure, Row, StackName, Target } from "./Rows.ts"
-import { chunkCount, stackNames, targets } from "./Rows.ts"
+import type { Round } from "../Load.ts"
+import { median } from "../Median.ts"
+import { table } from "../Results.ts"
+import type { Figure, Row, StackName, Target } from "../Rows.ts"
+import { chunkCount, stackNames, targets } from "../Rows.ts"
 
 export interface Measured {
   /** The machine and the settings of the run. */

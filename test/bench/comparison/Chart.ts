@@ -3,11 +3,11 @@ import { BarChart, type BarSeriesOption } from "echarts/charts"
 import { GridComponent, LegendComponent, TitleComponent } from "echarts/components"
 import { init, use } from "echarts/core"
 import { SVGRenderer } from "echarts/renderers"
-import type { Round } from "./Load.ts"
-import { median } from "./Median.ts"
+import type { Round } from "../Load.ts"
+import { median } from "../Median.ts"
 import { roundsOf } from "./Report.ts"
-import type { Row, StackName } from "./Rows.ts"
-import { stackNames } from "./Rows.ts"
+import type { Row, StackName } from "../Rows.ts"
+import { stackNames } from "../Rows.ts"
 
 use([BarChart, GridComponent, LegendComponent, TitleComponent, SVGRenderer])
 
