@@ -69,7 +69,8 @@ const stream = (response: ServerResponse, events: ReadonlyArray<Buffer>) => {
 
 const chatStream = { withUsage: [...chunks, usageChunk, done], withoutUsage: [...chunks, done] }
 
-createServer((request, response) => {
+// keeps connections open, as providers do; Node's default of 5 s would flatter gateways that are used all the time
+createServer({ keepAliveTimeout: 600_000 }, (request, response) => {
   const parts: Array<Buffer> = []
   request.on("data", (part: Buffer) => parts.push(part))
   request.on("end", () => {

@@ -3,8 +3,8 @@
  * time.
  */
 import { nodeFlagsOf } from "../../shared/process/NodeFlags.ts"
-import type { Duration, PlatformError } from "effect"
-import { Effect, FileSystem, Path, Schedule, Schema } from "effect"
+import type { PlatformError } from "effect"
+import { Duration, Effect, FileSystem, Path, Schedule, Schema } from "effect"
 import type { HttpClientRequest } from "effect/http"
 import { HttpClient } from "effect/http"
 import { ChildProcess, CommandLine } from "effect/process"
@@ -69,12 +69,14 @@ export const startService = (logs: string, name: string, service: string, env: R
     ...env
   })
 
-/** Waits up to 30 s until the request is answered with 200; fails at once if the program ends. */
+/** Waits (30 s by default) until the request is answered with 200; fails at once if the program ends. */
 export const answers = Effect.fn("Processes.answers")(function*(
   program: Running,
   request: HttpClientRequest.HttpClientRequest,
-  every: Duration.Input = "100 millis"
+  options: { readonly every?: Duration.Input; readonly within?: Duration.Input } = {}
 ) {
+  const { every = "100 millis" } = options
+  const within = Duration.fromInputUnsafe(options.within ?? "30 seconds")
   const client = yield* HttpClient.HttpClient
   let last = "no answer"
   const asked = client.execute(request).pipe(
@@ -84,8 +86,10 @@ export const answers = Effect.fn("Processes.answers")(function*(
       last = `${status} ${text.slice(0, 300)}`
       return new BenchFailed({ reason: last })
     }),
-    Effect.retry(Schedule.spaced(every).pipe(Schedule.upTo({ duration: "30 seconds" }))),
-    Effect.mapError(() => new BenchFailed({ reason: `not ready within 30 s: ${last}. See ${program.log}` }))
+    Effect.retry(Schedule.spaced(every).pipe(Schedule.upTo({ duration: within }))),
+    Effect.mapError(() =>
+      new BenchFailed({ reason: `not ready within ${Duration.format(within)}: ${last}. See ${program.log}` })
+    )
   )
   const ended = program.exitCode.pipe(
     Effect.flatMap((code) => new BenchFailed({ reason: `exited with code ${code}. See ${program.log}` }))

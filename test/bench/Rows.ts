@@ -1,10 +1,11 @@
 /** The rows: a kind of load each, and the targets for one stack's figures relative to another's. */
 import type { Workload } from "../../shared/contract/Operation.ts"
 
-export const stackNames = ["floor", "gateway", "portkey", "sampled", "untraced"] as const
+export const stackNames = ["floor", "gateway", "unlimited", "sampled", "untraced", "portkey", "litellm"] as const
 /**
- * `gateway` is the full gateway, `sampled` the same with a tenth of the traces, `untraced` without telemetry, `floor` the minimum
- * cost of this architecture, `portkey` a simpler gateway in one process.
+ * `gateway` is the full gateway, `unlimited` the same processes for a key without limits, `sampled` another gateway with a tenth of
+ * the traces, `untraced` one without telemetry, `floor` the minimum cost of this architecture, `portkey` and `litellm` simpler
+ * gateways in one process.
  */
 export type StackName = typeof stackNames[number]
 
@@ -47,15 +48,18 @@ const embeddings = (count: number) => ({
   }
 })
 
-const without = ["sampled", "untraced"] as const
+/** Variants of the gateway, which only the first row compares. */
+const variants = ["unlimited", "sampled", "untraced"] as const
+/** Where LiteLLM is left out: it takes so long that a row would last for minutes. */
+const without = [...variants, "litellm"] as const
 
 /** The first row warms the processes up for all others. */
 export const rows: ReadonlyArray<Row> = [
   { name: "JSON at 64 connections", ...chat("bench", false), connections: 64 },
-  { name: "JSON at 1 connection", ...chat("bench", false), connections: 1, without },
+  { name: "JSON at 1 connection", ...chat("bench", false), connections: 1, without: variants },
   { name: "JSON at 8 connections", ...chat("bench", false), connections: 8, without },
   { name: "JSON at 256 connections", ...chat("bench", false), connections: 256, without },
-  { name: "SSE at 64 connections", ...chat("bench", true), connections: 64, without },
+  { name: "SSE at 64 connections", ...chat("bench", true), connections: 64, without: variants },
   { name: "SSE paced at 64 connections", ...chat("paced", true), connections: 64, without },
   { name: "embeddings of 1 input", ...embeddings(1), connections: 16, without },
   { name: "embeddings of 128 inputs", ...embeddings(128), connections: 16, without },
@@ -83,12 +87,14 @@ export interface Target {
 }
 
 export const targets: ReadonlyArray<Target> = [
-  { row: "JSON at 64 connections", figure: "rate", of: "gateway", to: "floor", is: "at least", bound: 0.5 },
-  { row: "SSE at 64 connections", figure: "rate", of: "gateway", to: "floor", is: "at least", bound: 0.7 },
-  { row: "JSON at 1 connection", figure: "p50Millis", of: "gateway", to: "floor", is: "at most", bound: 1.7 },
+  { row: "JSON at 64 connections", figure: "rate", of: "gateway", to: "floor", is: "at least", bound: 0.45 },
+  { row: "JSON at 64 connections", figure: "cpuMicros", of: "gateway", to: "floor", is: "at most", bound: 2.6 },
+  { row: "SSE at 64 connections", figure: "rate", of: "gateway", to: "floor", is: "at least", bound: 0.6 },
+  { row: "JSON at 1 connection", figure: "p50Millis", of: "gateway", to: "floor", is: "at most", bound: 1.6 },
   { row: "JSON at 64 connections", figure: "rate", of: "sampled", to: "floor", is: "at least", bound: 0.5 },
+  { row: "JSON at 64 connections", figure: "rate", of: "gateway", to: "unlimited", is: "at least", bound: 0.95 },
   { row: "JSON at 64 connections", figure: "rate", of: "gateway", to: "untraced", is: "at least", bound: 0.9 },
-  { row: "JSON at 64 connections", figure: "rate", of: "gateway", to: "portkey", is: "at least", bound: 3 },
-  { row: "SSE at 64 connections", figure: "rate", of: "gateway", to: "portkey", is: "at least", bound: 3 },
+  { row: "JSON at 64 connections", figure: "rate", of: "gateway", to: "portkey", is: "at least", bound: 2 },
+  { row: "SSE at 64 connections", figure: "rate", of: "gateway", to: "portkey", is: "at least", bound: 2.5 },
   { row: "SSE paced at 64 connections", figure: "cpuMicros", of: "gateway", to: "portkey", is: "at most", bound: 1 }
 ]

@@ -2,7 +2,7 @@
  * The stacks to compare. Each has its own NATS server if it needs one, all call the same provider, and each is ready when it
  * is returned.
  */
-import { ConfigProvider, Effect, Exit, FileSystem, Layer, Path, Redacted } from "effect"
+import { ConfigProvider, type Duration, Effect, Exit, FileSystem, Layer, Path, Redacted } from "effect"
 import { HttpClientRequest } from "effect/http"
 import type { Workload } from "../../shared/contract/Operation.ts"
 import { ControlNats } from "../../shared/nats/Nats.ts"
@@ -41,15 +41,16 @@ export const firstRow: Row = rows[0]!
 export const answersChat = (
   program: Running,
   stack: Pick<Stack, "url" | "headers" | "key">,
-  body: Row["body"] = firstRow.body
+  options: { readonly body?: Row["body"]; readonly within?: Duration.Input } = {}
 ) =>
   answers(
     program,
     HttpClientRequest.post(`${stack.url}${firstRow.path}`).pipe(
       HttpClientRequest.setHeaders(stack.headers),
       HttpClientRequest.bearerToken(stack.key),
-      HttpClientRequest.bodyJsonUnsafe(body)
-    )
+      HttpClientRequest.bodyJsonUnsafe(options.body ?? firstRow.body)
+    ),
+    options
   )
 
 const isReady = (program: Running, port: number) =>
@@ -108,8 +109,12 @@ export const startFloor = Effect.fn("Stacks.startFloor")(function*(ground: Groun
 /** No request exceeds these limits, but each is checked against them. */
 const limits = { requestsPerMinute: 1_000_000_000, tokensPerMinute: 1_000_000_000_000, concurrentRequests: 100_000 }
 
-/** This many new keys, each with limits. */
-const createKeys = Effect.fn("Stacks.createKeys")(function*(natsUrl: string, count: number) {
+/** This many new keys with these limits. */
+const createKeys = Effect.fn("Stacks.createKeys")(function*(
+  natsUrl: string,
+  count: number,
+  keyLimits: Partial<typeof limits>
+) {
   const store = KeyStore.layer.pipe(
     Layer.provide(ControlNats.layer),
     Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({ NATS_URL: natsUrl })))
@@ -117,7 +122,7 @@ const createKeys = Effect.fn("Stacks.createKeys")(function*(natsUrl: string, cou
   return yield* Effect.flatMap(KeyStore, ({ create }) =>
     Effect.forEach(
       Array.from({ length: count }, (_, index) => `bench ${index}`),
-      (name) => Effect.map(create({ name, ...limits }), ({ secret }) => Redacted.value(secret)),
+      (name) => Effect.map(create({ name, ...keyLimits }), ({ secret }) => Redacted.value(secret)),
       { concurrency: 64 }
     )).pipe(Effect.provide(store))
 })
@@ -170,6 +175,8 @@ interface GatewayOptions {
 /** A gateway that can grow. */
 export interface Gateway {
   readonly stack: Stack
+  /** The same processes for a key without limits. */
+  readonly unlimited: Stack
   /** Replaces the gateway's models, and waits until it serves the last of them. */
   readonly serve: (models: ReadonlyArray<Model>) => ReturnType<typeof serveModels>
   /** Starts a worker and waits until it is ready. */
@@ -188,7 +195,8 @@ const serveModels = Effect.fn("Stacks.serveModels")(function*(
   const fs = yield* FileSystem.FileSystem
   yield* fs.writeFileString(`${file}.new`, catalogueOf(ground, models))
   yield* fs.rename(`${file}.new`, file)
-  yield* answersChat(ingress, stack, { ...firstRow.body, model: models.at(-1)?.name ?? firstRow.body.model })
+  const body = { ...firstRow.body, model: models.at(-1)?.name ?? firstRow.body.model }
+  yield* answersChat(ingress, stack, { body })
 })
 
 const addKeysTo = Effect.fn("Stacks.addKeys")(function*(
@@ -197,7 +205,7 @@ const addKeysTo = Effect.fn("Stacks.addKeys")(function*(
   natsUrl: string,
   count: number
 ) {
-  const keys = yield* createKeys(natsUrl, count)
+  const keys = yield* createKeys(natsUrl, count, limits)
   yield* answersChat(ingress, { ...stack, key: keys.at(-1) ?? stack.key })
   return keys
 })
@@ -261,7 +269,8 @@ export const startGateway = Effect.fn("Stacks.startGateway")(function*(
       )
   }
   for (const workload of workloads) yield* addWorker(workload)
-  const [key = ""] = yield* createKeys(nats.url, 1)
+  const [key = ""] = yield* createKeys(nats.url, 1, limits)
+  const [unlimitedKey = ""] = yield* createKeys(nats.url, 1, {})
   const stack: Stack = {
     name,
     url: `http://127.0.0.1:${port}`,
@@ -275,9 +284,11 @@ export const startGateway = Effect.fn("Stacks.startGateway")(function*(
       provider: [ground.provider]
     })
   }
-  yield* answersChat(ingress, stack)
+  const unlimited: Stack = { ...stack, name: "unlimited", key: unlimitedKey }
+  for (const each of [stack, unlimited]) yield* answersChat(ingress, each)
   return {
     stack,
+    unlimited,
     serve: (models) => serveModels(ground, stack, ingress, catalogue, models),
     addWorker,
     addKeys: (count) => addKeysTo(stack, ingress, nats.url, count)

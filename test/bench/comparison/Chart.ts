@@ -24,9 +24,11 @@ const dark = `<style>@media (prefers-color-scheme: dark) { ${
 const stackColours: Readonly<Record<StackName, string>> = {
   floor: "#8b949e",
   gateway: "#2f81f7",
-  portkey: "#db6d28",
+  unlimited: "#1f6feb",
   sampled: "#b392f0",
-  untraced: "#79b8ff"
+  untraced: "#79b8ff",
+  portkey: "#db6d28",
+  litellm: "#f0883e"
 }
 const roleColours = { ingress: "#2f81f7", worker: "#3fb950", nats: "#a371f7" } as const
 

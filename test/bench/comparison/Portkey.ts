@@ -1,21 +1,12 @@
-/**
- * Portkey's gateway from npm, a peer for comparison. It is installed into the run's folder and is no dependency of this
- * project.
- */
-import { Effect, FileSystem, Path, Schema } from "effect"
-import { ChildProcess, ChildProcessSpawner } from "effect/process"
+/** Portkey's gateway from npm. */
+import { Effect, FileSystem, Path } from "effect"
 import { freePort, startNode } from "../Processes.ts"
 import type { Ground, Stack } from "../Stacks.ts"
 import { answersChat } from "../Stacks.ts"
+import { install, PeerMissing } from "./Peer.ts"
 
 const version = "1.15.2"
-
-/** Portkey cannot be installed, for instance without a network. */
-export class PortkeyMissing extends Schema.TaggedError<PortkeyMissing>()("PortkeyMissing", { reason: Schema.String }) {
-  override get message() {
-    return `Portkey ${version} could not be installed: ${this.reason}`
-  }
-}
+const peer = `Portkey ${version}`
 
 /**
  * Portkey adds headers to responses that it relays, streams and embeddings. Node forbids this since version 20, so that it
@@ -30,28 +21,21 @@ globalThis.fetch = async (...words) => {
 }
 `
 
-const install = Effect.fn("Portkey.install")(function*(folder: string) {
-  const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
-  yield* (yield* FileSystem.FileSystem).makeDirectory(folder)
-  const words = ["install", "--prefix", folder, "--no-save", "--no-package-lock", "--ignore-scripts", "--no-audit"]
-  const patience = ["--fetch-retries=1", "--fetch-timeout=30000"]
-  const npm = ChildProcess.make("npm", [...words, ...patience, `@portkey-ai/gateway@${version}`], {
-    stdin: "ignore",
-    stdout: "ignore",
-    stderr: "ignore"
-  })
-  const code = yield* spawner.exitCode(npm).pipe(
-    Effect.timeout("3 minutes"),
-    Effect.mapError(({ message }) => new PortkeyMissing({ reason: message }))
-  )
-  if (code !== 0) return yield* new PortkeyMissing({ reason: `npm install exited with ${code}` })
-})
+const npm = (folder: string) =>
+  [
+    "npm",
+    "install",
+    ...["--prefix", folder, "--no-save", "--no-package-lock", "--ignore-scripts", "--no-audit"],
+    ...["--fetch-retries=1", "--fetch-timeout=30000"],
+    `@portkey-ai/gateway@${version}`
+  ] as const
 
 export const startPortkey = Effect.fn("Portkey.start")(function*(ground: Ground) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const folder = path.join(ground.logs, "portkey")
-  yield* install(folder)
+  yield* fs.makeDirectory(folder)
+  yield* install(peer, npm(folder), "3 minutes")
   const shim = path.join(folder, "preload.mjs")
   yield* fs.writeFileString(shim, preload)
   const port = yield* freePort
@@ -67,6 +51,8 @@ export const startPortkey = Effect.fn("Portkey.start")(function*(ground: Ground)
     key: "none",
     pids: () => ({ ingress: [gateway.pid], provider: [ground.provider] })
   }
-  yield* answersChat(gateway, stack)
+  yield* answersChat(gateway, stack).pipe(
+    Effect.mapError(({ message }) => new PeerMissing({ peer, reason: message }))
+  )
   return stack
 })

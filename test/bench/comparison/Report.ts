@@ -36,11 +36,13 @@ const figureNames: Readonly<Record<Figure, string>> = {
   cpuMicros: "CPU time per answer, without provider and collector"
 }
 
+const peers: ReadonlySet<StackName> = new Set(["portkey", "litellm"])
+
 /** The subject of a ratio. Rates are percentages of a cheaper stack's, and multiples of a peer's. */
 type Compared = Pick<Target, "figure" | "to">
 
 const ratio = ({ figure, to }: Compared, value: number) =>
-  figure === "rate" && to !== "portkey" ? `${Math.round(value * 100)} %` : `${value.toFixed(2)}×`
+  figure === "rate" && !peers.has(to) ? `${Math.round(value * 100)} %` : `${value.toFixed(2)}×`
 
 const range = (compared: Compared, values: ReadonlyArray<number>) =>
   `${ratio(compared, Math.min(...values))} to ${ratio(compared, Math.max(...values))}`
@@ -90,7 +92,7 @@ export const report = ({ about, notes, rounds, rows }: Measured): string => {
   const stacks = stacksOf(rounds)
   const others = stacks.filter((name) => name !== "gateway")
   return [
-    "# The gateway compared with its floor and a peer",
+    "# The gateway compared with its floor and its peers",
     "",
     about,
     ...notes.flatMap((note) => ["", note]),
@@ -104,6 +106,10 @@ export const report = ({ about, notes, rounds, rows }: Measured): string => {
       ["figure", "of", "target", "measured", "range", "met"],
       targets.filter(({ row }) => rows.some(({ name }) => name === row)).map((target) => targetRow(rounds, target))
     ),
+    "",
+    "Gateway, unlimited and sampled authenticate, validate, queue durably, meter and trace every request; untraced does not trace.",
+    "Portkey and LiteLLM are one process without a queue and traces: Portkey without keys and usage; LiteLLM with a master key, but",
+    "without a database, and so without limits and stored usage. The floor only relays.",
     "",
     "`npm run figures` measures the memory of open streams, clients that disconnect at once and workers of uneven speed.",
     "",

@@ -1,8 +1,8 @@
 /**
- * `npm run bench`: measures the full gateway, its floor and a peer in alternating rounds of one run. Writes the report and a
+ * `npm run bench`: measures the full gateway, its floor and peers in alternating rounds of one run. Writes the report and a
  * chart. A failed answer ends its row, and the command exits with an error after the other rows; a missed target is no error.
  *
- * BENCH_STACKS (default "floor,gateway,portkey,sampled,untraced"), BENCH_ROWS (default all; prefixes of their names, separated by
+ * BENCH_STACKS (default: all, see Rows.ts), BENCH_ROWS (default all; prefixes of their names, separated by
  * commas: "JSON at 64,SSE"), BENCH_ROUNDS (5), BENCH_SECONDS (4, whole seconds per round), BENCH_WARM_UP (25, discarded whole
  * seconds before the first row of each stack and workload; a fifth of it before each further row), BENCH_RESULTS (the folder,
  * test/bench/results), NATS_SERVER (the nats-server program).
@@ -14,6 +14,7 @@ import { Console, Effect, Layer } from "effect"
 import { chart } from "./Chart.ts"
 import type { Round } from "../Load.ts"
 import { findGenerator, runRound } from "../Load.ts"
+import { startLiteLlm } from "./LiteLlm.ts"
 import { startPortkey } from "./Portkey.ts"
 import { BenchFailed } from "../Processes.ts"
 import { report } from "./Report.ts"
@@ -27,10 +28,12 @@ import { startFloor, startGateway, startGround } from "../Stacks.ts"
 /** The workloads to start for each gateway. */
 const workloads = { gateway: ["chat", "embeddings", "images"], sampled: ["chat"], untraced: ["chat"] } as const
 
-const start = Effect.fn("bench.start")(function*(ground: Ground, name: StackName) {
-  if (name === "floor") return yield* startFloor(ground)
-  if (name === "portkey") return yield* startPortkey(ground)
-  return (yield* startGateway(ground, { name, workloads: workloads[name] })).stack
+const start = Effect.fn("bench.start")(function*(ground: Ground, name: Exclude<StackName, "unlimited">) {
+  if (name === "floor") return [yield* startFloor(ground)]
+  if (name === "portkey") return [yield* startPortkey(ground)]
+  if (name === "litellm") return [yield* startLiteLlm(ground)]
+  const { stack, unlimited } = yield* startGateway(ground, { name, workloads: workloads[name] })
+  return name === "gateway" ? [stack, unlimited] : [stack]
 })
 
 const bench = Effect.gen(function*() {
@@ -49,9 +52,11 @@ const bench = Effect.gen(function*() {
     const ground = yield* startGround(natsServer)
     const stacks: Array<Stack> = []
     for (const name of names) {
+      // starts with the gateway
+      if (name === "unlimited") continue
       yield* start(ground, name).pipe(
-        Effect.tap((stack) => Effect.sync(() => stacks.push(stack))),
-        Effect.catchTag("PortkeyMissing", ({ message }) => Effect.sync(() => missing.add(message)))
+        Effect.tap((started) => Effect.sync(() => stacks.push(...started.filter((one) => names.includes(one.name))))),
+        Effect.catchTag("PeerMissing", ({ message }) => Effect.sync(() => missing.add(message)))
       )
     }
     /** The stacks and workloads that are warm: each has its own processes. */

@@ -47,7 +47,7 @@ const service = Effect.fn("startup.service")(function*(logs: string, natsUrl: st
     PORT: port,
     HEALTH_PORT: healthPort
   })
-  yield* answers(program, HttpClientRequest.get(`http://127.0.0.1:${healthPort}/readyz`), checkInterval)
+  yield* answers(program, HttpClientRequest.get(`http://127.0.0.1:${healthPort}/readyz`), { every: checkInterval })
   return program.pid
 })
 
