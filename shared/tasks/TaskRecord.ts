@@ -47,6 +47,8 @@ export const TaskRecord = Schema.Struct({
   count: Schema.Int.pipe(Schema.withDecodingDefaultKey(Effect.succeed(1))),
   index: Schema.Int.pipe(Schema.withDecodingDefaultKey(Effect.succeed(0))),
   tenant: Schema.String,
+  /** Whose task it is, if its records are not sealed for them. Absent in records of older gateways. */
+  ownerId: Schema.optionalKey(Schema.String),
   operation: Schema.String,
   model: Schema.String,
   pool: Schema.String,
@@ -94,7 +96,7 @@ export const encode = Schema.encodeSync(codec)
 export const decode: (text: string) => Option.Option<TaskRecord> = Schema.decodeUnknownOption(codec)
 
 const given = ["id", "tenant", "operation", "model", "pool", "bodyHash"] as const
-const optional = ["traceparent", "request", "details", "expires", "announcedAs"] as const
+const optional = ["ownerId", "traceparent", "request", "details", "expires", "announcedAs"] as const
 
 export interface NewTask
   extends Pick<TaskRecord, typeof given[number]>, Partial<Pick<TaskRecord, "count" | "index" | typeof optional[number]>>

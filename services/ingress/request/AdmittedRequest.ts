@@ -26,6 +26,8 @@ export interface AdmittedRequest extends Wish {
   readonly headers: RequestHeaders
   /** The key's id. */
   readonly tenant: string
+  /** The id of the key's owner. */
+  readonly ownerId: string
   /** Only for operations that keep state. */
   readonly owner: Owner | undefined
   readonly weight: number

@@ -146,6 +146,7 @@ export const serveOperations = Effect.fnUntraced(function*(operations: ReadonlyA
         operation,
         headers,
         tenant: key.id,
+        ownerId: key.owner,
         owner,
         weight: key.weight,
         priority: key.priorityClass,

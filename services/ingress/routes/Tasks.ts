@@ -57,12 +57,12 @@ const make = Effect.gen(function*() {
   const urls = yield* SignedUrl
 
   const create = Effect.fnUntraced(function*(accepted: AdmittedRequest) {
-    const { body, count, headers, model, operation, pool, tenant, traceparent } = accepted
+    const { body, count, headers, model, operation, ownerId, pool, tenant, traceparent } = accepted
     const key = idempotencyKey(headers)
     if (key instanceof InvalidRequest) return yield* key
-    const id = key === undefined ? TaskId.random() : TaskId.idempotent(operation.name, tenant, key)
+    const id = key === undefined ? TaskId.random() : TaskId.idempotent(operation.name, ownerId, key)
     const bodyHash = hash("sha256", body, "hex")
-    const task = { id, tenant, operation: operation.name, model, pool, bodyHash, traceparent, count }
+    const task = { id, tenant, ownerId, operation: operation.name, model, pool, bodyHash, traceparent, count }
     const records = yield* tasks.create(task, body, key !== undefined).pipe(
       Effect.catchTag("OtherBody", () => Effect.fail(new IngressError.IdempotencyKeyReused()))
     )
@@ -98,12 +98,13 @@ const make = Effect.gen(function*() {
     return task
   })
 
-  /** One video's record, if it belongs to the request's key. */
+  /** One video's record, if it belongs to the owner of the request's key. */
   const findOwn = Effect.fnUntraced(function*({ id, operation, record, request }: TaskRequest, index = 0) {
     const key = yield* authenticate(keys, request.headers, operation.dialect)
     record.setKey(key.id)
     const task = yield* find(operation, id, index)
-    return task.tenant === key.id ? task : yield* new IngressError.TaskNotFound()
+    const isOwn = task.ownerId === key.owner || task.tenant === key.id
+    return isOwn ? task : yield* new IngressError.TaskNotFound()
   })
 
   const findAllOwn = (asked: TaskRequest) =>

@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Buffer } from "node:buffer"
 import OpenAI from "openai"
+import { eventually } from "../../fixture/general/Eventually.ts"
 import { untilNoJobs } from "../../fixture/nats/JobStream.ts"
 import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
 import { longVideo, type ShownTask, smallVideo, VideoClient } from "../../fixture/client/VideoClient.ts"
@@ -206,6 +207,20 @@ describe("a video task", () => {
     const stranger = new VideoClient(shared(), "sk-gw-00000000000000000000000000000000")
     assert.deepInclude(await refusal(await stranger.request(`/${id}`)), { status: 401, code: "invalid_api_key" })
     assert.strictEqual((await client().untilEnded(id)).status, "completed")
+  }, 60_000)
+
+  it("is the owner's, for a key that replaces its key", async () => {
+    const first = await shared().createKeyWith({})
+    const key = { "idempotency-key": "kept" }
+    const former = new VideoClient(shared(), first.key)
+    const id = await former.create(smallVideo, key)
+    const [replacement = ""] = /sk-gw-\w+/.exec(await shared().admin("keys", "replace", first.id)) ?? []
+    await shared().admin("keys", "revoke", first.id)
+    await eventually(() => former.request(`/${id}`), ({ status }) => status === 401, 5_000)
+    const heir = new VideoClient(shared(), replacement)
+    assert.strictEqual((await heir.untilEnded(id)).status, "completed")
+    assert.strictEqual(await heir.create(smallVideo, key), id)
+    assert.strictEqual((await heir.content(id)).answer.status, 200)
   }, 60_000)
 
   it("fails with its request's mistake if only the worker can detect it", async () => {
