@@ -325,7 +325,8 @@ const paths: { readonly [A in Api]: (streams: boolean) => string } = {
   responses: () => "/v1/responses",
   openai: () => "/v1/chat/completions",
   anthropic: () => "/v1/messages",
-  gemini: (streams) => `/v1beta/models/upstream-model:${streams ? "streamGenerateContent?alt=sse" : "generateContent"}`
+  gemini: (streams) => `/v1beta/models/upstream-model:${streams ? "streamGenerateContent?alt=sse" : "generateContent"}`,
+  cohere: () => "/v2/chat"
 }
 
 const partsOf = (content: string | ReadonlyArray<Json> | null | undefined): ReadonlyArray<Json> =>
@@ -405,6 +406,17 @@ const askedOf: { readonly [A in Api]: (body: Body) => Omit<Asked, "path" | "key"
       signatures: parts.flatMap((part) => "thoughtSignature" in part ? [part["thoughtSignature"]] : []),
       reasons: at(body, "generationConfig", "thinkingConfig") !== undefined
     }
+  },
+  cohere: (body) => {
+    const said = body.messages.flatMap((message) =>
+      message.role === "tool" ? [] : [{ type: "text", text: message["tool_plan"] }, ...partsOf(message.content)]
+    )
+    return {
+      ...askedOf.openai(body),
+      texts: said.flatMap((part: Json) => part["type"] === "text" && part["text"] ? [part["text"]] : []),
+      signatures: said.flatMap((part: Json) => part["type"] === "thinking" ? [part["thinking"]] : []),
+      reasons: at(body, "thinking", "type") === "enabled"
+    }
   }
 }
 
@@ -413,6 +425,7 @@ const sentKey = ({ headers }: Received, provider: Api): unknown => {
   switch (provider) {
     case "openai":
     case "responses":
+    case "cohere":
       return headers.authorization?.replace("Bearer ", "")
     case "anthropic":
       assert.match(String(headers["anthropic-version"]), /^\d{4}-\d{2}-\d{2}$/)
@@ -523,7 +536,7 @@ describe.each(Object.entries(clients))("%s", (_, client) => {
         const second = asked(fake.requests[before + 1]!, provider)
         assert.deepStrictEqual(second.results, results)
         assert.strictEqual(second.texts.join(" / "), "And now? / Let me see.")
-        // an OpenAI-compatible provider does not sign its reasoning, and the fake's encrypted reasoning is its text
+        // OpenAI-compatible providers and Cohere do not sign their reasoning, and the fake's encrypted reasoning is its text
         assert.deepStrictEqual([...new Set(second.signatures)], [provider in signed ? "RXNpZ25hdHVyZQ==" : "Hm."])
       })
 

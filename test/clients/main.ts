@@ -23,6 +23,7 @@ const providers = {
   responses: "OpenAI, responses",
   anthropic: "Anthropic",
   gemini: "Gemini",
+  cohere: "Cohere",
   local: "built-in engine"
 } as const
 

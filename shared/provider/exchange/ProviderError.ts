@@ -26,8 +26,8 @@ const firstMistakeIn = (detail: unknown): Json.Fields => {
 const saidIn = (body: unknown): Json.Fields => {
   // Google's stream of JSON is a list
   const top = Json.fields(Array.isArray(body) ? body[0] : body)
-  const { detail, response } = top
-  const error = top["error"] ?? Json.fields(response)["error"]
+  const { delta, detail, response } = top
+  const error = top["error"] ?? Json.fields(response)["error"] ?? Json.fields(delta)["error"]
   if (Predicate.isReadonlyObject(error)) return error
   const mistake = firstMistakeIn(detail)
   return { ...top, ...mistake, message: top["message"] ?? error ?? mistake["message"] ?? detail }

@@ -224,8 +224,9 @@ const isSignature = (event: ModelEvent): event is Extract<ModelEvent, { readonly
 const isTerminator = (data: Uint8Array, { terminator }: AnswerGrammar): boolean =>
   terminator !== undefined && data.length <= terminator.length + 2 && Buffer.from(data).includes(terminator)
 
-/** In the responses dialect, an event or the response in it reports the error. */
+/** In the responses dialect, an event or the response in it reports the error; in Cohere's, the end of the message. */
 const isError = (json: unknown): boolean => {
-  const { error, response, type } = Json.fields(json)
-  return (error ?? Json.fields(response)["error"] ?? null) !== null || type === "error"
+  const { delta, error, response, type } = Json.fields(json)
+  const reported = error ?? Json.fields(response)["error"] ?? Json.fields(delta)["error"] ?? null
+  return reported !== null || type === "error"
 }

@@ -11,7 +11,7 @@ import * as Json from "../../json/Json.ts"
 import type { Conversation } from "./Conversation.ts"
 import { foreignReasoning, type Losses } from "./Losses.ts"
 
-export const origins = ["openai", "responses", "anthropic", "gemini"] as const
+export const origins = ["openai", "responses", "anthropic", "gemini", "cohere"] as const
 export type Origin = typeof origins[number]
 
 export interface Signature {

@@ -8,6 +8,7 @@ import type {
   Conversation,
   MediaPart,
   Reasoning,
+  ToolCall,
   ToolChoice,
   ToolDefinition,
   Turn
@@ -44,7 +45,7 @@ export const toRequest = (
   if (modalities?.includes("audio") === true) losses.refuseOf("modalities")
   return {
     model,
-    messages: toMessages(conversation.turns, losses),
+    messages: toMessages(conversation.turns, losses, { toAssistant, toPart }),
     ...(streams ? { stream: true, stream_options: { include_usage: true } } : {}),
     ...(tools.length === 0 ? {} : {
       tools: tools.map((tool) => toTool(tool, losses)),
@@ -68,7 +69,17 @@ export const toRequest = (
   }
 }
 
-const toMessages = (turns: ReadonlyArray<Turn>, losses: Losses): ReadonlyArray<object> => {
+/** How a dialect with messages like these writes a turn of the assistant, and a part of a user's message. */
+export interface MessageForms {
+  readonly toAssistant: (turn: Turn, losses: Losses) => object
+  readonly toPart: (part: ContentPart, losses: Losses) => ReadonlyArray<object>
+}
+
+export const toMessages = (
+  turns: ReadonlyArray<Turn>,
+  losses: Losses,
+  { toAssistant, toPart }: MessageForms
+): ReadonlyArray<object> => {
   const messages: Array<object> = []
   /** Pictures and files, which only user messages can hold, until all tool results are written. */
   let loose: Array<object> = []
@@ -112,7 +123,7 @@ const toMessages = (turns: ReadonlyArray<Turn>, losses: Losses): ReadonlyArray<o
   return messages
 }
 
-const toText = (content: ReadonlyArray<ContentPart>): string =>
+export const toText = (content: ReadonlyArray<ContentPart>): string =>
   content.flatMap((part) => part.type === "text" ? [part.text] : []).join("\n\n")
 
 /** As a string, which every server accepts, unless a part has a mark. */
@@ -146,15 +157,15 @@ const toAssistant = ({ content, toolCalls }: Turn, losses: Losses): object => {
     role: "assistant",
     content: texts.length === 0 ? null : toContent(texts.map(toTextPart)),
     ...(reasoning === "" ? {} : { reasoning_content: reasoning }),
-    ...(toolCalls.length === 0 ? {} : {
-      tool_calls: toolCalls.map(({ arguments: json, id, name }) => ({
-        id,
-        type: "function",
-        function: { name, arguments: json }
-      }))
-    })
+    ...(toolCalls.length === 0 ? {} : { tool_calls: toolCalls.map(toToolCall) })
   }
 }
+
+export const toToolCall = ({ arguments: json, id, name }: ToolCall): object => ({
+  id,
+  type: "function",
+  function: { name, arguments: json }
+})
 
 export const audioFormats: ReadonlyMap<string, string> = new Map([
   ["audio/wav", "wav"],
@@ -163,7 +174,7 @@ export const audioFormats: ReadonlyMap<string, string> = new Map([
   ["audio/mpeg", "mp3"]
 ])
 
-const toPart = (part: ContentPart, losses: Losses): ReadonlyArray<object> => {
+export const toPart = (part: ContentPart, losses: Losses): ReadonlyArray<object> => {
   const refuse = () => {
     losses.refuse(part.path ?? "")
     return []

@@ -3,7 +3,8 @@
  * as in the official client.
  *
  * Rerank is relayed: the answer changes only in the model's alias and in a missing id. Servers of the OpenAI dialect rerank
- * in the same way. Embeddings of Cohere's clients are relayed, too; `CohereEmbed.ts` translates those of others.
+ * in the same way. Embeddings of Cohere's clients are relayed, too; `CohereEmbed.ts` translates those of others. Chat is always
+ * translated: no client of the gateway speaks its dialect.
  */
 import { Effect, Predicate } from "effect"
 import { randomUUID } from "node:crypto"
@@ -13,27 +14,32 @@ import { rerank } from "../../../contract/operations/Rerank.ts"
 import * as Embeddings from "../../dialects/embeddings/Embeddings.ts"
 import { type AnswerGrammar, membersNamed } from "../../exchange/AnswerGrammar.ts"
 import { isFailure, type Read } from "../../exchange/AnswerReader.ts"
-import { bearer, exchange, type ExchangeTools } from "../../exchange/Exchange.ts"
+import { bearer, exchange, type ExchangeTools, type GuardedTools } from "../../exchange/Exchange.ts"
 import { PassingAnswer } from "../../exchange/PassingAnswer.ts"
 import { RelayedBody } from "../../exchange/RelayedBody.ts"
 import * as JsonText from "../../json/JsonText.ts"
 import type { Endpoint } from "../../transport/Endpoint.ts"
 import { type Call, type Perform, performByName } from "../../call/Protocol.ts"
+import { optionsOf } from "../../dialects/cohere/CohereOptions.ts"
+import * as HttpCall from "../../exchange/HttpCall.ts"
+import { cohereChat } from "./CohereChat.ts"
 import * as CohereEmbed from "./CohereEmbed.ts"
-import { optionsOf } from "./CohereOptions.ts"
 import { usageIn } from "./RerankUsage.ts"
 
 /** The names of the operations. */
-export const operations = [...Embeddings.operations, rerank.name]
+export const operations = [...Embeddings.operations, rerank.name, ...HttpCall.operationsOf(cohereChat)]
 
-export const make = (tools: ExchangeTools): Perform =>
-  performByName(
+export const make = (tools: GuardedTools): Perform => {
+  const chats = HttpCall.make(cohereChat, tools)
+  return performByName(
     new Map([
+      ...HttpCall.operationsOf(cohereChat).map((name) => [name, chats] as const),
       ...Embeddings.performs(CohereEmbed.make(tools), { hasPurposes: true }),
       [embed.name, relayEmbed(tools)],
       [rerank.name, relay(tools, pathOf)]
     ])
   )
+}
 
 /** Reranks at this path below `baseUrl`; `others` serves every other operation. */
 export const beside = (others: Perform, tools: ExchangeTools, path: string): Perform => {

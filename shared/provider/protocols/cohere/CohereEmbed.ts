@@ -5,7 +5,7 @@ import type { EmbeddingModel } from "../../dialects/embeddings/EmbeddingModel.ts
 import * as Json from "../../json/Json.ts"
 import type { ExchangeTools } from "../../exchange/Exchange.ts"
 import * as JsonExchange from "../../exchange/JsonExchange.ts"
-import { optionsOf } from "./CohereOptions.ts"
+import { optionsOf } from "../../dialects/cohere/CohereOptions.ts"
 
 export const path = "/v2/embed"
 

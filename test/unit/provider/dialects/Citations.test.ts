@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { messages } from "../../../../shared/provider/dialects/anthropic/Messages.ts"
 import { messagesProvider } from "../../../../shared/provider/dialects/anthropic/MessagesProvider.ts"
+import { cohereProvider } from "../../../../shared/provider/dialects/cohere/CohereProvider.ts"
 import type {
   AnswerDecoder,
   AnswerEncoder,
@@ -38,6 +39,14 @@ const grounding = {
     groundingChunkIndices: [0]
   }]
 }
+const source = { type: "tool", id: "search:0", tool_output: page }
+const own = { type: "document", id: "doc:0", document: { id: "doc:0", text: "Bees" } }
+/** Counts within the second block, or the only one. */
+const cited = (block: 0 | 1) => ({
+  ...(block === 1 ? { start: 0, end: second.length } : { start, end }),
+  ...{ text: second, content_index: block, type: "TEXT_CONTENT", sources: [own, source] }
+})
+const delta = (content: object) => ({ message: { content } })
 const candidate = (text: string, more: object = {}) => ({
   index: 0,
   content: { role: "model", parts: [{ text }] },
@@ -89,6 +98,23 @@ const providers: Readonly<Record<string, Provider>> = {
       { type: "content_block_stop", index: 1 },
       { type: "message_delta", delta: { stop_reason: "end_turn" } },
       { type: "message_stop" }
+    ]
+  },
+  "Cohere": {
+    decoder: cohereProvider.decoder,
+    whole: {
+      finish_reason: "COMPLETE",
+      message: { content: [{ type: "text", text: first }, { type: "text", text: second }], citations: [cited(1)] }
+    },
+    frames: [
+      { type: "message-start", delta: { message: { role: "assistant" } } },
+      { type: "content-start", index: 0, delta: delta({ type: "text", text: "" }) },
+      { type: "content-delta", index: 0, delta: delta({ text: first }) },
+      { type: "content-delta", index: 0, delta: delta({ text: second }) },
+      { type: "citation-start", index: 0, delta: { message: { citations: cited(0) } } },
+      { type: "citation-end", index: 0 },
+      { type: "content-end", index: 0 },
+      { type: "message-end", delta: { finish_reason: "COMPLETE" } }
     ]
   },
   "generateContent": {

@@ -4,6 +4,7 @@ import { Effect } from "effect"
 import { chatCompletions } from "../../../../shared/provider/dialects/openai/ChatCompletions.ts"
 import { chatCompletionsProvider } from "../../../../shared/provider/dialects/openai/ChatCompletionsProvider.ts"
 import { completions } from "../../../../shared/provider/dialects/openai/Completions.ts"
+import { cohereProvider } from "../../../../shared/provider/dialects/cohere/CohereProvider.ts"
 import type { ClientDialect, ProviderDialect } from "../../../../shared/provider/dialects/conversation/Dialect.ts"
 import { generateContent } from "../../../../shared/provider/dialects/gemini/GenerateContent.ts"
 import { generateContentProvider } from "../../../../shared/provider/dialects/gemini/GenerateContentProvider.ts"
@@ -153,6 +154,77 @@ describe("a chat completions request", () => {
       "messages[2].reasoning_details[0] comes from another provider"
     ])
     assert.isUndefined(refusal)
+  })
+
+  it("is translated to Cohere", () => {
+    const own = [{ type: "reasoning.text", text: "A harbour.", signature: signed("cohere", "openai", "") }]
+    const messages = body.messages.map((message) =>
+      "tool_calls" in message ? { ...message, reasoning_details: own } : message
+    )
+    const { refusal, sent, warnings } = ask(chatCompletions, cohereProvider, { ...body, messages }, {})
+    assert.deepStrictEqual(sent, {
+      model: "upstream",
+      messages: [
+        { role: "system", content: "Be brief." },
+        {
+          role: "user",
+          content: [
+            { type: "text", text: "Where is this?" },
+            { type: "image_url", image_url: { url: `data:image/png;base64,${png}` } }
+          ]
+        },
+        {
+          role: "assistant",
+          content: [{ type: "thinking", thinking: "A harbour." }],
+          tool_plan: "Let me see.",
+          tool_calls: [call("call:1", "Oslo"), call("call:2", "Lima")]
+        },
+        { role: "tool", tool_call_id: "call:1", content: "{\"degrees\":7}" },
+        { role: "tool", tool_call_id: "call:2", content: "hot" },
+        { role: "user", content: "And now?" }
+      ],
+      tools: body.tools,
+      stop_sequences: ["END"],
+      max_tokens: 300,
+      temperature: 0.5,
+      p: 0.9
+    })
+    assert.deepStrictEqual(warnings, ["user is not carried over"])
+    assert.isUndefined(refusal)
+  })
+
+  it("has values that Cohere takes", () => {
+    const hello = { model: "alias", messages: [{ role: "user", content: "Hello" }] }
+    const sent = (more: object) => ask(chatCompletions, cohereProvider, { ...hello, ...more }, {})
+    const sampled = sent({ top_p: 1, presence_penalty: -2, frequency_penalty: 2 })
+    assert.deepInclude(sampled.sent, { p: 0.99, presence_penalty: 0, frequency_penalty: 1 })
+    assert.deepStrictEqual(sampled.warnings, [
+      "top_p was lowered to 0.99",
+      "presence_penalty was raised to 0",
+      "frequency_penalty was lowered to 1"
+    ])
+    const tool = (name: string, more: object = {}) => ({ type: "function", function: { name, parameters, ...more } })
+    const strict = { strict: true }
+    const chosen = sent({
+      tools: [tool("one", strict), tool("two")],
+      tool_choice: { type: "function", function: { name: "one" } }
+    })
+    assert.deepInclude(chosen.sent, {
+      tools: [{ type: "function", function: { name: "one", parameters } }],
+      strict_tools: true,
+      tool_choice: "REQUIRED"
+    })
+    assert.deepStrictEqual(chosen.warnings, [])
+    assert.deepStrictEqual(sent({ tools: [tool("one", strict), tool("two")] }).warnings, [
+      "tools[0] is not enforced strictly"
+    ])
+    assert.deepInclude(sent({ tools: [tool("one")], tool_choice: "none" }).sent, { tool_choice: "NONE" })
+    const format = { type: "json_schema", json_schema: { name: "a", schema: parameters } }
+    assert.deepInclude(sent({ response_format: format }).sent, {
+      response_format: { type: "json_object", json_schema: parameters }
+    })
+    assert.deepInclude(sent({ reasoning_effort: "none" }).sent, { thinking: { type: "disabled" } })
+    assert.deepInclude(sent({ reasoning_effort: "low" }).sent, { thinking: { type: "enabled", token_budget: 1_024 } })
   })
 
   it("returns Gemini's own signature to Gemini on the first call", () => {

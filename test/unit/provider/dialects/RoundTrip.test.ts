@@ -16,6 +16,7 @@ import { MessagesRequest } from "../../../../shared/contract/operations/Messages
 import { chatCompletions } from "../../../../shared/provider/dialects/openai/ChatCompletions.ts"
 import { chatCompletionsProvider } from "../../../../shared/provider/dialects/openai/ChatCompletionsProvider.ts"
 import { completions } from "../../../../shared/provider/dialects/openai/Completions.ts"
+import { cohereProvider } from "../../../../shared/provider/dialects/cohere/CohereProvider.ts"
 import type {
   AnswerIdentity,
   ClientDialect,
@@ -611,7 +612,8 @@ const providers: Readonly<Record<string, ProviderDialect<object>>> = {
   openai: chatCompletionsProvider,
   "openai, responses": responsesProvider,
   anthropic: messagesProvider,
-  gemini: generateContentProvider
+  gemini: generateContentProvider,
+  cohere: cohereProvider
 }
 
 const identity: AnswerIdentity = {
@@ -811,7 +813,7 @@ The gateway relays a client that speaks its provider's dialect. It translates an
 dialect has four parts: requests from clients (\`MessagesRequest.ts\`), answers to clients (\`MessagesAnswer.ts\`), requests to
 providers (\`MessagesProviderRequest.ts\`) and answers of providers (\`MessagesProviderAnswer.ts\`). \`Messages.ts\` and
 \`MessagesProvider.ts\` combine them. The protocol \`openai\` has two dialects of providers: chat completions, and responses
-(the option \`apis\` in the catalogue).
+(the option \`apis\` in the catalogue). Cohere's is a dialect of providers only.
 
 No field is dropped silently:
 

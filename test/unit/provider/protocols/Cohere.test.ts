@@ -5,6 +5,8 @@ import type { Provider } from "../../../../shared/catalogue/Provider.ts"
 import { embeddings, engineEmbeddings } from "../../../../shared/contract/operations/embeddings/Embeddings.ts"
 import type { JobError } from "../../../../shared/contract/JobError.ts"
 import type { Operation } from "../../../../shared/contract/Operation.ts"
+import { chatCompletions } from "../../../../shared/contract/operations/ChatCompletions.ts"
+import { responses } from "../../../../shared/contract/operations/Responses.ts"
 import { rerank } from "../../../../shared/contract/operations/Rerank.ts"
 import { FakeProvider } from "../../../fixture/provider/FakeProvider.ts"
 import { type Answered, callProvider } from "../../../fixture/calls/ProtocolCall.ts"
@@ -46,6 +48,25 @@ const bench = <A, E>(test: (bench: Bench) => Effect.Effect<A, E>) =>
         )
     })
   }).pipe(Effect.scoped)
+
+interface Completion {
+  readonly model: string
+  readonly choices: ReadonlyArray<{ readonly message: object; readonly finish_reason: string }>
+  readonly usage: object
+}
+
+interface Output {
+  readonly output: ReadonlyArray<{ readonly type: string }>
+}
+
+interface Event {
+  readonly type: string
+  readonly text?: string
+  readonly arguments?: string
+}
+
+const dataIn = ({ bytes }: Answered): ReadonlyArray<Event> =>
+  bytes.toString().split("\n").flatMap((line) => line.startsWith("data: {") ? [JSON.parse(line.slice(6)) as Event] : [])
 
 const read = ({ bytes }: Answered): unknown => JSON.parse(bytes.toString())
 
@@ -136,6 +157,95 @@ describe("rerank", () => {
           assert.deepInclude(yield* Effect.flip(ask(rerank, request, options)), { _tag: "InternalError" })
         }
         assert.isEmpty(provider.requests)
+      })
+    ))
+})
+
+describe("chat", () => {
+  const request = { model: "alias", messages: [{ role: "user", content: "How do bees talk?" }] }
+  const usage = { input: 100, cached: 60, output: 20 }
+
+  it.live("is answered in the client's format, and metered by what is billed", () =>
+    bench(({ ask, provider }) =>
+      Effect.gen(function*() {
+        provider.say({ reasoning: "Hm.", text: "They dance.", usage })
+        const answered = yield* ask(chatCompletions, request)
+        const { choices: [choice], model, usage: told } = read(answered) as Completion
+        assert.strictEqual(model, "alias")
+        assert.deepInclude(choice?.message, { content: "They dance.", reasoning_content: "Hm." })
+        assert.strictEqual(choice?.finish_reason, "stop")
+        assert.deepInclude(told, { prompt_tokens: 100, completion_tokens: 20 })
+        assert.deepInclude(answered.usage, { inputTokens: 100, outputTokens: 20, cachedTokens: 60 })
+        assert.strictEqual(provider.requests[0]?.path, "/v2/chat")
+        assert.strictEqual(provider.requests[0]?.headers.authorization, `Bearer ${key}`)
+        assert.deepStrictEqual(provider.requests[0]?.json, { ...request, model: "upstream-model" })
+      })
+    ))
+
+  it.live("has thoughts, the plan and the calls in the order of a stream", () =>
+    bench(({ ask, provider }) =>
+      Effect.gen(function*() {
+        provider.say({ reasoning: "Hm.", text: "I will look.", toolCalls: [{ name: "look", arguments: "{}" }] })
+        const { output } = read(yield* ask(responses, { model: "alias", input: "Hello" })) as Output
+        assert.deepStrictEqual(output.map(({ type }) => type), ["reasoning", "message", "function_call"])
+      })
+    ))
+
+  it.live("streams a plan, calls without arguments, and ends with [DONE] or without it", () =>
+    bench(({ ask, provider }) =>
+      Effect.gen(function*() {
+        const event = (type: string, message: object) =>
+          `event: ${type}\ndata: ${JSON.stringify({ type, index: 0, delta: { message } })}\n\n`
+        const end = `data: ${
+          JSON.stringify({
+            type: "message-end",
+            delta: { finish_reason: "TOOL_CALL", usage: { tokens: { input_tokens: 9, output_tokens: 3 } } }
+          })
+        }\n\n`
+        const pieces = [
+          event("message-start", { role: "assistant" }),
+          event("tool-plan-delta", { tool_plan: "I will look." }),
+          event("tool-call-start", {
+            tool_calls: { id: "c", type: "function", function: { name: "now", arguments: "" } }
+          }),
+          event("tool-call-end", {}),
+          end
+        ]
+        for (const last of ["", "data: [DONE]\n\n"]) {
+          provider.behaveOnce({
+            kind: "raw",
+            headers: { "content-type": "text/event-stream" },
+            pieces: [...pieces, last]
+          })
+          const answered = yield* ask(responses, { model: "alias", input: "Hello", stream: true })
+          const events = dataIn(answered)
+          assert.deepInclude(events.find(({ type }) => type === "response.output_text.done"), { text: "I will look." })
+          assert.deepInclude(events.find(({ type }) => type === "response.function_call_arguments.done"), {
+            arguments: "{}"
+          })
+          assert.strictEqual(events.at(-1)?.type, "response.completed")
+          assert.deepInclude(answered.usage, { inputTokens: 9, outputTokens: 3 })
+        }
+      })
+    ))
+
+  it.live("fails if the provider's answer does, or is cut", () =>
+    bench(({ answers, ask, provider }) =>
+      Effect.gen(function*() {
+        const failureOf = (body: object) => Effect.flip(ask(chatCompletions, body))
+        const message = { role: "assistant", content: [{ type: "text", text: "They" }] }
+        answers({ finish_reason: "ERROR", message }, { message })
+        for (const body of [request, request]) {
+          assert.deepInclude(yield* failureOf(body), { _tag: "ProviderFailed", reason: "malformed" })
+        }
+        provider.say("They dance in the dark.")
+        provider.behaveOnce({ kind: "error", after: 3, status: 500, error: { message: "overheated" } })
+        assert.deepInclude(yield* failureOf({ ...request, stream: true }), { _tag: "ProviderFailed", reason: "error" })
+        provider.behaveOnce({ kind: "cut", after: 3 })
+        assert.deepInclude(yield* failureOf({ ...request, stream: true }), { _tag: "ProviderFailed", reason: "cut" })
+        const body = JSON.stringify({ message: "too many tokens: the limit is 128000" })
+        provider.behaveOnce({ kind: "raw", status: 400, pieces: [body] })
+        assert.deepInclude(yield* failureOf(request), { _tag: "ProviderRejected", code: "context_length_exceeded" })
       })
     ))
 })
