@@ -6,13 +6,13 @@ import { createAnthropic } from "@ai-sdk/anthropic"
 import { createGoogleGenerativeAI } from "@ai-sdk/google"
 import { createOpenAI } from "@ai-sdk/openai"
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible"
-import { HumanMessage, ToolMessage } from "@langchain/core/messages"
+import { type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages"
 import { ChatOpenAI } from "@langchain/openai"
 import { Agent, OpenAIProvider, Runner, tool as agentTool } from "@openai/agents"
 import { assert, describe, it } from "@effect/vitest"
 import { generateText, jsonSchema, type LanguageModel, streamText, tool, type ToolSet } from "ai"
-import { apis, chatProviders } from "../fixture/gateway/ChatProviders.ts"
-import { receivedBy, sharedGateway } from "../fixture/gateway/SharedGateway.ts"
+import { type Api, apis, chatProviders } from "../fixture/gateway/ChatProviders.ts"
+import { sharedGateway } from "../fixture/gateway/SharedGateway.ts"
 
 const shared = sharedGateway(chatProviders())
 
@@ -37,6 +37,15 @@ const dialects: ReadonlyArray<readonly [string, (model: string) => LanguageModel
 
 const inputSchema = jsonSchema<{ readonly city: string }>(schema)
 const tools: ToolSet = { get_weather: tool({ inputSchema }), get_time: tool({ inputSchema }) }
+
+/** Precedes reasoning that is sent back to its provider. */
+const reasoningIn: { readonly [A in Api]: string } = {
+  openai: `"reasoning_content":"`,
+  responses: `"encrypted_content":"`,
+  anthropic: `"signature":"`,
+  gemini: `"thoughtSignature":"`,
+  cohere: `"thinking":"`
+}
 
 describe.each(apis)("with a provider of %s", (provider) => {
   describe.each(dialects)("AI SDK, %s", (_, make) => {
@@ -66,13 +75,13 @@ describe.each(apis)("with a provider of %s", (provider) => {
   })
 
   describe.each([["chat", false], ["responses", true]] as const)("LangChain, %s", (_, useResponsesApi) => {
-    const make = () =>
+    const make = (stores = false) =>
       new ChatOpenAI({
         model: `on-${provider}`,
         maxRetries: 0,
         apiKey: shared().key,
         useResponsesApi,
-        zdrEnabled: true,
+        zdrEnabled: !stores,
         configuration: { baseURL: `${shared().url}/v1` }
       })
 
@@ -84,30 +93,42 @@ describe.each(apis)("with a provider of %s", (provider) => {
       assert.strictEqual(text, "Bees dance.")
     })
 
-    it("gets two tool calls at once, and continues with their results", async () => {
-      shared().provider.say({ reasoning: "Ask both.", toolCalls, usage })
+    it.each([false, true])("runs two turns of tools with reasoning, stored: %s", async (stores) => {
       const functions = calls.map(({ name }) => ({ type: "function" as const, function: { name, parameters: schema } }))
-      const model = make().bindTools(functions, { include: ["reasoning.encrypted_content"] })
-      const answer = await model.invoke([new HumanMessage(prompt)])
-      assert.deepStrictEqual((answer.tool_calls ?? []).map(({ args, name }) => ({ name, args })), calls)
+      // what is stored need not be sent back
+      const model = make(stores).bindTools(functions, stores ? {} : { include: ["reasoning.encrypted_content"] })
+      const messages: Array<BaseMessage> = [new HumanMessage(prompt)]
+      const from = shared().provider.requests.length
+      for (const turn of ["first", "second"]) {
+        shared().provider.say({ reasoning: "Ask both.", text: `The ${turn} time.`, toolCalls, usage })
+        const answer = await model.invoke(messages)
+        assert.deepStrictEqual((answer.tool_calls ?? []).map(({ args, name }) => ({ name, args })), calls)
+        messages.push(
+          answer,
+          ...(answer.tool_calls ?? []).map(({ id = "", name }) =>
+            new ToolMessage({ tool_call_id: id, name, content: `the ${turn} result of ${name}` })
+          )
+        )
+      }
       shared().provider.say({ text: "Rain at noon." })
-      const results = (answer.tool_calls ?? []).map(({ id = "", name }) =>
-        new ToolMessage({ tool_call_id: id, name, content: `the result of ${name}` })
-      )
-      const { received, result } = await receivedBy(
-        shared(),
-        () => model.invoke([new HumanMessage(prompt), answer, ...results])
-      )
-      assert.strictEqual((await result).text, "Rain at noon.")
-      for (const { name } of calls) assert.include(JSON.stringify(received.json), `the result of ${name}`)
+      assert.strictEqual((await model.invoke(messages)).text, "Rain at noon.")
+      const requests = shared().provider.requests.slice(from)
+      assert.lengthOf(requests, 3)
+      const last = JSON.stringify(requests[2]?.json)
+      for (const { name } of calls) {
+        for (const turn of ["first", "second"]) assert.include(last, `the ${turn} result of ${name}`)
+      }
+      if (useResponsesApi) assert.lengthOf(last.split(reasoningIn[provider]), 3)
     })
   })
 
   describe("OpenAI Agents SDK", () => {
-    // the providers whose reasoning can be sent back, and how their requests show it
-    const signed = { anthropic: "signature", gemini: "thoughtSignature", responses: "encrypted_content" } as const
-
-    it.each([false, true])("runs two turns of tools with reasoning, streaming: %s", async (streams) => {
+    it.each([
+      [false, false],
+      [false, true],
+      [true, false],
+      [true, true]
+    ])("runs two turns of tools with reasoning, streaming: %s, stored: %s", async (streams, store) => {
       const answers = [
         { reasoning: "First the weather.", toolCalls: [{ name: "get_weather", arguments: "{\"city\":\"Oslo\"}" }] },
         { reasoning: "Then the time.", toolCalls: [{ name: "get_time", arguments: "{\"city\":\"Oslo\"}" }] },
@@ -121,9 +142,10 @@ describe.each(apis)("with a provider of %s", (provider) => {
         instructions: "Be brief.",
         model: `on-${provider}`,
         modelSettings: {
-          store: false,
+          store,
           reasoning: { effort: "low", summary: "auto" },
-          providerData: { include: ["reasoning.encrypted_content"] }
+          // what is stored need not be sent back
+          ...(store ? {} : { providerData: { include: ["reasoning.encrypted_content"] } })
         },
         tools: calls.map(({ name }) =>
           agentTool({
@@ -150,9 +172,7 @@ describe.each(apis)("with a provider of %s", (provider) => {
       assert.lengthOf(requests, 3)
       const last = JSON.stringify(requests[2]?.json)
       for (const { name } of calls) assert.include(last, `the result of ${name}`)
-      if (provider in signed) {
-        assert.lengthOf(last.split(`"${signed[provider as keyof typeof signed]}":"`), 3)
-      }
+      assert.lengthOf(last.split(reasoningIn[provider]), 3)
     })
   })
 })
