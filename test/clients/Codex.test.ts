@@ -86,11 +86,16 @@ describe.each(clients)("$name over $transport", { timeout: 100_000 }, ({ program
 })
 
 describe("codex", () => {
-  it("does not send a request again that is too long for the model", { timeout: 160_000 }, async ({ skip }) => {
+  it.for(
+    [
+      ["is too long for the model", "prompt is too long: 200001 tokens > 200000 maximum"],
+      ["exceeds the provider's credit", "Your credit balance is too low to access the Anthropic API"]
+    ] as const
+  )("does not retry a request that %s", { timeout: 160_000 }, async ([_, message], { skip }) => {
     const missing = await install(newest)
     skip(missing !== undefined, missing)
     const { provider } = shared()
-    const error = { message: "prompt is too long: 200001 tokens > 200000 maximum", type: "invalid_request_error" }
+    const error = { message, type: "invalid_request_error" }
     provider.behave({ kind: "status", status: 400, error })
     const before = provider.requests.length
     const [events = []] = await run("on-anthropic", newest, "HTTP", "Hello")

@@ -58,9 +58,9 @@ export const descriptionOf = (error: JobError): Description => {
     case "InvalidRequest":
       return { status: 400, code: error.code, param: error.param }
     case "ProviderFailed":
-      // no retry helps until the operator pays
+      // no retry helps until the operator pays: Codex would send it thirty times for a 502
       return error.reason === "credit"
-        ? { status: 502, code: "insufficient_quota", headers: { "x-should-retry": "false" } }
+        ? { status: 429, code: "insufficient_quota", headers: { "x-should-retry": "false" } }
         : { status: 502, code: "upstream_error" }
     case "ReferenceNotFound":
       return { status: 404, code: "not_found", param: error.param }
