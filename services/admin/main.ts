@@ -1,4 +1,4 @@
-/** The operator's commands: API keys, the catalogue, usage, and provisioning of NATS. */
+/** The operator's commands: API keys, the catalogue, usage, imports, and provisioning of NATS. */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect } from "effect"
@@ -6,6 +6,7 @@ import { Command } from "effect/cli"
 import packageJson from "../../package.json" with { type: "json" }
 import { ServiceName } from "../../shared/telemetry/ServiceName.ts"
 import * as CatalogueCommands from "./CatalogueCommands.ts"
+import { importFrom } from "./ImportCommand.ts"
 import * as KeyCommands from "./KeyCommands.ts"
 import * as NatsCommands from "./NatsCommands.ts"
 import { exitWithMessage } from "./ExitWithMessage.ts"
@@ -19,6 +20,7 @@ const admin = Command.make("admin").pipe(
     CatalogueCommands.config,
     UsageCommands.usage,
     UsageCommands.countUsage,
+    importFrom,
     provision,
     NatsCommands.nats
   ])

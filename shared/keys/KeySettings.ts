@@ -10,7 +10,7 @@ export const withDefault = <S extends Schema.Constraint>(schema: S, value: S["Ty
 const Limit = Schema.NullOr(atLeast(1))
 
 /** A model's name, or a prefix and `*`. */
-const ModelPattern = Schema.String.check(
+export const ModelPattern = Schema.String.check(
   Schema.isPattern(/^[^\s*]+\*?$|^\*$/u, { expected: "a model's name, or the beginning of one and a *" })
 )
 

@@ -40,6 +40,11 @@ export class KeyStore extends Context.Service<KeyStore, {
     readonly name: string
     readonly secret: Redacted.Redacted
   }) => Effect.Effect<void, JetStreamFailed>
+  /** Creates a key whose secret only its clients know, by its fingerprint; `None` if that key exists. */
+  readonly importHashed: (
+    fingerprint: string,
+    settings: ApiKey.NewKey
+  ) => Effect.Effect<Option.Option<ApiKey.ApiKey>, JetStreamFailed>
   readonly list: Effect.Effect<ReadonlyArray<ApiKey.ApiKey>, JetStreamFailed>
   /** Changes some settings, immediately for every process, and returns the new record. */
   readonly edit: (
@@ -81,6 +86,10 @@ export class KeyStore extends Context.Service<KeyStore, {
         ensure: Effect.fn("KeyStore.ensure")(function*(options) {
           const key = yield* ApiKey.make({ name: options.name })
           yield* bucket.create(ApiKey.fingerprint(Redacted.value(options.secret)), encode(key))
+        }),
+        importHashed: Effect.fn("KeyStore.importHashed")(function*(fingerprint, settings) {
+          const key = yield* ApiKey.make(settings)
+          return (yield* bucket.create(fingerprint, encode(key))) ? Option.some(key) : Option.none()
         }),
         list: Effect.map(records, (all) => all.map(({ record }) => record)),
         edit: Effect.fn("KeyStore.edit")(function*(id, changes) {

@@ -1,0 +1,78 @@
+/** Turns LiteLLM's keys and base URLs into what the catalogue may hold: references to variables, and plain URLs. */
+import type { Config } from "./Config.ts"
+import type { Findings } from "./Findings.ts"
+
+type Path = ReadonlyArray<PropertyKey>
+
+/** A setting with its place in the file. */
+export interface Placed {
+  readonly value: string
+  readonly path: Path
+}
+
+const reference = /^os\.environ\/([A-Za-z_]\w*)$/
+
+/** Also the variables of the administrator's own environment. */
+export class Credentials {
+  readonly #environment: (name: string) => string | undefined
+  readonly #findings: Findings
+  readonly #config: Config
+  /** The variables that stand for literal keys. */
+  readonly #literals = new Map<string, string>()
+  readonly #used = new Set<string>()
+
+  constructor(config: Config, environment: (name: string) => string | undefined, findings: Findings) {
+    this.#config = config
+    this.#environment = environment
+    this.#findings = findings
+  }
+
+  /** The variables that the catalogue refers to. */
+  get variables(): ReadonlyArray<string> {
+    return [...this.#used].toSorted()
+  }
+
+  /** The value of a variable, in the configuration or here; `undefined` if it is not set. */
+  valueOf(name: string | undefined): string | undefined {
+    if (name === undefined) return undefined
+    const own = this.#config.environment_variables?.[name]
+    return own === undefined ? this.#environment(name) : String(own)
+  }
+
+  /** The first of these variables that is set, otherwise the first of all; `undefined` for none. */
+  firstSet(names: ReadonlyArray<string>): string | undefined {
+    return names.find((name) => (this.valueOf(name) ?? "") !== "") ?? names[0]
+  }
+
+  refer(variable: string): string {
+    this.#used.add(variable)
+    return `\${${variable}}`
+  }
+
+  /** A reference to a key. One that is written down gets a variable of this name, which the report tells. */
+  keyFrom({ path, value }: Placed, variable: string): string {
+    const name = reference.exec(value)?.[1]
+    if (name !== undefined) return this.refer(name)
+    let literal = this.#literals.get(value)
+    if (literal === undefined) {
+      literal = variable
+      const taken = new Set([...this.#literals.values(), ...this.#used])
+      for (let count = 2; taken.has(literal) || this.#isForeign(literal); count++) literal = `${variable}_${count}`
+      this.#literals.set(value, literal)
+    }
+    this.#findings.add(path, `a key written down: give it to the workers as the variable ${literal}`)
+    return this.refer(literal)
+  }
+
+  /** Whether the configuration uses a variable of this name itself. */
+  #isForeign(name: string): boolean {
+    return this.#config.environment_variables?.[name] !== undefined ||
+      this.#config.model_list?.some(({ litellm_params }) => litellm_params.api_key === `os.environ/${name}`) === true
+  }
+
+  /** The text of a setting, which may name a variable; `undefined` if that is not set. */
+  resolve(text: string): string | undefined {
+    const name = reference.exec(text)?.[1]
+    return name === undefined ? text : this.valueOf(name)
+  }
+}
