@@ -28,8 +28,16 @@ const isWanted = (table: string): table is Table => Object.hasOwn(tables, table)
 const descriptive =
   /^(?:created_|updated_|last_|settings_updated_at|budget_reset_at|rotation_count|total_spend|spend$|model_spend|soft_budget_cooldown|key_type|key_name|admins|members)/
 
-/** What to do about a column that has no counterpart. */
+/** What to do about the limits of a team. */
+const shared = "not imported: only a key has limits and budgets here, so state them for each key of the team"
+
+/** What to do about a column that has no counterpart, in one table or in all. */
 const advice: Readonly<Record<string, string>> = {
+  "LiteLLM_TeamTable.max_budget": shared,
+  "LiteLLM_TeamTable.budget_duration": shared,
+  "LiteLLM_TeamTable.max_parallel_requests": shared,
+  "LiteLLM_TeamTable.tpm_limit": shared,
+  "LiteLLM_TeamTable.rpm_limit": shared,
   user_id: "keys have no users: see the name of the key",
   organization_id: "there are no organisations",
   metadata: "limits by model, tags and guardrails in it have no counterpart",
@@ -105,7 +113,11 @@ class Collector {
       if (nameOf === undefined) return
       for (const [column, value] of Object.entries(given)) {
         if (known.has(column) || descriptive.test(column) || isEmpty(value)) continue
-        this.omissions.add(`${name}.${column}`, advice[column] ?? "no counterpart", nameOf(decoded.success))
+        this.omissions.add(
+          `${name}.${column}`,
+          advice[`${name}.${column}`] ?? advice[column] ?? "no counterpart",
+          nameOf(decoded.success)
+        )
       }
     }
   }

@@ -9,7 +9,9 @@ export class Omissions {
   /** `row` names the row in the report: a key's or a team's name. */
   add(column: string, message: string, row: string): void {
     const line = JSON.stringify([column, message])
-    this.#rows.set(line, [...this.#rows.get(line) ?? [], row])
+    const rows = this.#rows.get(line)
+    if (rows === undefined) this.#rows.set(line, [row])
+    else rows.push(row)
   }
 
   get report(): ReadonlyArray<string> {

@@ -63,10 +63,8 @@ export const tables = {
   LiteLLM_TeamTable: Schema.Struct({
     team_id: Schema.String,
     team_alias: Text,
-    organization_id: Text,
     models: Names,
-    blocked: Flag,
-    ...limits
+    blocked: Flag
   }),
   LiteLLM_BudgetTable: Schema.Struct({ budget_id: Schema.String, ...limits }),
   LiteLLM_ProxyModelTable: Schema.Struct({ model_name: Schema.String }),

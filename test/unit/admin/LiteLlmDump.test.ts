@@ -221,4 +221,13 @@ describe("the team of a key", () => {
 
   it.effect("blocks it", () =>
     Effect.map(withTeam({ blocked: true }), ({ settings }) => assert.isTrue(settings?.disabled)))
+
+  it.effect("has limits and a budget that the report names", () =>
+    Effect.gen(function*() {
+      const limits = { max_budget: 50, budget_duration: "30d", tpm_limit: 9, rpm_limit: 8, max_parallel_requests: 7 }
+      const { report } = yield* withTeam({ team_alias: "Search", organization_id: "o", ...limits })
+      for (const column of [...Object.keys(limits), "organization_id"]) {
+        assert.include(report, `LiteLLM_TeamTable.${column} of Search: `)
+      }
+    }))
 })
