@@ -67,10 +67,15 @@ const descriptionOf = (error: RequestError): Description => {
   }
 }
 
-const describe = (error: RequestError) => ErrorForm.complete(descriptionOf(error))
+const describe = (error: RequestError, dialect?: Dialect) => {
+  const description = descriptionOf(error)
+  // Codex ignores `x-should-retry` and retries any 5xx, each time with two more workers
+  const isFinal = dialect === "responses" && error._tag === "PoisonJob"
+  return ErrorForm.complete(isFinal ? { ...description, status: 400 } : description)
+}
 
 const envelope = (dialect: Dialect, error: RequestError, requestId: string): object =>
-  ErrorForm.envelope(dialect, describe(error), error.message, requestId)
+  ErrorForm.envelope(dialect, describe(error, dialect), error.message, requestId)
 
 /** For provider rate limits without a retry time. */
 const defaultRetryMs = 1_000
@@ -92,7 +97,7 @@ const retryHeaders = (error: RequestError): Record<string, string> => {
 
 /** An error as an HTTP response. */
 export const toText = (dialect: Dialect, error: RequestError, requestId: string) => {
-  const { headers, status } = describe(error)
+  const { headers, status } = describe(error, dialect)
   return {
     status,
     headers: { "content-type": "application/json", ...headers, ...retryHeaders(error) },

@@ -143,6 +143,27 @@ describe("a WebSocket", () => {
     assert.strictEqual(plain.status, 426)
   })
 
+  it("is refused with 426 if the ingress has a thousand", async () => {
+    const headers = { authorization: `Bearer ${shared().key}` }
+    const sockets: Array<WebSocket> = []
+    const connect = (): Promise<number> => {
+      const socket = new WebSocket(`${shared().url.replace("http", "ws")}/v1/responses`, { headers })
+      sockets.push(socket)
+      return Promise.race([
+        once(socket, "open").then(() => 101),
+        once(socket, "unexpected-response").then(([, response]) => response.statusCode as number)
+      ])
+    }
+    const statuses: Array<number> = []
+    while (statuses.length < 1_001) statuses.push(...await Promise.all(Array.from({ length: 77 }, connect)))
+    for (const socket of sockets) socket.terminate()
+    assert.deepStrictEqual([...new Set(statuses)].toSorted(), [101, 426])
+    // sockets of other tests may still be open
+    assert.closeTo(statuses.filter((status) => status === 101).length, 1_000, 10)
+    await eventually(connect, (status) => status === 101, 10_000)
+    sockets.at(-1)?.terminate()
+  }, 60_000)
+
   it("cancels the calls of a client that leaves", async () => {
     const { create, received: events, socket } = await open()
     shared().provider.behaveOnce({ kind: "endless" })

@@ -97,3 +97,19 @@ describe("an error message", () => {
     assert.deepStrictEqual(classes.map(({ identifier }) => identifier).filter((tag) => !tags.has(tag)), [])
   })
 })
+
+describe("an error that no retry can fix", () => {
+  const errors: ReadonlyArray<IngressError.RequestError> = [
+    new JobError.PoisonJob(),
+    new JobError.ProviderFailed({ provider, reason: "credit", status: 402, retryAfterMs: null }),
+    new JobError.BudgetSpent({ budgetUsd: 1, retryAfterMs: 864_000_000 })
+  ]
+
+  it.each(errors.map((error) => [error._tag, error] as const))("of %s is not retried by any client", (_, error) => {
+    for (const dialect of ["openai", "anthropic"] as const) {
+      assert.propertyVal(ErrorEnvelope.toText(dialect, error, "").headers, "x-should-retry", "false")
+    }
+    // Codex looks at the status only
+    assert.isBelow(ErrorEnvelope.toText("responses", error, "").status, 500)
+  })
+})
