@@ -49,15 +49,19 @@ export class Credentials {
     return `\${${variable}}`
   }
 
-  /** A reference to a key. One that is written down gets a variable of this name, which the report tells. */
+  /**
+   * A reference to a key. One that is written down gets a variable of this name and a number, which the report tells: without
+   * the number it could be the one that LiteLLM reads for deployments without a key.
+   */
   keyFrom({ path, value }: Placed, variable: string): string {
     const name = reference.exec(value)?.[1]
     if (name !== undefined) return this.refer(name)
     let literal = this.#literals.get(value)
     if (literal === undefined) {
-      literal = variable
-      const taken = new Set([...this.#literals.values(), ...this.#used])
-      for (let count = 2; taken.has(literal) || this.#isForeign(literal); count++) literal = `${variable}_${count}`
+      const taken = new Set(this.#literals.values())
+      let count = 1
+      while (taken.has(`${variable}_${count}`) || this.#isForeign(`${variable}_${count}`)) count += 1
+      literal = `${variable}_${count}`
       this.#literals.set(value, literal)
     }
     this.#findings.add(path, `a key written down: give it to the workers as the variable ${literal}`)
@@ -66,8 +70,12 @@ export class Credentials {
 
   /** Whether the configuration uses a variable of this name itself. */
   #isForeign(name: string): boolean {
-    return this.#config.environment_variables?.[name] !== undefined ||
-      this.#config.model_list?.some(({ litellm_params }) => litellm_params.api_key === `os.environ/${name}`) === true
+    const { credential_list = [], environment_variables = {}, model_list = [] } = this.#config
+    const keys = [
+      ...model_list.map(({ litellm_params }) => litellm_params.api_key),
+      ...credential_list.map(({ credential_values }) => credential_values.api_key)
+    ]
+    return Object.hasOwn(environment_variables, name) || keys.includes(`os.environ/${name}`)
   }
 
   /** The text of a setting, which may name a variable; `undefined` if that is not set. */

@@ -106,18 +106,24 @@ describe("providers", () => {
   it.effect("replaces a literal key by a variable and prints it nowhere", () =>
     Effect.gen(function*() {
       const api_key = "sk-written-down-0123456789"
-      const { report, variables, yaml } = yield* imported({
+      const { catalogue, report, variables, yaml } = yield* imported({
         model_list: [
           deployment("openai/a", { api_key }, undefined, "a"),
           deployment("openai/b", { api_key }, undefined, "b"),
           deployment("openai/c", { api_key: "another" }, undefined, "c"),
-          deployment("openai/d", { api_key: "os.environ/OPENAI_API_KEY" }, undefined, "d")
+          deployment("openai/d", { api_key: "os.environ/OPENAI_API_KEY_2" }, undefined, "d"),
+          // LiteLLM reads OPENAI_API_KEY for it
+          deployment("openai/e", {}, undefined, "e")
         ]
       })
-      assert.deepStrictEqual(variables, ["OPENAI_API_KEY", "OPENAI_API_KEY_2", "OPENAI_API_KEY_3"])
+      assert.deepStrictEqual(variables, ["OPENAI_API_KEY", "OPENAI_API_KEY_1", "OPENAI_API_KEY_2", "OPENAI_API_KEY_3"])
       assert.include(
         report.join("\n"),
-        "model_list[0, 1].litellm_params.api_key: a key written down: give it to the workers as the variable OPENAI_API_KEY_2"
+        "model_list[0, 1].litellm_params.api_key: a key written down: give it to the workers as the variable OPENAI_API_KEY_1"
+      )
+      assert.deepStrictEqual(
+        [...catalogue.providers.values()].map(({ apiKey }) => apiKey),
+        ["${OPENAI_API_KEY_1}", "${OPENAI_API_KEY_3}", "${OPENAI_API_KEY_2}", "${OPENAI_API_KEY}"]
       )
       assert.notInclude(yaml + report.join("\n"), "written-down")
       assert.notInclude(yaml, "another")
