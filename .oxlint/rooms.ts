@@ -56,6 +56,11 @@ const rooms: Readonly<Record<string, Room>> = {
   "shared/bus": { rooms: bus, why: "the bus knows jobs, not providers, keys or limits" },
   "shared/limits": { rooms: bus, packages: natsClient, why: "limits stand on nats, contract and telemetry" },
   "shared/keys": { rooms: bus, packages: natsClient, why: "keys stand on nats, contract and telemetry" },
+  "shared/teams": {
+    rooms: [...bus, "shared/keys", "shared/usage/KeyTeams.ts"],
+    packages: natsClient,
+    why: "teams stand on nats, and are made of keys"
+  },
   "shared/usage": { rooms: bus, packages: natsClient, why: "usage stands on nats, contract and telemetry" },
   "shared/tasks": {
     rooms: [...bus, "shared/usage", "shared/records", "shared/limits", "shared/worker", "shared/webhooks"],
@@ -103,22 +108,23 @@ const rooms: Readonly<Record<string, Room>> = {
   "services/ingress": service(
     [
       ...["bounds", "contract", "telemetry", "nats", "bus", "process"],
-      ...["limits", "keys", "usage", "tasks", "batches", "files", "records"],
-      ...["catalogue/Model.ts", "catalogue/Models.ts"]
+      ...["limits", "keys", "teams", "usage", "tasks", "batches", "files", "records"],
+      ...["catalogue/Model.ts", "catalogue/Models.ts", "catalogue/Price.ts"]
     ].map(shared),
     "ingress faces the internet: it holds no workers and no provider keys, and of the catalogue only its models"
   ),
   "services/console/api": {
     rooms: [
       "shared/contract",
-      ...["keys/KeyChange.ts", "keys/KeySettings.ts", "usage/UsageEvent.ts", "usage/UsageTable.ts"].map(shared),
+      ...["keys/KeyChange.ts", "keys/KeySettings.ts", "teams/TeamSettings.ts"].map(shared),
+      ...["usage/UsageEvent.ts", "usage/UsageTable.ts"].map(shared),
       ...["telemetry/Attributes.ts", "telemetry/StoredSpan.ts", "batches/BatchRecord.ts"].map(shared)
     ],
     packages: allButEffect,
     why: "the web app reads the console's API, too: it imports nothing that needs Node"
   },
   "services/console/web": {
-    rooms: ["services/console/api", "shared/contract", "shared/keys", "shared/usage"],
+    rooms: ["services/console/api", "shared/contract", "shared/keys", "shared/teams", "shared/usage"],
     packages: notInBrowser,
     why: "the web app runs in a browser and knows the API of its service, not its inside"
   },

@@ -7,11 +7,15 @@ import { type ApiKey, secretPattern, secretShape } from "../../shared/keys/ApiKe
 import { defaults, type KeyChanges } from "../../shared/keys/KeySettings.ts"
 import { KeyAudit } from "../../shared/keys/KeyAudit.ts"
 import { type CreatedKey, KeyStore } from "../../shared/keys/KeyStore.ts"
+import { TeamStore } from "../../shared/teams/TeamStore.ts"
 import { InvalidInput } from "./FlagDecoder.ts"
 import * as Owners from "../../shared/records/Owners.ts"
 import * as KeyFlags from "./KeyFlags.ts"
 
-const store = Layer.merge(KeyStore.layer, KeyAudit.layer).pipe(Layer.provideMerge(ControlNats.layer))
+const store = TeamStore.layer.pipe(
+  Layer.provideMerge(Layer.merge(KeyStore.layer, KeyAudit.layer)),
+  Layer.provideMerge(ControlNats.layer)
+)
 
 /** The actor that the audit log names. */
 const actor = Effect.sync(() => `${userInfo().username} at the command line`)
@@ -33,6 +37,7 @@ const describe = (key: ApiKey): string =>
     key.concurrentRequests === null ? [] : `${key.concurrentRequests} at once`,
     key.batchConcurrency === defaults.batchConcurrency ? [] : `${key.batchConcurrency} batch lines at once`,
     key.monthlyBudgetUsd === null ? [] : `${key.monthlyBudgetUsd} USD/month`,
+    key.team === null ? [] : key.team,
     key.allowedModels.includes("*") ? [] : `models ${key.allowedModels.join(",")}`,
     `${key.priorityClass} x${key.weight}`,
     key.name
@@ -50,12 +55,14 @@ const create = Command.make(
   { name, ...KeyFlags.flags },
   Effect.fn(function*({ name, ...given }) {
     const settings = yield* KeyFlags.decodeSettings({ ...given, name: Option.some(name) })
-    yield* show(yield* (yield* KeyStore).create({ ...settings, name }))
+    const keyDefaults = yield* (yield* TeamStore).keyDefaults(settings.team)
+    yield* show(yield* (yield* KeyStore).create({ ...keyDefaults, ...settings, name }))
   }, Effect.provide(store))
 ).pipe(Command.withDescription("Create a key and print its secret"))
 
 const change = (id: string, changes: KeyChanges) =>
   Effect.gen(function*() {
+    yield* (yield* TeamStore).keyDefaults(changes.team)
     const key = yield* (yield* KeyStore).edit(id, changes)
     yield* (yield* KeyAudit).edited(yield* actor, key, changes)
     yield* Console.log(describe(key))

@@ -14,7 +14,8 @@ const table = {
   allowedModels: ["models", "NAMES", "Allowed models, comma-separated: names, or prefixes such as gpt-*"],
   priorityClass: ["class", "CLASS", "Priority in the queue: interactive, standard or batch"],
   weight: ["weight", "N", "Share of turns within the priority class, 1 to 100"],
-  monthlyBudgetUsd: ["budget", "USD", "Budget per calendar month (UTC) in US dollars, or none"]
+  monthlyBudgetUsd: ["budget", "USD", "Budget per calendar month (UTC) in US dollars, or none"],
+  team: ["team", "ID", "Id of the team whose limits and budget apply, too, or none"]
 } as const
 
 /** An omitted flag keeps the setting's current value, or its default for a new key. */
@@ -24,12 +25,14 @@ export const flags = Rec.map(
     Flag.String(name).pipe(Flag.withMetavar(metavar), Flag.withDescription(description), Flag.optional)
 )
 
+const texts: ReadonlyArray<string> = ["expiresAt", "team"]
+
 /** A flag's text as a JSON value. Text that is not a number stays text, so that the schema rejects it. */
 const toJson = (text: string, setting: string): unknown => {
   if (setting === "name") return text
   if (setting === "allowedModels") return text.split(",").map((model) => model.trim())
   if (text === "none") return null
-  return setting === "expiresAt" || text.trim() === "" || Number.isNaN(Number(text)) ? text : Number(text)
+  return texts.includes(setting) || text.trim() === "" || Number.isNaN(Number(text)) ? text : Number(text)
 }
 
 const decode = flagDecoder(KeyChanges, Rec.map(table, ([name]) => name))

@@ -4,6 +4,7 @@ import { Command, Flag } from "effect/cli"
 import { ControlNats, layerBoth } from "../../shared/nats/Nats.ts"
 import { UsageCounters } from "../../shared/usage/UsageCounters.ts"
 import { errorsOf, UsageQuery, type UsageRow } from "../../shared/usage/UsageTable.ts"
+import * as TeamsOfKeys from "../../shared/teams/TeamsOfKeys.ts"
 import { flagDecoder } from "./FlagDecoder.ts"
 
 const decode = flagDecoder(UsageQuery)
@@ -22,10 +23,10 @@ const dollars = new Intl.NumberFormat("en", {
 })
 
 const describe = (row: UsageRow): string => {
-  const { costUsd, day, key, model, operation, repeatedCalls, requests, usage } = row
+  const { costUsd, day, key, model, operation, repeatedCalls, requests, team, usage } = row
   const used = Object.entries(usage).filter(([, units]) => units > 0).map(([unit, units]) => `${unit} ${units}`)
   return [
-    ...[day, key, model, operation].filter((about) => about !== undefined),
+    ...[day, key, team, model, operation].filter((about) => about !== undefined),
     `requests ${requests}`,
     `errors ${errorsOf(row)}`,
     ...(repeatedCalls > 0 ? [`repeatedCalls ${repeatedCalls}`] : []),
@@ -37,12 +38,13 @@ const describe = (row: UsageRow): string => {
 export const usage = Command.make(
   "usage",
   {
-    by: text("by", "Grouping: key, model, operation or day, or several, comma-separated").pipe(
+    by: text("by", "Grouping: key, team, model, operation or day, or several, comma-separated").pipe(
       Flag.withDefault("model")
     ),
     from: optional("from", "First day (UTC), for example 2026-11-01; default: the first of this month"),
     to: optional("to", "Last day (UTC); default: today"),
     key: optional("key", "Only usage of the key with this id"),
+    team: optional("team", "Only usage of keys of the team with this id"),
     model: optional("model", "Only usage of this model"),
     operation: optional("operation", "Only usage of this operation, for example chat.completions"),
     csv: Flag.Boolean("csv").pipe(Flag.withDescription("Print CSV with a header line"), Flag.withDefault(false))
@@ -64,11 +66,11 @@ export const usage = Command.make(
     },
     Effect.provide(UsageCounters.layerQuery.pipe(Layer.provide(ControlNats.layer)))
   )
-).pipe(Command.withDescription("Print usage by key, model, operation or day"))
+).pipe(Command.withDescription("Print usage by key, team, model, operation or day"))
 
 /** Maintains the usage counters. One process is enough for a gateway of any size. */
 export const countUsage = Command.make(
   "count-usage",
   {},
-  () => Layer.launch(UsageCounters.layer).pipe(Effect.provide(layerBoth))
+  () => Layer.launch(UsageCounters.layer.pipe(Layer.provide(TeamsOfKeys.layer))).pipe(Effect.provide(layerBoth))
 ).pipe(Command.withDescription("Count usage until stopped. Monthly budgets and `usage` depend on these counts"))

@@ -11,8 +11,13 @@ import { KeyStore } from "../../shared/keys/KeyStore.ts"
 import { HealthServer } from "../../shared/process/HealthServer.ts"
 import * as HttpServer from "../../shared/process/HttpServer.ts"
 import { refuseWhileStarting } from "../../shared/process/RefuseWhileStarting.ts"
+import { TeamStore } from "../../shared/teams/TeamStore.ts"
+import * as TeamsOfKeys from "../../shared/teams/TeamsOfKeys.ts"
+import { Spending } from "../../shared/usage/Spending.ts"
+import { TeamTree } from "../../shared/teams/TeamTree.ts"
 import { UsageCounters } from "../../shared/usage/UsageCounters.ts"
 import { AdminToken } from "./access/AdminToken.ts"
+import * as BudgetAlerts from "./BudgetAlerts.ts"
 import { ConsoleApi } from "./api/Api.ts"
 import { Unavailable } from "./api/Errors.ts"
 import { TokenThrottle } from "./access/TokenThrottle.ts"
@@ -31,6 +36,7 @@ import { Sessions } from "./access/Sessions.ts"
 import * as TaskAges from "./TaskAges.ts"
 import * as TaskHandlers from "./handlers/TaskHandlers.ts"
 import { Tasks } from "./handlers/Tasks.ts"
+import * as TeamHandlers from "./handlers/TeamHandlers.ts"
 import * as TraceHandlers from "./handlers/TraceHandlers.ts"
 import * as TraceIntake from "./traces/TraceIntake.ts"
 import { Traces } from "./traces/Traces.ts"
@@ -61,8 +67,8 @@ const server = Layer.unwrap(Effect.gen(function*() {
 }))
 
 const adminApi = HttpApiBuilder.layer(ConsoleApi, { openapiPath: "/api/openapi.json" }).pipe(
-  Layer.provide([SessionHandlers.layer, KeyHandlers.layer, WebhookHandlers.layer, FleetHandlers.layer]),
-  Layer.provide([UsageHandlers.layer, TaskHandlers.layer, TraceHandlers.layer]),
+  Layer.provide([SessionHandlers.layer, KeyHandlers.layer, TeamHandlers.layer, WebhookHandlers.layer]),
+  Layer.provide([FleetHandlers.layer, UsageHandlers.layer, TaskHandlers.layer, TraceHandlers.layer]),
   Layer.provide([Authorization.layer, ProblemDetails.layer])
 )
 
@@ -70,7 +76,7 @@ const routes = Layer.mergeAll(adminApi, GatewayProxy.layer, TraceIntake.layer, W
   Layer.provide([SecurityHeaders.layer, SameOrigin.layer])
 )
 
-export const layer = Layer.mergeAll(readiness, QueueKeeper.layer, TaskAges.layer).pipe(
+export const layer = Layer.mergeAll(readiness, QueueKeeper.layer, TaskAges.layer, BudgetAlerts.layer).pipe(
   Layer.provideMerge(
     HttpRouter.serve(routes, { disableLogger: true, disableListenLog: true, routerConfig: { maxParamLength: 4_096 } })
   ),
@@ -80,7 +86,9 @@ export const layer = Layer.mergeAll(readiness, QueueKeeper.layer, TaskAges.layer
     Layer.succeed(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(maxBodyBytes))
   ]),
   Layer.provide([Sessions.layer, TokenThrottle.layer, Fleet.layer]),
+  Layer.provide(TeamStore.layer),
   Layer.provide([KeyStore.layer, KeyAudit.layer, WebhookHandlers.Webhooks.layer, UsageCounters.layer]),
+  Layer.provide([TeamsOfKeys.layer, TeamTree.layer, Spending.layer]),
   Layer.provide([RequestLog.layer, Tasks.layer, Traces.layer, WebApp.WebFiles.layer]),
   Layer.provide([AdminToken.layer, layerBothPatient, Catalogue.layer]),
   // listens first: pages get 503 with `retry-after` until the console is connected to NATS

@@ -12,6 +12,11 @@ export interface Limit {
   readonly limit: number
   /** Milliseconds; 0 for no window. */
   readonly windowMs: number
+  /**
+   * Whether used units lower the limit itself, as costs lower what is left of a budget. Then returned units are not used again
+   * without asking the ledger, and units in use stay held when a replica ends, until its lease does. Only without a window.
+   */
+  readonly isConsumed?: boolean
 }
 
 export interface Taken {
@@ -35,23 +40,23 @@ export const limitWindowMs = Config.schema(
 ).pipe(Config.withDefault(60_000))
 
 /** Units that one request needs from a limit. */
-export interface Demand {
-  readonly kind: "concurrent" | "requests" | "tokens"
-  readonly limit: Limit
+export interface Demand<L extends Limit = Limit> {
+  readonly kind: "concurrent" | "requests" | "tokens" | "budget"
+  readonly limit: L
   readonly units: number
 }
 
 /** The units that one request takes from several limits, in order, and settles when it has ended. */
-export class Holding {
-  readonly #demands: ReadonlyArray<Demand>
+export class Holding<L extends Limit = Limit> {
+  readonly #demands: ReadonlyArray<Demand<L>>
   readonly #taken: Array<Taken> = []
 
-  constructor(demands: ReadonlyArray<Demand>) {
+  constructor(demands: ReadonlyArray<Demand<L>>) {
     this.#demands = demands
   }
 
   /** The first demand that is not met. */
-  get #next(): Demand | undefined {
+  get #next(): Demand<L> | undefined {
     return this.#demands[this.#taken.length]
   }
 
@@ -60,7 +65,7 @@ export class Holding {
   }
 
   /** Takes units as far as possible without waiting. Returns whether it has all. */
-  takeAvailable(tryTake: (demand: Demand) => Taken | undefined): boolean {
+  takeAvailable(tryTake: (demand: Demand<L>) => Taken | undefined): boolean {
     for (let demand = this.#next; demand !== undefined; demand = this.#next) {
       const taken = tryTake(demand)
       if (taken === undefined) return false
@@ -70,7 +75,7 @@ export class Holding {
   }
 
   /** Waits for the missing units. */
-  takeRest<E>(take: (demand: Demand) => Effect.Effect<Taken, E>): Effect.Effect<void, E> {
+  takeRest<E>(take: (demand: Demand<L>) => Effect.Effect<Taken, E>): Effect.Effect<void, E> {
     const missing = this.#demands.slice(this.#taken.length)
     return Effect.forEach(missing, (demand) => Effect.map(take(demand), (taken) => void this.#taken.push(taken)), {
       discard: true
@@ -82,11 +87,12 @@ export class Holding {
     for (const { settle } of this.#taken.splice(0)) settle(0)
   }
 
-  /** Reserved tokens count if the number of used ones is unknown. Only the first call has an effect. */
-  settle(usedTokens: number | undefined): void {
+  /** Reserved tokens and costs count if the used ones are unknown. Only the first call has an effect. */
+  settle(usedTokens: number | undefined, usedCost?: number): void {
     for (const [index, { settle }] of this.#taken.splice(0).entries()) {
-      const kind = this.#demands[index]?.kind
+      const { kind, units = 0 } = this.#demands[index] ?? {}
       if (kind === "concurrent") settle(0)
+      else if (kind === "budget") settle(usedCost ?? units)
       else if (kind === "tokens" && usedTokens !== undefined) settle(usedTokens)
     }
   }

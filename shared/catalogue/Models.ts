@@ -11,6 +11,7 @@ import * as CatalogueFile from "./CatalogueFile.ts"
 import { findModelMistakes } from "./Inconsistencies.ts"
 import type { Facts } from "./Facts.ts"
 import { knownFacts } from "./KnownModels.ts"
+import { highestOf, Price } from "./Price.ts"
 import { factsOf, Model, type Shadow, Target } from "./Model.ts"
 import { videoProtocols } from "./Provider.ts"
 
@@ -25,6 +26,8 @@ export interface OfferedModel extends Facts {
   /** See `Model`. */
   readonly shadow?: Shadow
   readonly description?: string
+  /** In no part lower than the prices at which its targets and fallbacks are billed; absent: they cost nothing. */
+  readonly highestPrice?: Price
 }
 
 const videoMakers = new Set<string>(videoProtocols)
@@ -47,7 +50,8 @@ const Part = Schema.Struct({
     Schema.Struct({
       ...Model.fields,
       targets: Schema.optionalKey(Schema.NonEmptyArray(Target)),
-      protocols: Schema.optionalKey(Schema.Array(Schema.String))
+      protocols: Schema.optionalKey(Schema.Array(Schema.String)),
+      highestPrice: Schema.optionalKey(Price)
     })
   )
 })
@@ -76,6 +80,14 @@ const protocolsOf = (
   return all.every(Predicate.isString) ? [...new Set(all)] : undefined
 }
 
+/** The prices at which answers of a model may be billed. */
+const pricesOf = (models: ReadonlyMap<string, Part["models"][string]>, name: string): ReadonlyArray<Price> => {
+  const { fallbacks = [], highestPrice, price, targets = [] } = models.get(name) ?? {}
+  if (highestPrice !== undefined) return [highestPrice]
+  const own = [price, ...targets.map((target) => target.price)]
+  return [...own.filter((price) => price !== undefined), ...fallbacks.flatMap((fallback) => pricesOf(models, fallback))]
+}
+
 const decoder: CatalogueFile.Decoder<ModelSnapshot> = (value) =>
   Result.gen(function*() {
     const { protocols: known, rest } = split(value)
@@ -87,6 +99,7 @@ const decoder: CatalogueFile.Decoder<ModelSnapshot> = (value) =>
         [...models].map(([name, model]): [string, OfferedModel] => {
           const { description, maxVideos, pool = "default", shadow, workload } = model
           const protocols = workload === "video" ? protocolsOf(models, name, known) : undefined
+          const highestPrice = highestOf(pricesOf(models, name))
           return [name, {
             workload,
             pool,
@@ -94,6 +107,7 @@ const decoder: CatalogueFile.Decoder<ModelSnapshot> = (value) =>
             ...(protocols === undefined ? {} : { protocols }),
             ...(maxVideos === undefined ? {} : { maxVideos }),
             ...(shadow === undefined ? {} : { shadow }),
+            ...(highestPrice === undefined ? {} : { highestPrice }),
             ...factsOf(name, model, knownFacts)
           }]
         })

@@ -1,5 +1,5 @@
 /** Prices of models and costs of requests, in US dollars. */
-import { Schema } from "effect"
+import { Schema, Struct } from "effect"
 import { between } from "../contract/Fields.ts"
 import type { Usage } from "../contract/Usage.ts"
 
@@ -56,4 +56,25 @@ export const costOf = (price: Price | undefined, usage: Usage | undefined): numb
     (usage.searchUnits ?? 0) * perSearchUnit +
     (usage.seconds ?? 0) * perSecond +
     characters * perMillionCharacters / million
+}
+
+/** A price that is in no part lower than these. */
+export const highestOf = (prices: ReadonlyArray<Price>): Price | undefined => {
+  const [first, ...rest] = prices
+  if (first === undefined) return undefined
+  const highest: { -readonly [Part in keyof Price]?: number } = { ...first }
+  for (const price of rest) {
+    for (const part of Struct.keys(Price.fields)) {
+      const amount = price[part]
+      if (amount !== undefined) highest[part] = Math.max(highest[part] ?? 0, amount)
+    }
+  }
+  return highest as Price
+}
+
+/** The cost of this usage if the provider bills all of it at its dearest: each token as one that it writes to its cache. */
+export const largestCostOf = (price: Price, usage: Usage): number => {
+  const { cacheWriteHourPerMillion = 0, cacheWritePerMillion = 0, cachedPerMillion = 0, inputPerMillion = 0 } = price
+  const dearest = Math.max(inputPerMillion, cachedPerMillion, cacheWritePerMillion, cacheWriteHourPerMillion)
+  return costOf({ ...price, inputPerMillion: dearest }, usage) ?? 0
 }

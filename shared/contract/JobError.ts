@@ -237,12 +237,19 @@ export class ModelNotAllowed extends Schema.TaggedError<ModelNotAllowed>()("Mode
     `The API key may not use the model '${this.model}'. GET /v1/models lists the models it may use.`
 }
 
+/** Whose limit or budget it is, at the beginning of a message: a team's by its name, or the key's. */
+export const levelNamed = (team: string | undefined): string =>
+  team === undefined ? "The API key" : `The team '${team}'`
+
 /** The key has spent its monthly budget. */
 export class BudgetSpent extends Schema.TaggedError<BudgetSpent>()("BudgetSpent", {
   budgetUsd: Schema.Finite,
+  /** The name of the team whose budget it is; absent: the key's. */
+  team: Schema.optionalKey(Schema.String),
   retryAfterMs: Schema.Finite
 }) {
-  override readonly message = `The API key has spent its budget of ${this.budgetUsd} USD for this month (UTC). ` +
+  override readonly message =
+    `${levelNamed(this.team)} has spent its budget of ${this.budgetUsd} USD for this month (UTC). ` +
     "Wait until next month, or ask the operator of the gateway to raise the budget."
 }
 

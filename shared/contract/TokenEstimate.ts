@@ -4,6 +4,7 @@
  */
 import { Predicate } from "effect"
 import type { Operation } from "./Operation.ts"
+import type { Usage } from "./Usage.ts"
 
 type Field = (name: string) => unknown
 
@@ -170,4 +171,45 @@ export const tokenEstimate = (operation: Operation, bytes: number, field: Field)
   const answers = answersOf(field)
   const each = Math.min(answers.length?.value ?? defaultAnswerTokens, maxLikelyAnswerTokens)
   return Math.ceil(request + each * countOf(answers))
+}
+
+/** What is reserved if a request does not say it. */
+const secondsPerVideo = 10
+/** Sound of 32 kbit/s, which is little even for speech. */
+const bytesPerSecond = 4_000
+const documentsPerSearch = 100
+
+/** The largest usage that a request is expected to have, by which its cost is reserved. `maxAnswerTokens`: what the model can answer at most, if that is known. */
+export const largestUsage = (operation: Operation, bytes: number, field: Field, maxAnswerTokens?: number): Usage => {
+  const used = (inputTokens: number, outputTokens = 0, others: Partial<Usage> = {}): Usage => ({
+    inputTokens,
+    outputTokens,
+    ...others
+  })
+  if (operation.isFree === true) return used(0)
+  const request = requestTokens(operation, bytes, field) + repeatedTokens(field)
+  const { workloads } = operation
+  if (isChat(operation)) {
+    const answers = answersOf(field)
+    const { length, thought } = answers
+    const stated = length === undefined && thought === undefined
+      ? undefined
+      : (length?.value ?? 0) + (thought?.value ?? 0)
+    const most = maxAnswerTokens ?? stated ?? maxLikelyAnswerTokens
+    return used(request, Math.ceil(Math.min(stated ?? most, most) * countOf(answers)))
+  }
+  if (workloads.includes("images")) {
+    const images = picturesOf(field)
+    return used(request, images * pictureTokens, { images })
+  }
+  if (workloads.includes("video")) {
+    const seconds = field("duration")
+    return used(request, 0, { seconds: (typeof seconds === "number" ? seconds : secondsPerVideo) * picturesOf(field) })
+  }
+  if (workloads.includes("speech")) {
+    return used(request, request, { characters: bytes, seconds: bytes / bytesPerSecond })
+  }
+  const documents = field("documents")
+  const searchUnits = Array.isArray(documents) ? Math.ceil(documents.length / documentsPerSearch) : 0
+  return used(request, 0, { searchUnits })
 }

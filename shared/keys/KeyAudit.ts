@@ -1,4 +1,4 @@
-/** The audit log of API keys: who changed which key, how and when. */
+/** The audit log of API keys and teams: who changed which, how and when. */
 import { Context, DateTime, Effect, Layer, Option, Schedule, Schema } from "effect"
 import { backOff, type JetStreamFailed, whileJetStreamFails } from "../nats/JetStream.ts"
 import { openJournal } from "../nats/Journal.ts"
@@ -34,6 +34,13 @@ export class KeyAudit extends Context.Service<KeyAudit, {
     key: Pick<ApiKey, "id" | "name">,
     action: "cancelled" | "deleted",
     task: string
+  ) => Effect.Effect<void>
+  /** A team was created, edited or deleted. */
+  readonly teamChanged: (
+    by: string,
+    team: Pick<ApiKey, "id" | "name">,
+    action: "created" | "edited" | "deleted",
+    settings?: KeyChange["settings"]
   ) => Effect.Effect<void>
   /** Everything stored for an owner was deleted. */
   readonly erased: (by: string, owner: string) => Effect.Effect<void>
@@ -75,6 +82,7 @@ export class KeyAudit extends Context.Service<KeyAudit, {
         revoked: (by, key) => record(by, key, "revoked"),
         webhookChanged: (by, key, webhook) => record(by, key, "edited", { webhook }),
         taskChanged: (by, key, action, task) => record(by, key, action, { task }),
+        teamChanged: record,
         erased: (by, owner) => record(by, { id: owner, name: "" }, "erased"),
         latest: (count) =>
           Effect.map(journal.latest(count), (texts) => texts.flatMap((text) => Option.toArray(decode(text))))

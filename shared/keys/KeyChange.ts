@@ -1,4 +1,4 @@
-/** The audit record of a change of an API key. It contains no secrets, only what a listing of the keys shows. */
+/** The audit record of a change of an API key or a team. It contains no secrets, only what a listing of the keys shows. */
 import { Schema } from "effect"
 
 export const KeyChange = Schema.Struct({
@@ -6,10 +6,10 @@ export const KeyChange = Schema.Struct({
   /** The administrator, by the name they gave. */
   by: Schema.String,
   action: Schema.Literals(["created", "edited", "disabled", "enabled", "revoked", "erased", "cancelled", "deleted"]),
-  /** The key's id, and its name at that time. For `erased` the owner's id, and no name; empty if the key was revoked. */
+  /** The key's or team's id, and its name at that time. For `erased` the owner's id, and no name; empty if the key was revoked. */
   key: Schema.String,
   name: Schema.String,
-  /** The changed settings, if any; for `cancelled` and `deleted` the task. */
+  /** The changed settings, if any; for tasks that were `cancelled` or `deleted` the task. */
   settings: Schema.optionalKey(Schema.Record(Schema.String, Schema.Unknown))
 })
 export type KeyChange = typeof KeyChange.Type

@@ -7,12 +7,22 @@ import { PriorityClass } from "../contract/PriorityClass.ts"
 export const withDefault = <S extends Schema.Constraint>(schema: S, value: S["Type"]) =>
   Schema.withDecodingDefaultTypeKey<S>(Effect.succeed(value))(schema)
 
-const Limit = Schema.NullOr(atLeast(1))
+/** `null` for no limit. */
+export const Limit = Schema.NullOr(atLeast(1))
+
+/** US dollars per calendar month (UTC); `null` for no budget. */
+export const Budget = Schema.NullOr(Schema.Finite.check(Schema.isGreaterThan(0)))
+
+/** The id of a team: see `shared/teams`. */
+export const TeamId = Schema.String.check(
+  Schema.isPattern(/^team_\w{1,64}$/, { expected: "the id of a team, such as team_4fJ2kQz8sT1a" })
+)
 
 /** A model's name, or a prefix and `*`. */
 export const ModelPattern = Schema.String.check(
   Schema.isPattern(/^[^\s*]+\*?$|^\*$/u, { expected: "a model's name, or the beginning of one and a *" })
 )
+export const AllowedModels = Schema.NonEmptyArray(ModelPattern)
 
 /** A date, and optionally a time. */
 const day = /^((?:\d{4}|\+\d{6})-\d\d-\d\d)(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)?)?$/
@@ -31,10 +41,11 @@ const Moment = Schema.String.check(
   Schema.decodeTo(Schema.DateTimeUtcFromString.annotate(aMoment))
 )
 
-/** The purpose of the key. */
-const name = Schema.NonEmptyString.check(Schema.isMaxLength(200))
+/** The purpose of a key, or of a team. */
+export const Name = Schema.NonEmptyString.check(Schema.isMaxLength(200))
 
-const setting = <S extends Schema.Constraint>(schema: S, fallback: S["Type"]) => ({
+/** A setting with its default, for records from before it existed and for new ones. */
+export const setting = <S extends Schema.Constraint>(schema: S, fallback: S["Type"]) => ({
   schema,
   fallback,
   stored: withDefault(schema, fallback)
@@ -46,7 +57,7 @@ const settings = {
   expiresAt: setting(Schema.NullOr(Moment), null),
   disabled: setting(Schema.Boolean, false),
   /** The models that the key may use, as names or as `prefix*`. */
-  allowedModels: setting(Schema.NonEmptyArray(ModelPattern), ["*"]),
+  allowedModels: setting(AllowedModels, ["*"]),
   /** Limits hold across all ingress processes; `null` for none. */
   requestsPerMinute: setting(Limit, null),
   /** Input and output together. */
@@ -60,7 +71,9 @@ const settings = {
   /** The key's share of turns within its class, relative to the weights of other keys. */
   weight: setting(integer(1, 100), 1),
   /** US dollars per calendar month (UTC); `null` for no budget. */
-  monthlyBudgetUsd: setting(Schema.NullOr(Schema.Finite.check(Schema.isGreaterThan(0))), null)
+  monthlyBudgetUsd: setting(Budget, null),
+  /** The team whose limits, budget and models apply, too, and those of the teams above it; `null` for none. */
+  team: setting(Schema.NullOr(TeamId), null)
 }
 
 type Settings = typeof settings
@@ -71,9 +84,17 @@ const each = <Part extends keyof Settings["weight"]>(part: Part) =>
 /** The settings of a new key unless specified. */
 export const defaults = each("fallback")
 
-export const KeySettings = Schema.Struct({ name, ...each("stored") })
+export const KeySettings = Schema.Struct({ name: Name, ...each("stored") })
 export type KeySettings = typeof KeySettings.Type
 
 /** The settings that an edit changes. */
-export const KeyChanges = Schema.Struct({ name, ...each("schema") }).mapFields(Struct.map(Schema.optionalKey))
+export const KeyChanges = Schema.Struct({ name: Name, ...each("schema") }).mapFields(Struct.map(Schema.optionalKey))
 export type KeyChanges = typeof KeyChanges.Type
+
+/** The settings of a new key. Those left out are the defaults of its team, or else the usual ones. */
+export const NewKeySettings = Schema.Struct({ ...KeyChanges.fields, name: Name })
+export type NewKeySettings = typeof NewKeySettings.Type
+
+/** What a team may decide for its new keys. */
+export const KeyDefaults = KeyChanges.mapFields(Struct.omit(["name", "expiresAt", "disabled", "team"]))
+export type KeyDefaults = typeof KeyDefaults.Type

@@ -139,9 +139,10 @@ export const enter = (before: Ledger, terms: Terms, entry: Entry): EntryResult =
   // without a window, units would otherwise stay with the first replica forever
   const rivals = terms.windowMs === 0 ? others.filter(({ units, waiting }) => units > 0 || waiting > 0) : []
   const fair = rivals.some(({ waiting }) => waiting > 0) ? Math.floor(terms.limit / (rivals.length + 1)) : terms.limit
-  // with less than one unit per replica, a replica that had one lets others go first
-  const isTurnOver = fair === 0 && (before.held[replica]?.units ?? 0) > 0
-  const most = isTurnOver ? 0 : Math.min(free, Math.max(1, fair) - keep)
+  // if a replica's share is less than one request needs, a replica that had units lets others go first
+  const first = entry.needs[0] ?? 1
+  const isTurnOver = fair < first && (before.held[replica]?.units ?? 0) > 0
+  const most = isTurnOver ? 0 : Math.min(free, Math.max(first, fair) - keep)
   let wanted = 0
   let waiting = 0
   for (const need of entry.needs) {

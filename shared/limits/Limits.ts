@@ -35,6 +35,8 @@ const firstRevision = -1
 interface Account {
   readonly key: string
   readonly lease: ReplicaLease
+  /** See `Limit`. */
+  readonly isConsumed: boolean
   /** The ledger as last written by this replica. */
   written: { readonly ledger: Ledger.Ledger; readonly revision: number } | undefined
   /** No other replica wrote between the last two entries, so probably none has since. */
@@ -165,7 +167,7 @@ const make: Effect.Effect<Limits["Service"], never, LimitStore | Scope.Scope> = 
   yield* Effect.addFinalizer(() =>
     Effect.forEach([...accounts.values()], (account) => {
       account.lease.close()
-      return account.lease.isRecorded ? Effect.void : enter(account)
+      return account.lease.isRecorded || account.isConsumed ? Effect.void : enter(account)
     }, { concurrency: "unbounded", discard: true }).pipe(Effect.timeout(maxBackOffMs), Effect.ignore)
   )
   // made after the finalizer above, so its fibers end before that runs
@@ -179,6 +181,7 @@ const make: Effect.Effect<Limits["Service"], never, LimitStore | Scope.Scope> = 
     }
     const account: Account = {
       key: limit.key,
+      isConsumed: limit.isConsumed === true,
       lease: new ReplicaLease(replica, limit, now, () => requestEntry(account)),
       written: undefined,
       isSoleWriter: false,

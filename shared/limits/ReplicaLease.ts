@@ -157,7 +157,10 @@ export class ReplicaLease {
       // other replicas need the time of use only when the unit could become free, which is later than this
       return this.#until + this.#terms.windowMs / 2
     }
-    const isReturning = this.#reportedWaiting > 0 || (this.#isScarce && this.#inUse < this.#held)
+    const isReturning = this.#reportedWaiting > 0 ||
+      (this.#terms.isConsumed === true
+        ? this.#inUse + this.#idle < this.#held
+        : this.#isScarce && this.#inUse < this.#held)
     return isReturning ? Math.max(this.#enteredAt, this.#idleSince) + idleMs : this.#enteredAt + renewMs
   }
 
@@ -320,6 +323,10 @@ export class ReplicaLease {
   #release(units: number): void {
     if (this.#isClosed) return
     this.#inUse -= units
+    if (this.#terms.isConsumed === true) {
+      this.#idleSince = this.#now()
+      return
+    }
     const surrendered = Math.min(units, this.#surrender)
     this.#surrender -= surrendered
     this.#idle += units - surrendered

@@ -62,6 +62,15 @@ export const openEvents = Effect.fn("EventStream.openEvents")(function*<K extend
   })
 })
 
+/** The sequence of the last page; 0 if there was none. */
+export const lastSequence = Effect.fnUntraced(function*<K extends EventStreamSpec>(stream: K) {
+  const nats = yield* natsOf(stream)
+  return yield* attempt(async () => {
+    const manager = await jetstreamManager(nats.connection, { checkAPI: false, timeout: 3_000 })
+    return (await manager.streams.info(stream.name)).state.last_seq
+  })
+})
+
 /** Options of the consumer. Times are in milliseconds. */
 const reading = { max_messages: 1_000, expires: 10_000, idle_heartbeat: 2_000 } as const
 

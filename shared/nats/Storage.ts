@@ -74,6 +74,8 @@ export const buckets = {
   responses: { name: "RESPONSES", account: "data", ttlMs: 30 * 24 * hourMs, daysVariable: "GATEWAY_RESPONSES_DAYS" },
   /** Durable tasks except videos: records, requests and answers. A task runs for a day at most, and is kept for another. */
   tasks: { name: "TASKS", account: "data", ttlMs: 48 * hourMs },
+  /** Organisations and teams; see `shared/teams`. */
+  teams: { name: "TEAMS", account: "control" },
   usageCounters: { name: "USAGE_COUNTERS", account: "control", ttlMs: 400 * 24 * hourMs },
   usageSpend: { name: "USAGE_SPEND", account: "control", ttlMs: 400 * 24 * hourMs },
   videoTasks: { name: "VIDEO_TASKS", account: "data", ttlMs: 24 * hourMs },

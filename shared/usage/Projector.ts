@@ -7,13 +7,14 @@
  * `RecentEvents` drops events that are also in an earlier page, and withdraws those that a better one replaces.
  */
 import { Cause, Clock, Effect, Option, Schema, Stream } from "effect"
-import { openEvents, type Page, readEvents } from "../nats/EventStream.ts"
+import { lastSequence, openEvents, type Page, readEvents } from "../nats/EventStream.ts"
 import { JetStreamFailed, whileJetStreamFails } from "../nats/JetStream.ts"
 import { type Bucket, openBucket } from "../nats/KeyValue.ts"
 import { events } from "../nats/Storage.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
-import { type Change, RecentEvents } from "./RecentEvents.ts"
-import { dailyTally, monthlyTally, Place, type Tally } from "./Tally.ts"
+import { KeyTeams } from "./KeyTeams.ts"
+import { RecentEvents } from "./RecentEvents.ts"
+import { countedUntilKey, dailyTally, monthlyTally, Place, type Tally, type TeamChange } from "./Tally.ts"
 import { decodeUsageEvent } from "./UsageEvent.ts"
 
 /** The key of the record with the last counted page. */
@@ -34,7 +35,7 @@ const Checkpoint = Schema.fromJsonString(Schema.Struct({ from: Schema.optionalKe
 const encodeCheckpoint = Schema.encodeSync(Checkpoint)
 const decodeCheckpoint = Schema.decodeUnknownOption(Checkpoint)
 
-interface Placed extends Change {
+interface Placed extends TeamChange {
   readonly sequence: number
 }
 
@@ -71,16 +72,17 @@ const countInto = Effect.fnUntraced(function*<A>(
 })
 
 const countAll = <A>(tally: Tally<A>, bucket: Bucket, stream: string, changes: ReadonlyArray<Placed>) => {
-  const byKey = Map.groupBy(changes, ({ event }) => tally.keyOf(event))
+  const each = changes.flatMap((change) => tally.keysOf(change).map((key) => ({ key, change })))
   return Effect.forEach(
-    byKey,
-    ([key, changes]) => key === undefined ? Effect.void : countInto(tally, bucket, key, stream, changes),
+    Map.groupBy(each, ({ key }) => key),
+    ([key, changes]) => countInto(tally, bucket, key, stream, changes.map(({ change }) => change)),
     { concurrency: maxWriters, discard: true }
   )
 }
 
 /** What the events of the pages change. */
 const decode = Effect.fnUntraced(function*(pages: ReadonlyArray<Page>, recent: RecentEvents) {
+  const teamsOf = yield* KeyTeams
   const changes: Array<Placed> = []
   for (const page of pages) {
     const { sequence } = page
@@ -89,10 +91,41 @@ const decode = Effect.fnUntraced(function*(pages: ReadonlyArray<Page>, recent: R
     if (malformed > 0) {
       yield* Effect.logError("usage events cannot be decoded and are not counted", { sequence, events: malformed })
     }
-    for (const change of recent.read(page, decoded)) changes.push({ ...change, sequence })
+    for (const change of recent.read(page, decoded)) {
+      changes.push({ ...change, teams: teamsOf(change.event.key), sequence })
+    }
   }
   return changes
 })
+
+/**
+ * How often it is recorded that all events are counted, in milliseconds: while there are new ones, for a while after the last, and
+ * otherwise rarely. Ingress keeps the costs of requests that have ended reserved until then.
+ */
+const tellEveryMs = 1_000
+const tellAfterMs = 5_000
+const tellIdleMs = 30_000
+
+/** Records when all events are counted that were stored until then. Never ends. */
+const tellProgress = Effect.fnUntraced(function*(bucket: Bucket, next: () => number) {
+  let toldOf = 0
+  let activeUntil = 0
+  let toldAt = 0
+  for (;;) {
+    yield* Effect.sleep(tellEveryMs)
+    const now = yield* Clock.currentTimeMillis
+    if (now > activeUntil && now - toldAt < tellIdleMs && next() - 1 === toldOf) continue
+    const last = yield* lastSequence(events.usage)
+    if (last !== toldOf) activeUntil = now + tellAfterMs
+    while (next() <= last) yield* Effect.sleep(countedWithinMs)
+    yield* bucket.put(countedUntilKey, String(now))
+    toldOf = last
+    toldAt = now
+  }
+})
+
+/** How often to look whether events have been counted, in milliseconds. */
+const countedWithinMs = 100
 
 /** What is kept when counting is retried. */
 interface Progress {
@@ -115,7 +148,7 @@ const countOnce = Effect.fnUntraced(function*(progress: Progress) {
     ? progress.recent
     : new RecentEvents(stream, checkpoint?.from ?? next)
   progress.recent = recent
-  yield* readEvents(events.usage.name, Math.min(next, recent.next)).pipe(
+  const counting = readEvents(events.usage.name, Math.min(next, recent.next)).pipe(
     Stream.groupedWithin(maxBatch, batchMs),
     Stream.runForEach(Effect.fnUntraced(function*(pages) {
       const first = pages[0]?.sequence ?? next
@@ -133,6 +166,7 @@ const countOnce = Effect.fnUntraced(function*(progress: Progress) {
       progress.since = undefined
     }))
   )
+  yield* Effect.raceFirst(counting, tellProgress(spending, () => next))
 })
 
 /** Counts events as long as it runs. Retries failures. */

@@ -1,8 +1,8 @@
-/** What each key has spent this month (UTC), for ingress: a copy in memory that follows the counters with their delay. */
+/** What each key and team has spent this month (UTC): a copy in memory that follows the counters with their delay. */
 import { Clock, Context, DateTime, Effect, Layer, Option } from "effect"
 import { whileJetStreamFails } from "../nats/JetStream.ts"
 import { mirrorBucket, openBucket } from "../nats/KeyValue.ts"
-import { monthlyTally, spendKey } from "./Tally.ts"
+import { countedUntilKey, decodeCountedUntil, monthlyTally, spendKey } from "./Tally.ts"
 
 interface Month {
   /** The start of the month's keys in the bucket: `2026-11.`. */
@@ -19,8 +19,10 @@ const monthAt = (now: number): Month => {
 }
 
 export class Spending extends Context.Service<Spending, {
-  /** In US dollars, by the key's id. */
-  readonly of: (key: string) => number
+  /** In US dollars, by the id of the key or team. */
+  readonly of: (id: string) => number
+  /** The spending contains all that requests had cost that ended some time before this, in epoch milliseconds. */
+  readonly countedUntil: () => number
   /** The time until the next month, in milliseconds. */
   readonly resetMs: () => number
 }>()("shared/usage/Spending") {
@@ -33,10 +35,12 @@ export class Spending extends Context.Service<Spending, {
       const bucket = yield* openBucket(monthlyTally.bucket).pipe(Effect.retry(whileJetStreamFails))
       let month = monthAt(now())
       // a record that cannot be decoded keeps its last value
-      const spent = yield* mirrorBucket<number>(bucket, ({ key, value }, current) =>
-        key < month.prefix
+      const spent = yield* mirrorBucket<number>(bucket, ({ key, value }, current) => {
+        if (key === countedUntilKey) return Option.getOrUndefined(Option.flatMap(value, decodeCountedUntil)) ?? current
+        return key < month.prefix
           ? undefined
-          : Option.getOrUndefined(Option.flatMap(value, monthlyTally.decode))?.value ?? current)
+          : Option.getOrUndefined(Option.flatMap(value, monthlyTally.decode))?.value ?? current
+      })
 
       const current = (): Month => {
         if (now() < month.endsAt) return month
@@ -45,7 +49,8 @@ export class Spending extends Context.Service<Spending, {
         return month
       }
       return Spending.of({
-        of: (key) => spent().get(current().prefix + key) ?? 0,
+        of: (id) => spent().get(current().prefix + id) ?? 0,
+        countedUntil: () => spent().get(countedUntilKey) ?? 0,
         resetMs: () => current().endsAt - now()
       })
     })

@@ -15,13 +15,18 @@ export interface Counted<A> {
   readonly value: A
 }
 
+/** A change, and the teams of its key when it was counted, the nearest first. */
+export interface TeamChange extends Change {
+  readonly teams: ReadonlyArray<string>
+}
+
 /** A kind of record. */
 export interface Tally<A> {
   readonly bucket: BucketSpec & { readonly account: "control" }
-  /** The key of the record that counts an event; `undefined` if none does. */
-  readonly keyOf: (event: UsageEvent) => string | undefined
+  /** The keys of the records that count an event. */
+  readonly keysOf: (change: TeamChange) => ReadonlyArray<string>
   readonly zero: A
-  readonly count: (value: A, change: Change) => A
+  readonly count: (value: A, change: TeamChange) => A
   readonly encode: (record: Counted<A>) => string
   readonly decode: (text: string) => Option.Option<Counted<A>>
 }
@@ -43,22 +48,29 @@ const dayOf = ({ time }: UsageEvent): string => {
 }
 
 const DayOfKey = Schema.Array(
-  Schema.Struct({ model: Schema.String, operation: Schema.String, counters: Counters })
+  Schema.Struct({
+    model: Schema.String,
+    operation: Schema.String,
+    /** The team of the key when it was counted; absent for none. */
+    team: Schema.optionalKey(Schema.String),
+    counters: Counters
+  })
 )
 type DayOfKey = typeof DayOfKey.Type
 
-const changeRow = (rows: DayOfKey, { event, isWithdrawn }: Change): DayOfKey => {
+const changeRow = (rows: DayOfKey, { event, isWithdrawn, teams: [team] }: TeamChange): DayOfKey => {
   const { model, operation } = event
-  const index = rows.findIndex((row) => row.model === model && row.operation === operation)
+  const index = rows.findIndex((row) => row.model === model && row.operation === operation && row.team === team)
   const change = isWithdrawn ? subtractCounters : addCounters
   const counters = change(rows[index]?.counters ?? emptyCounters, countersOf(event))
-  return index === -1 ? [...rows, { model, operation, counters }] : rows.with(index, { model, operation, counters })
+  const row = { model, operation, ...(team === undefined ? {} : { team }), counters }
+  return index === -1 ? [...rows, row] : rows.with(index, row)
 }
 
-/** The counters of one key on one day (UTC), by model and operation. The record's key is `2026-11.30.key_…`. */
+/** The counters of one key on one day (UTC), by model, operation and team. The record's key is `2026-11.30.key_…`. */
 export const dailyTally: Tally<DayOfKey> = {
   bucket: buckets.usageCounters,
-  keyOf: (event) => `${dayToken(dayOf(event))}.${event.key}`,
+  keysOf: ({ event }) => [`${dayToken(dayOf(event))}.${event.key}`],
   zero: [],
   count: changeRow,
   ...codec(DayOfKey)
@@ -73,14 +85,21 @@ export const parseDayKey = (key: string): { readonly day: string; readonly key: 
   return { day: `${month}-${day}`, key: rest.join(".") }
 }
 
-/** The spending of one key in one month (UTC), in US dollars. The record's key is `2026-11.key_…`. */
+/** The spending of one key, or of one team with all below it, in one month (UTC), in US dollars. The record's key is `2026-11.key_…`. */
 export const monthlyTally: Tally<number> = {
   bucket: buckets.usageSpend,
-  keyOf: (event) => event.costUsd === null || event.costUsd === 0 ? undefined : spendKey(dayOf(event), event.key),
+  keysOf: ({ event, teams }) =>
+    event.costUsd === null || event.costUsd === 0
+      ? []
+      : [event.key, ...teams].map((id) => spendKey(dayOf(event), id)),
   zero: 0,
   count: (spent, { event: { costUsd }, isWithdrawn }) => spent + (isWithdrawn ? -1 : 1) * (costUsd ?? 0),
   ...codec(Schema.Finite)
 }
 
-/** The record key for the spending of an API key in a day's month. */
-export const spendKey = (day: string, key: string): string => `${day.slice(0, 7)}.${key}`
+/** The record key for the spending of an API key or a team in a day's month. */
+export const spendKey = (day: string, id: string): string => `${day.slice(0, 7)}.${id}`
+
+/** The record of `monthlyTally`'s bucket that says up to when, in epoch milliseconds, all stored events are counted. */
+export const countedUntilKey = "counted-until"
+export const decodeCountedUntil = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Finite))

@@ -1,4 +1,4 @@
-/** Queries of counted usage, by key, model, operation and day. */
+/** Queries of counted usage, by key, team, model, operation and day. */
 import { Context, Effect, Layer, Option, Stream } from "effect"
 import type { JetStreamFailed } from "../nats/JetStream.ts"
 import { openBucket } from "../nats/KeyValue.ts"
@@ -32,7 +32,7 @@ export class UsageCounters extends Context.Service<UsageCounters, {
                 if (!isWithin(query, about.day)) return
                 const record = Option.flatMap(value, dailyTally.decode)
                 if (Option.isNone(record)) return
-                for (const row of record.value.value) groups.add({ ...row, ...about })
+                for (const row of record.value.value) groups.add({ team: "", ...row, ...about })
               })
           )
         }

@@ -5,7 +5,7 @@ import { addCounters, Counters, emptyCounters, unitNames } from "./Counters.ts"
 import { KeyId } from "./UsageEvent.ts"
 
 /** The dimensions that counters can be grouped by. */
-export const Dimension = Schema.Literals(["key", "model", "operation", "day"])
+export const Dimension = Schema.Literals(["key", "team", "model", "operation", "day"])
 export type Dimension = typeof Dimension.Type
 
 /** A day in UTC. */
@@ -44,7 +44,9 @@ export const UsageQuery = Schema.Struct({
   /** Filters by the key's id, the model and the operation. */
   key: Schema.optionalKey(KeyId),
   model: Schema.optionalKey(Schema.String),
-  operation: Schema.optionalKey(Schema.String)
+  operation: Schema.optionalKey(Schema.String),
+  /** The id of the team that the key belonged to, without teams below it. */
+  team: Schema.optionalKey(Schema.String)
 }).check(Schema.makeFilter(({ from, to }) =>
   from <= to && monthsOf({ from, to }).length <= maxMonths
     ? undefined
@@ -55,6 +57,8 @@ export type UsageQuery = typeof UsageQuery.Type
 /** The counters of a group, and its dimensions. */
 export const UsageRow = Schema.Struct({
   key: Schema.optionalKey(Schema.String),
+  /** Empty for keys without a team. */
+  team: Schema.optionalKey(Schema.String),
   model: Schema.optionalKey(Schema.String),
   operation: Schema.optionalKey(Schema.String),
   day: Schema.optionalKey(Day),
@@ -90,7 +94,7 @@ export class Groups {
   }
 }
 
-const filters = ["key", "model", "operation"] as const
+const filters = ["key", "team", "model", "operation"] as const
 
 /** The number of failed requests. */
 export const errorsOf = ({ errors }: Counters): number => Object.values(errors).reduce((sum, count) => sum + count, 0)

@@ -13,6 +13,8 @@ export const Delivery = Schema.Struct({
   type: Schema.String,
   /** The id of what the event is about. */
   subject: Schema.String,
+  /** More about it. */
+  details: Schema.optionalKey(Schema.Record(Schema.String, Schema.Union([Schema.String, Schema.Finite]))),
   /** When the event happened, in epoch milliseconds. */
   at: Schema.Finite,
   status: Schema.Literals(statuses),
@@ -38,10 +40,10 @@ const growth = 4
 const longestPauseMs = 4 * 60 * 60_000
 const triedForMs = 24 * 60 * 60_000
 
-export interface Event extends Pick<Delivery, "id" | "type" | "subject" | "at"> {}
+export interface Event extends Pick<Delivery, "id" | "type" | "subject" | "details" | "at"> {}
 
-export const make = ({ at, id, subject, type }: Event, now: number): Delivery => ({
-  ...{ id, type, subject, at },
+export const make = ({ at, details, id, subject, type }: Event, now: number): Delivery => ({
+  ...{ id, type, subject, ...(details === undefined ? {} : { details }), at },
   ...{ status: "pending", attempts: 0, outcome: null, next: now, until: now + triedForMs, round: 0 }
 })
 
@@ -67,6 +69,6 @@ export const after = (delivery: Delivery, { is, text: outcome }: Outcome, now: n
   return { ...delivery, attempts, outcome, ...(ended === undefined ? { next } : { status: ended, next: now }) }
 }
 
-/** The body that the receiver gets: ids only. */
-export const bodyOf = ({ at, id, subject, type }: Delivery): string =>
-  JSON.stringify({ id, object: "event", created_at: Math.floor(at / 1_000), type, data: { id: subject } })
+/** The body that the receiver gets: ids and figures, no content. */
+export const bodyOf = ({ at, details, id, subject, type }: Delivery): string =>
+  JSON.stringify({ id, object: "event", created_at: Math.floor(at / 1_000), type, data: { id: subject, ...details } })

@@ -4,12 +4,13 @@ import { FleetApi } from "./Fleet.ts"
 import { KeysApi } from "./Keys.ts"
 import { SessionApi } from "./Session.ts"
 import { TasksApi } from "./Tasks.ts"
+import { TeamsApi } from "./Teams.ts"
 import { TracesApi } from "./Traces.ts"
 import { UsageApi } from "./Usage.ts"
 import { WebhooksApi } from "./Webhooks.ts"
 
 export class ConsoleApi extends HttpApi.make("console")
-  .add(SessionApi, KeysApi, WebhooksApi, TasksApi, UsageApi, TracesApi, FleetApi)
+  .add(SessionApi, KeysApi, TeamsApi, WebhooksApi, TasksApi, UsageApi, TracesApi, FleetApi)
   .middleware(HttpApiMiddleware.ProblemDetails)
   .annotate(OpenApi.Title, "Model Gateway: admin API")
   .annotate(OpenApi.Version, "1")

@@ -34,6 +34,13 @@ export class NotFound extends Schema.TaggedError<NotFound>()(
   { httpApiStatus: 404 }
 ) {}
 
+/** A field is well-formed, but does not fit what is stored: a team that does not exist. */
+export class FieldRefused extends Schema.TaggedError<FieldRefused>()(
+  "FieldRefused",
+  { field: Schema.String, message: Schema.String },
+  { httpApiStatus: 400 }
+) {}
+
 /** NATS, which stores the console's data, does not answer. */
 export class Unavailable extends Schema.TaggedError<Unavailable>()(
   "Unavailable",

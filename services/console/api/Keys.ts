@@ -1,11 +1,11 @@
-/** `/api/keys` and `/api/key-changes`: API keys and their audit log. Only the response to a key's creation contains its secret. */
+/** `/api/keys` and `/api/key-changes`: API keys, and the audit log of keys and teams. Only the response to a key's creation contains its secret. */
 import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { KeyChange } from "../../../shared/keys/KeyChange.ts"
-import { KeyChanges, KeySettings } from "../../../shared/keys/KeySettings.ts"
+import { KeyChanges, KeySettings, NewKeySettings } from "../../../shared/keys/KeySettings.ts"
 import { KeyId } from "../../../shared/usage/UsageEvent.ts"
 import { Admin } from "./Admin.ts"
-import { maxIdLength, NotFound, Unavailable, withMessage } from "./Errors.ts"
+import { FieldRefused, maxIdLength, NotFound, Unavailable, withMessage } from "./Errors.ts"
 
 export class KeyUnknown extends Schema.TaggedError<KeyUnknown>()("KeyUnknown", {
   ...withMessage("Key not found: it does not exist or was revoked"),
@@ -42,20 +42,23 @@ export class KeysApi extends HttpApiGroup.make("keys")
     HttpApiEndpoint.get("list", "/api/keys", { success: Schema.Array(KeyView), error: Unavailable })
       .annotate(OpenApi.Summary, "List keys and their usage, without secrets"),
     HttpApiEndpoint.post("create", "/api/keys", {
-      payload: KeySettings,
+      payload: NewKeySettings,
       success: NewKey.pipe(HttpApiSchema.status(201)),
-      error: Unavailable
+      error: [FieldRefused, Unavailable]
     }).annotate(OpenApi.Summary, "Create a key. Only this response contains its secret"),
     HttpApiEndpoint.patch("edit", "/api/keys/:id", {
       ...byId,
       payload: KeyChanges,
       success: KeyRecord,
-      error: [KeyUnknown, NotFound, Unavailable]
-    }).annotate(OpenApi.Summary, "Change settings of a key. Every process applies the change within a second"),
+      error: [KeyUnknown, FieldRefused, NotFound, Unavailable]
+    }).annotate(
+      OpenApi.Summary,
+      "Change settings of a key. Every process applies the change within a second. `team` moves the key"
+    ),
     HttpApiEndpoint.delete("revoke", "/api/keys/:id", { ...byId, error: [KeyUnknown, NotFound, Unavailable] })
       .annotate(OpenApi.Summary, "Revoke a key permanently"),
     HttpApiEndpoint.get("changes", "/api/key-changes", { success: Schema.Array(KeyChange), error: Unavailable })
-      .annotate(OpenApi.Summary, "List the latest changes to keys: who, what and when")
+      .annotate(OpenApi.Summary, "List the latest changes to keys and teams: who, what and when")
   )
   .middleware(Admin)
   // a misspelt limit would otherwise create a key without that limit

@@ -7,7 +7,7 @@ import { maxIdLength, NotFound, Unavailable, withMessage } from "./Errors.ts"
 import { KeyUnknown } from "./Keys.ts"
 
 export class WebhookUnknown extends Schema.TaggedError<WebhookUnknown>()("WebhookUnknown", {
-  ...withMessage("The key has no webhook, or the delivery is unknown or has expired")
+  ...withMessage("There is no webhook, or the delivery is unknown or has expired")
 }, { httpApiStatus: 404 }) {}
 
 const isUrl = (text: string): boolean => {
@@ -15,7 +15,7 @@ const isUrl = (text: string): boolean => {
   return url !== null && /^https?:$/.test(url.protocol) && url.username === "" && url.password === ""
 }
 
-const WebhookUrl = Schema.String.check(
+export const WebhookUrl = Schema.String.check(
   Schema.isMaxLength(2_048),
   Schema.makeFilter(isUrl, {
     expected: "an http(s) URL without a user name or password",
@@ -23,14 +23,14 @@ const WebhookUrl = Schema.String.check(
   })
 )
 
-const WebhookView = Schema.Struct({
+export const WebhookView = Schema.Struct({
   url: Schema.String,
   createdAt: Schema.DateTimeUtcFromString,
   /** Until when the secret before the last rotation signs, too; `null` if it does not. */
   formerSecretUntil: Schema.NullOr(Schema.DateTimeUtcFromString)
 })
 
-const SecuredWebhook = Schema.Struct({
+export const SecuredWebhook = Schema.Struct({
   ...WebhookView.fields,
   /** A new secret, which cannot be retrieved later; `null` if the webhook keeps its secret. */
   secret: Schema.NullOr(Schema.String)

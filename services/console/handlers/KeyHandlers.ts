@@ -3,12 +3,14 @@ import { DateTime, Effect, Redacted } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { KeyAudit } from "../../../shared/keys/KeyAudit.ts"
 import { KeyStore } from "../../../shared/keys/KeyStore.ts"
+import { TeamStore } from "../../../shared/teams/TeamStore.ts"
 import { UsageCounters } from "../../../shared/usage/UsageCounters.ts"
 import { CurrentAdmin } from "../api/Admin.ts"
 import { ConsoleApi } from "../api/Api.ts"
 import { KeyUnknown } from "../api/Keys.ts"
 import { orUnavailable, whileCounting } from "../access/Availability.ts"
 import { usageByKey } from "./KeyUse.ts"
+import { asRefusal } from "./TeamHandlers.ts"
 import { Webhooks } from "./WebhookHandlers.ts"
 
 /** How many days back to search for a key's last use. */
@@ -23,6 +25,7 @@ export const layer = HttpApiBuilder.group(
     const store = yield* KeyStore
     const audit = yield* KeyAudit
     const counters = yield* UsageCounters
+    const teams = yield* TeamStore
     const { endpoints } = yield* Webhooks
     const unknown = ({ id }: { readonly id: string }) => new KeyUnknown({ id })
 
@@ -41,11 +44,13 @@ export const layer = HttpApiBuilder.group(
     return handlers.handleAll({
       list: () => orUnavailable(list, whileCounting),
       create: Effect.fnUntraced(function*({ payload }) {
-        const { key, secret } = yield* orUnavailable(store.create(payload))
+        const keyDefaults = yield* asRefusal(teams.keyDefaults(payload.team))
+        const { key, secret } = yield* orUnavailable(store.create({ ...keyDefaults, ...payload }))
         yield* audit.created((yield* CurrentAdmin).name, key)
         return { key, secret: Redacted.value(secret) }
       }, Effect.uninterruptible),
       edit: Effect.fnUntraced(function*({ params: { id }, payload }) {
+        yield* asRefusal(teams.keyDefaults(payload.team))
         const key = yield* orUnavailable(store.edit(id, payload)).pipe(Effect.catchTag("KeyNotFound", unknown))
         yield* audit.edited((yield* CurrentAdmin).name, key, payload)
         return key

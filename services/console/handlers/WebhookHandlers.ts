@@ -32,7 +32,7 @@ export class Webhooks extends Context.Service<Webhooks, {
   )
 }
 
-const view = ({ createdAt, secrets, url }: Endpoint, now: DateTime.Utc) => {
+export const view = ({ createdAt, secrets, url }: Endpoint, now: DateTime.Utc) => {
   const until = secrets[1]?.until ?? 0
   return {
     url,
@@ -40,6 +40,12 @@ const view = ({ createdAt, secrets, url }: Endpoint, now: DateTime.Utc) => {
     formerSecretUntil: until > now.epochMilliseconds ? DateTime.makeUnsafe(until) : null
   }
 }
+
+/** With a new secret, which is shown only now. */
+export const securedView = ({ endpoint, secret }: Effect.Success<ReturnType<Endpoints["set"]>>, now: DateTime.Utc) => ({
+  ...view(endpoint, now),
+  secret: secret === undefined ? null : Redacted.value(secret)
+})
 
 const deliveryView = ({ at, next, status, ...delivery }: Delivery): DeliveryView => ({
   ...delivery,
@@ -69,12 +75,9 @@ export const layer = HttpApiBuilder.group(
       }),
       set: Effect.fnUntraced(function*({ params: { id }, payload: { url } }) {
         const key = yield* findKey(id)
-        const { endpoint, secret } = yield* orUnavailable(endpoints.set(key.owner, url))
+        const set = yield* orUnavailable(endpoints.set(key.owner, url))
         yield* audit.webhookChanged((yield* CurrentAdmin).name, key, url)
-        return {
-          ...view(endpoint, yield* DateTime.now),
-          secret: secret === undefined ? null : Redacted.value(secret)
-        }
+        return securedView(set, yield* DateTime.now)
       }, Effect.uninterruptible),
       remove: Effect.fnUntraced(function*({ params: { id } }) {
         const key = yield* findKey(id)

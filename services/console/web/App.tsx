@@ -10,6 +10,7 @@ import { Keys } from "./pages/Keys.tsx"
 import { Models } from "./pages/Models.tsx"
 import { Requests } from "./pages/Requests.tsx"
 import { SignIn } from "./pages/SignIn.tsx"
+import { Teams } from "./pages/Teams.tsx"
 import { Tasks } from "./pages/Tasks.tsx"
 import { Failure } from "./parts/Feedback.tsx"
 import { Shell } from "./parts/Shell.tsx"
@@ -38,6 +39,7 @@ const Pages = () => {
         <Suspense fallback={waiting}>
           <Switch>
             <Route path="/keys" component={Keys} />
+            <Route path="/teams" component={Teams} />
             <Route path="/usage" component={Usage} />
             <Route path="/models" component={Models} />
             <Route path="/queues" component={Fleet} />

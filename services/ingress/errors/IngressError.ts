@@ -1,6 +1,6 @@
 /** Errors that ingress returns itself, without a worker. With `JobError`, these are all errors a client can see. */
 import { Schema } from "effect"
-import { type JobError, tryAgain } from "../../../shared/contract/JobError.ts"
+import { type JobError, levelNamed, tryAgain } from "../../../shared/contract/JobError.ts"
 import type { FileRefused } from "../../../shared/files/ClientFiles.ts"
 import type { TaskStorageFull } from "../../../shared/tasks/answers/TaskBytes.ts"
 
@@ -8,15 +8,24 @@ export class KeyMissing extends Schema.TaggedError<KeyMissing>()("KeyMissing", {
   override readonly message = "Missing API key. Send it as 'Authorization: Bearer <key>'."
 }
 
-/** The key has reached a limit. */
+/** The name of the team whose limit it is; absent: the key's. */
+const team = Schema.optionalKey(Schema.String)
+
+/** The key, or a team above it, has reached a limit. */
 export class KeyLimitReached extends Schema.TaggedError<KeyLimitReached>()("LimitReached", {
-  limit: Schema.Literals(["requests", "tokens", "concurrent"]),
-  max: Schema.Int,
+  limit: Schema.Literals(["requests", "tokens", "concurrent", "budget"]),
+  /** In US dollars for `budget`. */
+  max: Schema.Finite,
+  team,
   retryAfterMs: Schema.Finite
 }) {
   override get message() {
+    if (this.limit === "budget") {
+      return `${levelNamed(this.team)} has ${this.max} USD of its budget left, which running requests have reserved: ` +
+        tryAgain(this.retryAfterMs)
+    }
     const limit = this.limit === "concurrent" ? "concurrent requests" : `${this.limit} per minute`
-    return `The API key has reached its limit of ${this.max} ${limit}: ${tryAgain(this.retryAfterMs)}`
+    return `${levelNamed(this.team)} has reached its limit of ${this.max} ${limit}: ${tryAgain(this.retryAfterMs)}`
   }
 }
 
@@ -25,12 +34,14 @@ export class TokensOverLimit extends Schema.TaggedError<TokensOverLimit>()("Toke
   /** The tokens that its answers may take, and the fields that set this number. */
   tokens: Schema.Finite,
   fields: Schema.NonEmptyArray(Schema.String),
-  max: Schema.Int
+  max: Schema.Int,
+  team
 }) {
   override get message() {
     const fields = this.fields.map((field) => `'${field}'`).join(" and ")
     const [allow, them] = this.fields.length === 1 ? ["allows", "it"] : ["allow", "them"]
-    return `${fields} ${allow} ${this.tokens} tokens, but the API key is limited to ${this.max} tokens per minute. ` +
+    const level = this.team === undefined ? "the API key" : levelNamed(this.team)
+    return `${fields} ${allow} ${this.tokens} tokens, but ${level} is limited to ${this.max} tokens per minute. ` +
       `Lower ${them}, or ask the operator of the gateway to raise the limit.`
   }
 }

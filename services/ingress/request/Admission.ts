@@ -1,19 +1,33 @@
 /**
- * Admits requests by their key's models, budget and limits, which hold over all ingress processes together. Requests of a
- * key without limits are not counted.
+ * Admits requests by the models, budgets and limits of their key and the teams above it, which hold over all ingress processes
+ * together. Requests of a key without limits are not counted.
  */
 import { Clock, Config, Context, Effect, Exit, Layer, Predicate } from "effect"
+import { largestCostOf, type Price } from "../../../shared/catalogue/Price.ts"
 import { atLeast } from "../../../shared/contract/Fields.ts"
-import { Holding, type Limit, limitWindowMs } from "../../../shared/bounds/Limit.ts"
-import { BudgetSpent, ModelNotAllowed } from "../../../shared/contract/JobError.ts"
+import { type Demand, Holding, limitWindowMs, type Taken } from "../../../shared/bounds/Limit.ts"
+import { BudgetSpent, ModelNotAllowed, Unavailable } from "../../../shared/contract/JobError.ts"
 import type { Dialect, Operation, RequestBody } from "../../../shared/contract/Operation.ts"
-import { type TokenDemand, tokenDemand } from "../../../shared/contract/TokenEstimate.ts"
+import { largestUsage, type TokenDemand, tokenDemand } from "../../../shared/contract/TokenEstimate.ts"
 import type { Usage } from "../../../shared/contract/Usage.ts"
-import { allows, type ApiKey } from "../../../shared/keys/ApiKey.ts"
+import type { ApiKey } from "../../../shared/keys/ApiKey.ts"
 import { Limits } from "../../../shared/limits/Limits.ts"
+import type { LimitState } from "../../../shared/limits/ReplicaLease.ts"
+import { TeamTree } from "../../../shared/teams/TeamTree.ts"
 import { Spending } from "../../../shared/usage/Spending.ts"
 import { KeyLimitReached, TokensOverLimit } from "../errors/IngressError.ts"
+import {
+  allowsModel,
+  type Budget,
+  type LevelLimit,
+  type LevelLimits,
+  type Levels,
+  makeLevels,
+  microsOf,
+  microsPerDollar
+} from "./Levels.ts"
 import { limitHeaders } from "./LimitHeaders.ts"
+import { makeUncounted } from "./Uncounted.ts"
 
 /**
  * Settles a request when it has ended, with its actual usage: `"nothing"` without an answer; `undefined` if the usage is
@@ -27,40 +41,52 @@ export interface AdmissionRequest {
   readonly decoded: RequestBody
   /** The size of its body. */
   readonly bytes: number
+  /** What its model may cost and answer at most, as far as the catalogue says so. */
+  readonly highestPrice?: Price | undefined
+  readonly maxOutputTokens?: number | undefined
   /** Whether its work comes later, and takes units then. */
   readonly isLater?: boolean
 }
 
+export interface AdmissionWork {
+  readonly tokens: number
+  readonly inBatch: boolean
+  readonly highestPrice: Price | undefined
+}
+
 type Kind = KeyLimitReached["limit"]
-type Refusal = ModelNotAllowed | BudgetSpent | KeyLimitReached | TokensOverLimit
+/** `Unavailable`: the key's team is not known yet. */
+type NoAccess = ModelNotAllowed | BudgetSpent | Unavailable
+type Refusal = NoAccess | KeyLimitReached | TokensOverLimit
 
 export class Admission extends Context.Service<Admission, {
   /**
-   * Takes what the request needs from the key's limits, at once or after a short wait. The caller must settle the request;
-   * `undefined` if the key has no limits.
+   * Takes what the request needs from the limits of the key and its teams, at once or after a short wait. The caller must settle
+   * the request; `undefined` if there are no limits.
    */
   readonly admit: (
     key: ApiKey,
     request: AdmissionRequest
   ) => Effect.Effect<Settle | undefined, Refusal>
   /** Whether the key may use the model, and has a budget left. */
-  readonly check: (key: ApiKey, model: string) => Effect.Effect<void, ModelNotAllowed | BudgetSpent>
+  readonly check: (key: ApiKey, model: string) => Effect.Effect<void, NoAccess>
+  /** Whether the key and its teams allow the model. */
+  readonly allows: (key: ApiKey, model: string) => boolean
   /** Takes what the work of a request needs that came earlier, alone or as a line of a batch. */
   readonly admitWork: (
     key: ApiKey,
-    tokens: number,
-    inBatch: boolean
-  ) => Effect.Effect<Settle | undefined, KeyLimitReached>
+    work: AdmissionWork
+  ) => Effect.Effect<Settle | undefined, KeyLimitReached | Unavailable>
   /** Takes one of the key's requests, for a request that only stores something. */
-  readonly admitUpload: (key: ApiKey) => Effect.Effect<void, KeyLimitReached>
-  /** Makes the response headers with the state of the key's limits; `undefined` if it has none. */
+  readonly admitUpload: (key: ApiKey) => Effect.Effect<void, KeyLimitReached | Unavailable>
+  /** Makes the response headers with the tightest limits of the key and its teams; `undefined` if there are none. */
   readonly headers: (key: ApiKey, dialect: Dialect) => (() => Record<string, string>) | undefined
 }>()("services/ingress/Admission") {
   /**
    * Reads `GATEWAY_LIMIT_WAIT_MS`, how long a request over a limit waits before it is rejected (default 1,000), and
    * `limitWindowMs`.
    */
-  static readonly layer = Layer.effect(
+  static readonly layerNoDeps = Layer.effect(
     Admission,
     Effect.gen(function*() {
       const limits = yield* Limits
@@ -70,22 +96,54 @@ export class Admission extends Context.Service<Admission, {
       const windowMs = yield* limitWindowMs
       const waitMs = yield* Config.schema(atLeast(0), "GATEWAY_LIMIT_WAIT_MS").pipe(Config.withDefault(1_000))
 
+      const keepUntilCounted = yield* makeUncounted(spending, now)
+      const levelsOf = makeLevels(yield* TeamTree, windowMs)
+
+      /** What was taken from a budget stays there until the cost of the request is counted. */
+      const untilCounted = (limit: LevelLimit, taken: Taken): Taken =>
+        limit.kind !== "budget" ? taken : {
+          settle: (micros) => {
+            taken.settle(micros)
+            if (micros > 0) keepUntilCounted(taken)
+          }
+        }
+
       /** Waits for the missing units. */
-      const takeRest = (holding: Holding): Effect.Effect<void, KeyLimitReached> =>
-        holding.takeRest(({ kind, limit, units }) =>
-          Effect.mapError(
-            limits.take(limit, units, now() + waitMs),
-            ({ retryAfterMs }) => new KeyLimitReached({ limit: kind, max: limit.limit, retryAfterMs })
+      const takeRest = (holding: Holding<LevelLimit>): Effect.Effect<void, KeyLimitReached> =>
+        holding.takeRest(({ limit, units }) =>
+          limits.take(limit, units, now() + waitMs).pipe(
+            Effect.map((taken) => untilCounted(limit, taken)),
+            Effect.mapError(({ retryAfterMs }) => reached(limit, retryAfterMs))
           )
         )
 
-      const take = (keyLimits: KeyLimits, tokens: number): Effect.Effect<Settle, KeyLimitReached> => {
-        const holding = new Holding(
-          keyLimits.map((limit) => ({ kind: limit.kind, limit, units: limit.kind === "tokens" ? tokens : 1 }))
-        )
-        const settle: Settle = (consumed) =>
-          holding.settle(consumed === "nothing" ? 0 : consumed && consumed.inputTokens + consumed.outputTokens)
-        if (holding.takeAvailable(({ limit, units }) => limits.tryTake(limit, units))) return Effect.succeed(settle)
+      const take = (
+        all: LevelLimits,
+        tokens: number,
+        cost: Cost | undefined
+      ): Effect.Effect<Settle | undefined, KeyLimitReached> => {
+        const demands: Array<Demand<LevelLimit>> = all.map((limit) => ({
+          kind: limit.kind,
+          limit,
+          units: limit.kind === "tokens" ? tokens : 1
+        }))
+        for (const budget of cost?.budgets ?? []) {
+          demands.push({ kind: "budget", limit: budget.restAfter(spending.of(budget.id)), units: cost?.micros ?? 0 })
+        }
+        if (demands.length === 0) return noSettle
+        const holding = new Holding(demands)
+        const settle: Settle = (consumed) => {
+          if (consumed === "nothing") return holding.settle(0, 0)
+          holding.settle(
+            consumed && consumed.inputTokens + consumed.outputTokens,
+            consumed && cost && microsOf(largestCostOf(cost.price, consumed))
+          )
+        }
+        const tryTake = ({ limit, units }: Demand<LevelLimit>): Taken | undefined => {
+          const taken = limits.tryTake(limit, units)
+          return taken && untilCounted(limit, taken)
+        }
+        if (holding.takeAvailable(tryTake)) return Effect.succeed(settle)
         // units are returned even if the client disconnects
         return Effect.onExitPrimitive(Effect.as(Effect.uninterruptible(takeRest(holding)), settle), (exit) => {
           if (Exit.isFailure(exit)) holding.returnAll()
@@ -93,107 +151,144 @@ export class Admission extends Context.Service<Admission, {
         })
       }
 
-      /** The limits by the key's record, which every edit replaces. */
-      const limitsByKey = new WeakMap<ApiKey, KeyLimits>()
-      const limitsOf = (key: ApiKey): KeyLimits => {
-        const found = limitsByKey.get(key)
-        if (found !== undefined) return found
-        const keyLimits = kinds.flatMap(({ field, kind }) => {
-          const limit = key[field]
-          if (limit === null) return []
-          return [{ kind, key: `${key.id}.${kind}`, limit, windowMs: kind === "concurrent" ? 0 : windowMs }]
-        })
-        limitsByKey.set(key, keyLimits)
-        return keyLimits
+      /** The limit of this kind with the fewest units left. */
+      const tightest = (all: LevelLimits, kind: Kind) => {
+        let least: LimitState & { readonly limit: number } | undefined
+        for (const limit of all) {
+          if (limit.kind !== kind) continue
+          const state = limits.state(limit)
+          if (least === undefined || state.remaining < least.remaining) least = { limit: limit.limit, ...state }
+        }
+        return least
       }
 
-      const stateOf = (keyLimits: KeyLimits, kind: Kind) => {
-        const limit = keyLimits.find((limit) => limit.kind === kind)
-        return limit === undefined ? undefined : { limit: limit.limit, ...limits.state(limit) }
-      }
-
-      const refusalOf = (key: ApiKey, model: string): ModelNotAllowed | BudgetSpent | undefined => {
-        if (!allows(key, model)) return new ModelNotAllowed({ model })
-        const budgetUsd = key.monthlyBudgetUsd
-        return budgetUsd !== null && spending.of(key.id) >= budgetUsd
-          ? new BudgetSpent({ budgetUsd, retryAfterMs: spending.resetMs() })
-          : undefined
+      const refusalOf = (key: ApiKey, levels: Levels, model: string): NoAccess | undefined => {
+        if (!allowsModel(key, levels, model)) return new ModelNotAllowed({ model })
+        for (const budget of levels.budgets) {
+          const { id, team, usd } = budget
+          if (budget.restAfter(spending.of(id)).limit > 0) continue
+          return new BudgetSpent({
+            budgetUsd: usd,
+            retryAfterMs: spending.resetMs(),
+            ...(team === undefined ? {} : { team })
+          })
+        }
+        return undefined
       }
 
       return Admission.of({
         admit: (key, request) => {
-          const refusal = refusalOf(key, request.model)
-          if (refusal !== undefined) return Effect.fail(refusal)
-          const keyLimits = limitsOf(key)
-          if (keyLimits.length === 0) return noSettle
+          const levels = levelsOf(key)
+          const refusal = levels === undefined ? teamUnknown : refusalOf(key, levels, request.model)
+          if (levels === undefined || refusal !== undefined) return Effect.fail(refusal ?? teamUnknown)
+          const { budgets, limits } = levels
+          if (limits.length === 0 && budgets.length === 0) return noSettle
           const demand = demandOf(request)
-          const excess = excessOf(keyLimits, demand)
+          const excess = excessOf(limits, demand)
           if (excess !== undefined) return Effect.fail(excess)
-          const isNow = ({ kind }: KeyLimit) => request.isLater !== true || kind === "requests"
-          return take(keyLimits.filter(isNow), demand.tokens)
+          if (request.isLater === true) {
+            return take(limits.filter(({ kind }) => kind === "requests"), demand.tokens, undefined)
+          }
+          return take(limits, demand.tokens, budgets.length === 0 ? undefined : costOf(budgets, request))
         },
         check: (key, model) => {
-          const refusal = refusalOf(key, model)
+          const levels = levelsOf(key)
+          const refusal = levels === undefined ? teamUnknown : refusalOf(key, levels, model)
           return refusal === undefined ? Effect.void : Effect.fail(refusal)
         },
-        admitWork: (key, tokens, inBatch) => {
-          const usual = limitsOf(key)
-          const keyLimits = inBatch
-            ? [batchLimitOf(key), ...usual.filter(({ kind }) => kind === "tokens")]
-            : usual.filter(({ kind }) => kind !== "requests")
-          return keyLimits.length > 0 ? take(keyLimits, tokens) : noSettle
+        allows: (key, model) => {
+          const levels = levelsOf(key)
+          return levels !== undefined && allowsModel(key, levels, model)
+        },
+        admitWork: (key, { highestPrice, inBatch, tokens }) => {
+          const levels = levelsOf(key)
+          if (levels === undefined) return Effect.fail(teamUnknown)
+          const all = inBatch
+            ? [batchLimitOf(key), ...levels.limits.filter(({ kind }) => kind === "tokens")]
+            : levels.limits.filter(({ kind }) => kind !== "requests")
+          return take(all, tokens, costOfWork(levels.budgets, tokens, highestPrice))
         },
         admitUpload: (key) => {
-          const keyLimits = limitsOf(key).filter(({ kind }) => kind === "requests")
-          return keyLimits.length > 0 ? Effect.asVoid(take(keyLimits, 0)) : Effect.void
+          const levels = levelsOf(key)
+          if (levels === undefined) return Effect.fail(teamUnknown)
+          const all = levels.limits.filter(({ kind }) => kind === "requests")
+          return all.length > 0 ? Effect.asVoid(take(all, 0, undefined)) : Effect.void
         },
         headers: (key, dialect) => {
-          const keyLimits = limitsOf(key)
-          if (keyLimits.length === 0) return undefined
-          return () => {
-            const states = { requests: stateOf(keyLimits, "requests"), tokens: stateOf(keyLimits, "tokens") }
-            return limitHeaders(states, dialect, now())
-          }
+          const all = levelsOf(key)?.limits ?? []
+          if (all.length === 0) return undefined
+          return () =>
+            limitHeaders({ requests: tightest(all, "requests"), tokens: tightest(all, "tokens") }, dialect, now())
         }
       })
     })
   )
+  static readonly layer = this.layerNoDeps.pipe(Layer.provide(TeamTree.layer))
 }
 
+const reached = ({ kind, limit, team }: LevelLimit, retryAfterMs: number): KeyLimitReached =>
+  new KeyLimitReached({
+    limit: kind,
+    max: kind === "budget" ? limit / microsPerDollar : limit,
+    retryAfterMs,
+    ...(team === undefined ? {} : { team })
+  })
+
+/** What a request takes from budgets. */
+interface Cost {
+  readonly budgets: ReadonlyArray<Budget>
+  readonly price: Price
+  readonly micros: number
+}
+
+/** `undefined` for a model without a price. */
+const costOf = (budgets: ReadonlyArray<Budget>, request: AdmissionRequest): Cost | undefined => {
+  const { bytes, highestPrice: price, maxOutputTokens, operation } = request
+  if (price === undefined) return undefined
+  const usage = largestUsage(operation, bytes, fieldOf(request), maxOutputTokens)
+  return { budgets, price, micros: microsOf(operation.isFree === true ? 0 : largestCostOf(price, usage)) }
+}
+
+/** Of work whose request is not at hand: its tokens at the dearer price of input and output, and one picture. */
+const costOfWork = (
+  budgets: ReadonlyArray<Budget>,
+  tokens: number,
+  price: Price | undefined
+): Cost | undefined => {
+  if (price === undefined || budgets.length === 0) return undefined
+  const all = [{ inputTokens: tokens, outputTokens: 0 }, { inputTokens: 0, outputTokens: tokens }]
+  const costs = all.map((usage) => largestCostOf(price, { ...usage, images: 1 }))
+  return { budgets, price, micros: microsOf(Math.max(...costs)) }
+}
+
+/** Of a key whose team has not arrived in the copy of the teams. */
+const teamUnknown = new Unavailable({ retryAfterMs: 1_000 })
+
 /** Stands for the limit of concurrent requests. */
-const batchLimitOf = ({ batchConcurrency, id }: ApiKey): KeyLimit => ({
+const batchLimitOf = ({ batchConcurrency, id }: ApiKey): LevelLimit => ({
   kind: "concurrent",
   key: `${id}.batch`,
   limit: batchConcurrency,
   windowMs: 0
 })
 
-interface KeyLimit extends Limit {
-  readonly kind: Kind
-}
-
-/** The limits of a key, in the order in which requests take units from them. */
-type KeyLimits = ReadonlyArray<KeyLimit>
-
-const kinds = [
-  { kind: "concurrent", field: "concurrentRequests" },
-  { kind: "requests", field: "requestsPerMinute" },
-  { kind: "tokens", field: "tokensPerMinute" }
-] as const
-
 /**
- * The error of a request that states more tokens than its key's limit. Estimates may be too high, so a request whose
+ * The error of a request that states more tokens than a limit. Estimates may be too high, so a request whose
  * estimate exceeds the limit reserves the whole limit instead.
  */
-const excessOf = (limits: KeyLimits, { stated }: TokenDemand): TokensOverLimit | undefined => {
-  const limit = limits.find(({ kind }) => kind === "tokens")
-  if (limit === undefined || stated === undefined || stated.tokens <= limit.limit) return undefined
-  return new TokensOverLimit({ ...stated, max: limit.limit })
+const excessOf = (limits: LevelLimits, { stated }: TokenDemand): TokensOverLimit | undefined => {
+  if (stated === undefined) return undefined
+  const limit = limits.find(({ kind, limit }) => kind === "tokens" && stated.tokens > limit)
+  if (limit === undefined) return undefined
+  return new TokensOverLimit({ ...stated, max: limit.limit, ...(limit.team === undefined ? {} : { team: limit.team }) })
 }
 
 /** Of a key without limits. */
 const noSettle = Effect.succeed(undefined)
 
 /** The tokens that a request may use. */
-export const demandOf = ({ bytes, decoded, operation }: AdmissionRequest): TokenDemand =>
-  tokenDemand(operation, bytes, (name) => Predicate.hasProperty(decoded, name) ? decoded[name] : undefined)
+export const demandOf = (request: AdmissionRequest): TokenDemand =>
+  tokenDemand(request.operation, request.bytes, fieldOf(request))
+
+const fieldOf = ({ decoded }: AdmissionRequest) => (name: string): unknown =>
+  Predicate.hasProperty(decoded, name) ? decoded[name] : undefined

@@ -3,11 +3,11 @@ import { Effect } from "effect"
 import { HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { Models } from "../../../shared/catalogue/Models.ts"
 import { ModelNotFound } from "../../../shared/contract/JobError.ts"
-import { allows } from "../../../shared/keys/ApiKey.ts"
 import { KeyRing } from "../../../shared/keys/KeyRing.ts"
 import * as PathTemplate from "../paths/PathTemplate.ts"
 import { modelPaths } from "../paths/RouteTemplate.ts"
 import type { RequestRecord } from "../record/RequestRecord.ts"
+import { Admission } from "../request/Admission.ts"
 import { authenticate } from "../request/Authentication.ts"
 import { formOf, type ModelForm } from "./ModelForms.ts"
 import { respond } from "../answer/Respond.ts"
@@ -15,6 +15,7 @@ import { respond } from "../answer/Respond.ts"
 export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
   const keys = yield* KeyRing
   const offered = yield* Models
+  const admission = yield* Admission
   const serve = Effect.fnUntraced(function*(
     { headers, url }: HttpServerRequest.HttpServerRequest,
     { dialect, list, one }: ModelForm,
@@ -24,7 +25,7 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
     record.setKey(key.id)
     const { "*": encoded = "" } = yield* HttpRouter.params
     const id = PathTemplate.decodePath(encoded)
-    const entries = [...offered.current().models].filter(([name]) => allows(key, name))
+    const entries = [...offered.current().models].filter(([name]) => admission.allows(key, name))
     if (id === "") {
       const query = new URL(url, "http://gateway").searchParams
       return HttpServerResponse.jsonUnsafe(yield* Effect.fromResult(list(entries, query)))

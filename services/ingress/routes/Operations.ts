@@ -97,7 +97,11 @@ export const serveOperations = Effect.fnUntraced(function*(operations: ReadonlyA
       const outlives = outlivesIn({ operation, headers, model: name, request: decoded, body })
       if (outlives instanceof InvalidRequest) return exchange.fail(outlives)
       const isLater = outlives !== undefined
-      const asked: AdmissionRequest = { operation, model: name, decoded, bytes: body.length, isLater }
+      const { highestPrice, maxOutputTokens } = model
+      const asked: AdmissionRequest = {
+        ...{ operation, model: name, decoded, bytes: body.length, isLater },
+        ...{ highestPrice, maxOutputTokens }
+      }
       const streams = operation.streams(decoded)
       const wish: Wish = {
         count: decoded.n ?? 1,

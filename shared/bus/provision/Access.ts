@@ -248,6 +248,7 @@ export const rights = {
     admitsWork,
     reportsState,
     watches(buckets.apiKeys),
+    watches(buckets.teams),
     watches(buckets.usageSpend),
     writes(buckets.keyLimits),
     watches(buckets.owners),
@@ -291,11 +292,14 @@ export const rights = {
   console: [
     watches(buckets.apiKeys),
     writes(buckets.apiKeys),
+    watches(buckets.teams),
+    writes(buckets.teams),
     storesAndReads(events.keyChanges),
     writes(buckets.consoleSessions),
     follows(events.usage),
     watches(buckets.usageCounters),
     writes(buckets.usageCounters),
+    watches(buckets.usageSpend),
     writes(buckets.usageSpend),
     watches(buckets.webhookEndpoints),
     writes(buckets.webhookEndpoints),
@@ -314,6 +318,7 @@ export const rights = {
     provisions,
     provisionsControl,
     writes(buckets.apiKeys),
+    writes(buckets.teams),
     writes(buckets.owners),
     storesAndReads(events.keyChanges)
   ]

@@ -6,7 +6,7 @@ import { mkdirSync } from "node:fs"
 import { readFile } from "node:fs/promises"
 import { join } from "node:path"
 import OpenAI from "openai"
-import type { BrowserContext, Page } from "playwright-core"
+import type { BrowserContext, Locator, Page } from "playwright-core"
 import { beforeAll } from "vitest"
 import { makeTracing } from "../../../deploy/local/processes/Tracing.ts"
 import { Nats } from "../../../shared/nats/Nats.ts"
@@ -23,6 +23,7 @@ import { store, usageEvent } from "../../fixture/nats/UsageEvents.ts"
 
 const pages = [
   ["/keys", "API Keys"],
+  ["/teams", "Teams"],
   ["/usage", "Usage"],
   ["/requests", "Requests"],
   ["/tasks", "Tasks"],
@@ -117,11 +118,12 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
     return found
   }
 
-  const createKey = async (name: string): Promise<string> => {
+  const createKey = async (name: string, fill?: (dialog: Locator) => Promise<void>): Promise<string> => {
     await goTo("/keys", "API Keys")
     await page.getByRole("button", { name: "Create key" }).first().click()
     const dialog = page.getByRole("dialog")
     await dialog.getByLabel("Name").fill(name)
+    await fill?.(dialog)
     await dialog.getByRole("button", { name: "Create key" }).click()
     const secret = await dialog.getByTestId("secret").innerText()
     assert.match(secret, /^sk-gw-[0-9A-Za-z]{32}$/)
@@ -141,6 +143,57 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
     await page.getByRole("button", { name: "Sign in" }).click()
     await page.getByRole("heading", { level: 1, name: "Usage" }).waitFor()
     await page.getByText("Ada", { exact: true }).waitFor()
+  })
+
+  it("creates teams with a shared limit, and a key in one of them that the limit applies to", async () => {
+    const createTeam = async (name: string, fill: (dialog: Locator) => Promise<void>) => {
+      await page.getByRole("button", { name: "Create team" }).first().click()
+      const dialog = page.getByRole("dialog")
+      await dialog.getByLabel("Name").fill(name)
+      await fill(dialog)
+      await dialog.getByRole("button", { name: "Create team" }).click()
+      await page.getByRole("row").filter({ hasText: name }).waitFor()
+    }
+    const choose = async (dialog: Locator, label: string, option: string) => {
+      await dialog.getByRole("combobox", { name: label }).click()
+      await page.getByRole("option", { name: option }).click()
+    }
+    await goTo("/teams", "Teams")
+    await page.getByRole("heading", { name: "No teams yet" }).waitFor()
+    await createTeam("Example Ltd", (dialog) => dialog.getByLabel("Requests per minute").fill("1"))
+    await createTeam("search", (dialog) => choose(dialog, "Part of", "Example Ltd"))
+    const rows = await page.getByRole("table", { name: "Teams" }).getByRole("row").allInnerTexts()
+    assert.include(rows[1], "Example Ltd")
+    assert.include(rows[1], "1 req/min")
+    assert.include(rows[2], "search")
+
+    const secret = await createKey("of a team", (dialog) => choose(dialog, "Team", "search"))
+    const ask = async () => {
+      const headers = { authorization: `Bearer ${secret}`, "content-type": "application/json" }
+      const response = await fetch(`${gateway().url}/v1/chat/completions`, {
+        method: "POST",
+        headers,
+        body: JSON.stringify(chat("local-chat"))
+      })
+      return { status: response.status, text: await response.text() }
+    }
+    await eventually(ask, ({ status }) => status === 200, 2_000)
+    const refused = await ask()
+    assert.strictEqual(refused.status, 429)
+    assert.include(refused.text, "The team 'Example Ltd' has reached its limit of 1 requests per minute")
+
+    await goTo("/teams", "Teams")
+    await page.getByRole("button", { name: "Actions for search" }).click()
+    await page.getByRole("menuitem", { name: "Delete" }).click()
+    await page.getByRole("dialog").getByRole("button", { name: "Delete team" }).click()
+    await page.getByText("The team has 1 keys and 0 teams").waitFor()
+    await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click()
+    await page.getByRole("button", { name: "Actions for Example Ltd" }).click()
+    await page.getByRole("menuitem", { name: "Edit" }).click()
+    await page.getByRole("dialog").getByLabel("Requests per minute").fill("1000")
+    await page.getByRole("dialog").getByRole("button", { name: "Save" }).click()
+    await page.getByRole("row").filter({ hasText: "1K req/min" }).waitFor()
+    await eventually(async () => (await ask()).status, (status) => status === 200, 2_000)
   })
 
   it("creates a key that the official client uses at once, and revokes it within a second", async () => {
@@ -289,6 +342,9 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
       page.getByRole("link", { name: "CSV" }).click()
     ])
     assert.match(download.suggestedFilename(), /^usage-[\d-]+\.csv$/)
+    await page.getByRole("combobox", { name: "Grouping" }).click()
+    await page.getByRole("option", { name: "By team" }).click()
+    await requests.getByText("no team").first().waitFor()
 
     await goTo("/requests", "Requests")
     await page.getByRole("row").filter({ hasText: "counted" }).first().getByText("answered").waitFor()

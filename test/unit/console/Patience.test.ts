@@ -13,6 +13,7 @@ import * as UsageHandlers from "../../../services/console/handlers/UsageHandlers
 import { Webhooks } from "../../../services/console/handlers/WebhookHandlers.ts"
 import { KeyAudit } from "../../../shared/keys/KeyAudit.ts"
 import { KeyStore } from "../../../shared/keys/KeyStore.ts"
+import { TeamStore } from "../../../shared/teams/TeamStore.ts"
 import { UsageCounters } from "../../../shared/usage/UsageCounters.ts"
 
 const signedIn = Layer.succeed(
@@ -30,6 +31,7 @@ const clientOver = (readingMs: number) =>
       Layer.mergeAll(KeyHandlers.layer, UsageHandlers.layer).pipe(
         Layer.provide([
           Layer.mock(KeyStore)({ list: Effect.succeed([]) }),
+          Layer.mock(TeamStore)({}),
           Layer.mock(KeyAudit)({ latest: () => Effect.never }),
           Layer.mock(UsageCounters)({
             query: () => Effect.as(Effect.sleep(readingMs), []),

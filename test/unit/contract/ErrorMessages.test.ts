@@ -45,7 +45,19 @@ const table: ReadonlyArray<readonly [IngressError.RequestError, ...names: Readon
     "1 s"
   ],
   [new IngressError.KeyLimitReached({ limit: "concurrent", max: 6, retryAfterMs: 100 }), "6 concurrent requests"],
-  [new JobError.BudgetSpent({ budgetUsd: 250, retryAfterMs: 100 }), "250 USD", "month"],
+  [
+    new IngressError.KeyLimitReached({ limit: "tokens", max: 600, team: "search", retryAfterMs: 100 }),
+    "The team 'search'",
+    "600 tokens per minute"
+  ],
+  [
+    new IngressError.KeyLimitReached({ limit: "budget", max: 0.5, team: "search", retryAfterMs: 100 }),
+    "The team 'search'",
+    "0.5 USD",
+    "reserved"
+  ],
+  [new JobError.BudgetSpent({ budgetUsd: 250, retryAfterMs: 100 }), "The API key", "250 USD", "month"],
+  [new JobError.BudgetSpent({ budgetUsd: 250, team: "search", retryAfterMs: 100 }), "The team 'search'", "250 USD"],
   [new IngressError.BodyTooLarge({ limitBytes: 1_024 }), "1024 bytes"],
   [new IngressError.MediaTypeUnsupported(), "Content-Type"],
   [new IngressError.RouteNotFound({ method: "GET", path: "/v3", suggestion: undefined }), "GET /v3", "/docs"],

@@ -395,3 +395,39 @@ describe("a limit of concurrent calls", () => {
       assert.strictEqual((yield* Effect.flip(takeWithin(one!, concurrent(1), minute)))._tag, "LimitReached")
     }))
 })
+
+describe("a limit that is consumed, as a budget is", () => {
+  const rest = (limit: number): Limit => ({ key: "budget", limit, windowMs: 0, isConsumed: true })
+
+  it.effect("does not give returned units again, because its limit is lower by them", () =>
+    Effect.gen(function*() {
+      const [one, other] = yield* replicas(yield* TestStore.make(), 2)
+      if (one === undefined || other === undefined) return assert.fail("no replicas")
+      const taken = yield* inOneSecond(takeWithin(one, rest(100), 500, 90))
+      // the 90 units are counted: 10 are left, and 90 units return
+      taken.settle(0)
+      const last = yield* inOneSecond(takeWithin(one, rest(10), 500, 90))
+      const refused = yield* inOneSecond(Effect.exit(takeWithin(one, rest(10), 500)))
+      assert.isTrue(Exit.isFailure(refused))
+      assert.isTrue(Exit.isFailure(yield* inOneSecond(Effect.exit(takeWithin(other, rest(10), 500)))))
+      last.settle(0)
+      yield* TestClock.adjust("1 second")
+      yield* inOneSecond(takeWithin(other, rest(10), 500, 10))
+    }))
+
+  it.effect("serves a request that needs all of it while others wait, too", () =>
+    Effect.gen(function*() {
+      const all = yield* replicas(yield* TestStore.make(), 4)
+      const served: Array<number> = []
+      const ask = (one: Replica, index: number) =>
+        Effect.forever(Effect.gen(function*() {
+          const taken = yield* takeWithin(one, rest(100), minute, 100)
+          served.push(index)
+          yield* Effect.sleep(100)
+          taken.settle(0)
+        })).pipe(Effect.ignore, Effect.forkChild)
+      yield* Effect.forEach(all, ask)
+      yield* TestClock.adjust("20 seconds")
+      assert.strictEqual(new Set(served).size, 4)
+    }))
+})

@@ -12,6 +12,7 @@ import {
 } from "@tanstack/react-query"
 import type { Effect } from "effect"
 import type { KeyChanges, KeySettings } from "../../../../shared/keys/KeySettings.ts"
+import type { TeamChanges, TeamSettings } from "../../../../shared/teams/TeamSettings.ts"
 import type { UsageQuery } from "../../../../shared/usage/UsageTable.ts"
 import type { TaskQuery } from "../../api/Tasks.ts"
 import { call, client, isNotSignedIn, isTracedElsewhere, messageOf } from "./Client.ts"
@@ -74,14 +75,20 @@ export const useKeys = () => useApi(["keys"], client.keys.list(), { refetchInter
 
 export const useKeyChanges = () => useApi(["keys", "changes"], client.keys.changes())
 
+export const useTeams = () => useApi(["teams"], client.teams.list(), { refetchInterval: 30_000 })
+
 /** Changes something, and refreshes every page that shows it. Each change is in the log of keys, too. */
-const useChange = <Input, Output>(queryKey: "keys" | "tasks", mutationFn: (input: Input) => Promise<Output>) =>
+const useChange = <Input, Output>(
+  queryKey: "keys" | "tasks" | "teams",
+  mutationFn: (input: Input) => Promise<Output>
+) =>
   useMutation({
     mutationFn,
     onSuccess: () => Promise.all([queryKey, "keys"].map((key) => queries.invalidateQueries({ queryKey: [key] })))
   })
 
-const useKeyMutation = <Input, Output>(mutationFn: (input: Input) => Promise<Output>) => useChange("keys", mutationFn)
+/** Teams show how many keys they have. */
+const useKeyMutation = <Input, Output>(mutationFn: (input: Input) => Promise<Output>) => useChange("teams", mutationFn)
 
 export const useCreateKey = () =>
   useKeyMutation((settings: KeySettings) => call(client.keys.create({ payload: settings })))
@@ -92,6 +99,18 @@ export const useEditKey = () =>
   )
 
 export const useRevokeKey = () => useKeyMutation((id: string) => call(client.keys.revoke({ params: { id } })))
+
+export const useCreateTeam = () =>
+  useChange("teams", (settings: TeamSettings) => call(client.teams.create({ payload: settings })))
+
+export const useEditTeam = () =>
+  useChange(
+    "teams",
+    ({ changes, id }: { readonly id: string; readonly changes: TeamChanges }) =>
+      call(client.teams.edit({ params: { id }, payload: changes }))
+  )
+
+export const useDeleteTeam = () => useChange("teams", (id: string) => call(client.teams.remove({ params: { id } })))
 
 export const useUsage = (query: UsageQuery) =>
   useApi(["usage", query], client.usage.query({ query }), {

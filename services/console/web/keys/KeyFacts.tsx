@@ -26,21 +26,29 @@ export const KeyName = ({ of }: { readonly of: KeyView }) => (
   </Box>
 )
 
+type Shared = Pick<KeyView, "requestsPerMinute" | "tokensPerMinute" | "concurrentRequests" | "allowedModels">
+
+/** The limits that keys and teams have. */
+export const sharedLimitsOf = (of: Shared): ReadonlyArray<string> => [
+  ...(of.requestsPerMinute === null ? [] : [`${short(of.requestsPerMinute)} req/min`]),
+  ...(of.tokensPerMinute === null ? [] : [`${short(of.tokensPerMinute)} tok/min`]),
+  ...(of.concurrentRequests === null ? [] : [`${count(of.concurrentRequests)} concurrent`]),
+  ...(of.allowedModels.includes("*") ? [] : [counted(of.allowedModels.length, "model")])
+]
+
 const limitsOf = (key: KeyView): ReadonlyArray<string> => [
-  ...(key.requestsPerMinute === null ? [] : [`${short(key.requestsPerMinute)} req/min`]),
-  ...(key.tokensPerMinute === null ? [] : [`${short(key.tokensPerMinute)} tok/min`]),
-  ...(key.concurrentRequests === null ? [] : [`${count(key.concurrentRequests)} concurrent`]),
+  ...sharedLimitsOf(key),
   ...(key.batchConcurrency === defaults.batchConcurrency
     ? []
     : [`${count(key.batchConcurrency)} batch lines`]),
-  ...(key.allowedModels.includes("*") ? [] : [counted(key.allowedModels.length, "model")]),
   ...(key.priorityClass === "standard" ? [] : [key.priorityClass]),
   ...(key.weight === 1 ? [] : [`weight ${key.weight}`]),
   ...(key.expiresAt === null ? [] : [`until ${dayOf(key.expiresAt)}`])
 ]
 
-export const KeyLimits = ({ of }: { readonly of: KeyView }) => {
-  const limits = limitsOf(of)
+export const KeyLimits = ({ of }: { readonly of: KeyView }) => <Limits limits={limitsOf(of)} />
+
+export const Limits = ({ limits }: { readonly limits: ReadonlyArray<string> }) => {
   if (limits.length === 0) return <Text size="sm" c="dimmed">No limits</Text>
   return (
     <Group gap={4}>
@@ -49,8 +57,10 @@ export const KeyLimits = ({ of }: { readonly of: KeyView }) => {
   )
 }
 
-/** This month's spend, and the budget if there is one. */
-export const KeySpend = ({ of }: { readonly of: KeyView }) => {
+/** This month's spend of a key or team, and the budget if there is one. */
+export const Spend = ({ of }: {
+  readonly of: Pick<KeyView, "monthlyBudgetUsd" | "requestsThisMonth" | "spentThisMonthUsd">
+}) => {
   const { monthlyBudgetUsd, requestsThisMonth, spentThisMonthUsd } = of
   const share = monthlyBudgetUsd === null ? 0 : spentThisMonthUsd / monthlyBudgetUsd
   return (

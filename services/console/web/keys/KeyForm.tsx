@@ -15,11 +15,13 @@ import {
 import { useForm } from "@mantine/form"
 import { DateTime, Equal, Option, Schema, Struct } from "effect"
 import { defaults, type KeyChanges, KeySettings } from "../../../../shared/keys/KeySettings.ts"
-import { useCatalogue } from "../data/Queries.ts"
+import { useCatalogue, useTeams } from "../data/Queries.ts"
 
 /** Values of the inputs. An empty number is an empty string. */
 interface Values {
   readonly name: string
+  /** `null` for none. */
+  readonly team: string | null
   readonly expiry: string
   readonly expiryDate: string
   readonly requestsPerMinute: number | string
@@ -40,6 +42,7 @@ const inDays = [7, 30, 90, 365]
 
 const valuesOf = (settings: KeySettings | undefined): Values => ({
   name: settings?.name ?? "",
+  team: settings?.team ?? null,
   ...(settings === undefined || settings.expiresAt === null
     ? { expiry: "never", expiryDate: "" }
     : { expiry: "date", expiryDate: DateTime.formatIsoDateUtc(settings.expiresAt) }),
@@ -72,7 +75,8 @@ const settingsOf = (values: Values, disabled: boolean): KeySettings => ({
   batchConcurrency: Number(values.batchConcurrency),
   priorityClass: decodeClass(values.priorityClass),
   weight: Number(values.weight),
-  monthlyBudgetUsd: orNull(values.monthlyBudgetUsd)
+  monthlyBudgetUsd: orNull(values.monthlyBudgetUsd),
+  team: values.team
 })
 
 /**
@@ -92,6 +96,7 @@ export const KeyForm = ({ isBusy, onCancel, onSubmit, settings, submit }: {
   readonly onCancel: () => void
 }) => {
   const catalogue = useCatalogue()
+  const teams = useTeams().data ?? []
   const form = useForm<Values>({
     initialValues: valuesOf(settings),
     validate: {
@@ -103,6 +108,15 @@ export const KeyForm = ({ isBusy, onCancel, onSubmit, settings, submit }: {
           : null
     }
   })
+  /** A new key begins with the defaults of its team. */
+  const chooseTeam = (id: string | null) => {
+    const team = teams.find((team) => team.id === id)
+    if (settings !== undefined || team === undefined) return form.setFieldValue("team", id)
+    const { name } = form.getValues()
+    const suggested = valuesOf({ ...defaults, ...team.keyDefaults, name, team: id })
+    const { expiry, expiryDate } = form.getValues()
+    form.setValues({ ...suggested, expiry, expiryDate })
+  }
   const limit = { min: 1, allowDecimal: false, thousandSeparator: ",", placeholder: "No limit" } as const
   return (
     <form onSubmit={form.onSubmit((values) => onSubmit(settingsOf(values, settings?.disabled ?? false)))}>
@@ -114,6 +128,18 @@ export const KeyForm = ({ isBusy, onCancel, onSubmit, settings, submit }: {
           data-autofocus
           {...form.getInputProps("name")}
         />
+        {teams.length === 0 && form.values.team === null ? null : (
+          <Select
+            label="Team"
+            description="Its limits, budget and models apply, too, and those of the teams above it"
+            placeholder="No team"
+            clearable
+            searchable
+            data={teams.map(({ id, name }) => ({ value: id, label: name }))}
+            {...form.getInputProps("team")}
+            onChange={chooseTeam}
+          />
+        )}
         <Group grow align="flex-start">
           <Select
             label="Expires"

@@ -7,7 +7,7 @@ import { useState } from "react"
 import type { KeyView } from "../../api/Keys.ts"
 import { ago, counted, moment } from "../data/Format.ts"
 import { KeyChanges } from "../keys/KeyChanges.tsx"
-import { KeyLastUse, KeyLimits, KeyName, KeySpend, KeyState } from "../keys/KeyFacts.tsx"
+import { KeyLastUse, KeyLimits, KeyName, KeyState, Spend } from "../keys/KeyFacts.tsx"
 import { changesOf, KeyForm } from "../keys/KeyForm.tsx"
 import { KeyMenu } from "../keys/KeyMenu.tsx"
 import { NewKey } from "../keys/NewKey.tsx"
@@ -33,7 +33,7 @@ const columnsOf = (acts: Acts): ReadonlyArray<Column<KeyView>> => [
   { head: "Name", props: { maw: 260 }, cell: (key) => <KeyName of={key} /> },
   { head: "State", cell: (key) => <KeyState of={key} /> },
   { head: "Limits", props: { maw: 240 }, cell: (key) => <KeyLimits of={key} /> },
-  { head: "This month", cell: (key) => <KeySpend of={key} /> },
+  { head: "This month", cell: (key) => <Spend of={key} /> },
   { head: "Last used", cell: (key) => <KeyLastUse of={key} /> },
   { head: "Created", cell: ({ createdAt }) => <Text size="sm" title={moment(createdAt)}>{ago(createdAt)}</Text> },
   { head: <VisuallyHidden>Actions</VisuallyHidden>, props: { w: 48 }, cell: (key) => menu(key, acts) }
@@ -52,7 +52,7 @@ const Cards = ({ acts, keys }: { readonly keys: ReadonlyArray<KeyView>; readonly
         </Group>
         <KeyLimits of={key} />
         <Group justify="space-between" align="flex-end">
-          <KeySpend of={key} />
+          <Spend of={key} />
           <Group gap={4}>
             <Text size="sm" c="dimmed">Last used</Text>
             <KeyLastUse of={key} />

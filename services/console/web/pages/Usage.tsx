@@ -7,7 +7,7 @@ import type { UsageQuery, UsageRow } from "../../../../shared/usage/UsageTable.t
 import { count, milliseconds, money, percent, short } from "../data/Format.ts"
 import { Empty, Loaded } from "../parts/Feedback.tsx"
 import { Page } from "../parts/Page.tsx"
-import { useCatalogue, useKeys, useUsage } from "../data/Queries.ts"
+import { useCatalogue, useKeys, useTeams, useUsage } from "../data/Queries.ts"
 import { seriesColors } from "../parts/Theme.ts"
 import { Chart } from "../usage/Chart.tsx"
 import * as Series from "../usage/Series.ts"
@@ -21,6 +21,7 @@ const ranges = [
 
 const divisions: ReadonlyArray<{ readonly value: Series.Division; readonly label: string }> = [
   { value: "key", label: "By key" },
+  { value: "team", label: "By team" },
   { value: "model", label: "By model" },
   { value: "operation", label: "By operation" }
 ]
@@ -123,6 +124,7 @@ const Usage = () => {
   const [key, setKey] = useState<string | null>(null)
   const [model, setModel] = useState<string | null>(null)
   const keys = useKeys()
+  const teams = useTeams()
   const catalogue = useCatalogue()
   const days = daysOf(range)
   const query: UsageQuery = {
@@ -132,8 +134,11 @@ const Usage = () => {
     ...(model === null ? {} : { model })
   }
   const usage = useUsage(query)
-  const labelOf = (series: string) =>
-    by === "key" && series !== Series.rest ? keys.data?.find(({ id }) => id === series)?.name ?? series : series
+  const labelOf = (series: string) => {
+    const named = by === "key" ? keys.data : by === "team" ? teams.data : undefined
+    if (by === "team" && series === "") return "no team"
+    return named?.find(({ id }) => id === series)?.name ?? series
+  }
   return (
     <Page
       title="Usage"
@@ -141,7 +146,7 @@ const Usage = () => {
       actions={
         <Button
           component="a"
-          href={csvAddress({ ...query, by: ["day", "key", "model", "operation"] })}
+          href={csvAddress({ ...query, by: ["day", "key", "team", "model", "operation"] })}
           variant="default"
           leftSection={<DownloadIcon />}
         >

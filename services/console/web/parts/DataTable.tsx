@@ -46,5 +46,10 @@ export function DataTable<Row>({ columns, keyOf, maxHeight, minWidth, rowClass, 
     </Table>
   )
   if (minWidth === undefined) return table
-  return <Table.ScrollContainer {...{ minWidth, maxHeight }} type="native" tabIndex={0}>{table}</Table.ScrollContainer>
+  // positioned, so that it clips hidden texts, too
+  return (
+    <Table.ScrollContainer {...{ minWidth, maxHeight }} type="native" tabIndex={0} pos="relative">
+      {table}
+    </Table.ScrollContainer>
+  )
 }

@@ -9,6 +9,7 @@ import {
   ExitIcon,
   LayersIcon,
   LockClosedIcon,
+  PersonIcon,
   RocketIcon,
   StopwatchIcon
 } from "@radix-ui/react-icons"
@@ -21,6 +22,7 @@ import { ColorScheme } from "./ColorScheme.tsx"
 
 const pages = [
   { path: "/keys", label: "API Keys", icon: <LockClosedIcon /> },
+  { path: "/teams", label: "Teams", icon: <PersonIcon /> },
   { path: "/usage", label: "Usage", icon: <BarChartIcon /> },
   { path: "/requests", label: "Requests", icon: <ActivityLogIcon /> },
   { path: "/tasks", label: "Tasks", icon: <StopwatchIcon /> },

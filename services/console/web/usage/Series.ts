@@ -4,7 +4,7 @@ import { addCounters, bucketBoundsMs, type Counters, emptyCounters } from "../..
 import { errorsOf, type UsageRow } from "../../../../shared/usage/UsageTable.ts"
 
 /** The dimension that splits a chart into series. */
-export type Division = "key" | "model" | "operation"
+export type Division = "key" | "team" | "model" | "operation"
 
 /** The values of a day by series; `null` if there is none. */
 export interface Point {

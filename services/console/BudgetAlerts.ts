@@ -1,0 +1,61 @@
+/** Tells the webhooks of teams when they have spent half, most or all of their budget, each once a month. */
+import { DateTime, Effect, Layer, Option } from "effect"
+import { whileJetStreamFails } from "../../shared/nats/JetStream.ts"
+import { openBucket } from "../../shared/nats/KeyValue.ts"
+import { buckets } from "../../shared/nats/Storage.ts"
+import type { Team } from "../../shared/teams/Team.ts"
+import { TeamTree } from "../../shared/teams/TeamTree.ts"
+import { Spending } from "../../shared/usage/Spending.ts"
+import { Webhooks } from "./handlers/WebhookHandlers.ts"
+
+/** In percent of the budget. */
+const thresholds = [50, 80, 100]
+
+/** How often to compare spending with budgets, in milliseconds. Both are copies in memory. */
+const lookMs = 2_000
+
+export const layer = Layer.effectDiscard(Effect.gen(function*() {
+  const tree = yield* TeamTree
+  const spending = yield* Spending
+  const { deliveries, endpoints } = yield* Webhooks
+  const bucket = yield* openBucket(buckets.usageSpend).pipe(Effect.retry(whileJetStreamFails))
+  /** The marks of this month's alerts that are known to be sent. */
+  let sent = { month: "", marks: new Set<string>() }
+
+  /** The mark is written last: an alert is queued twice under one id rather than not at all. */
+  const alert = Effect.fnUntraced(function*({ id, monthlyBudgetUsd }: Team, month: string, percent: number) {
+    const mark = `alert.${month}.${id}.${percent}`
+    if (sent.marks.has(mark)) return
+    const isSent = Option.isSome(yield* bucket.get(mark))
+    if (!isSent) {
+      if (Option.isNone(yield* endpoints.find(id))) return
+      yield* deliveries.add(id, {
+        id: `evt_${id.slice("team_".length)}-${month}-${percent}`,
+        type: "budget.threshold_reached",
+        subject: id,
+        details: { percent, month, budget_usd: monthlyBudgetUsd ?? 0, spent_usd: spending.of(id) },
+        at: (yield* DateTime.now).epochMilliseconds
+      })
+      yield* bucket.put(mark, "true")
+    }
+    sent.marks.add(mark)
+  })
+
+  const look = Effect.gen(function*() {
+    const month = DateTime.formatIsoDateUtc(yield* DateTime.now).slice(0, 7)
+    if (sent.month !== month) sent = { month, marks: new Set() }
+    for (const team of tree.all().values()) {
+      if (team.monthlyBudgetUsd === null) continue
+      const share = 100 * spending.of(team.id) / team.monthlyBudgetUsd
+      // a sum of costs may be short of the budget by an error of rounding
+      for (const percent of thresholds) if (share + 1e-9 >= percent) yield* alert(team, month, percent)
+    }
+  })
+
+  yield* look.pipe(
+    Effect.catch(({ detail }) => Effect.logWarning("alerts of budgets are late", { detail })),
+    Effect.andThen(Effect.sleep(lookMs)),
+    Effect.forever,
+    Effect.forkScoped
+  )
+}))

@@ -1,0 +1,74 @@
+/** Teams: their records, and how they form trees of organisations, teams and keys. */
+import type { Option } from "effect"
+import { DateTime, Effect, Schema } from "effect"
+import * as Base62 from "../keys/Base62.ts"
+import { TeamId, withDefault } from "../keys/KeySettings.ts"
+import { defaults, TeamSettings } from "./TeamSettings.ts"
+
+export const Team = Schema.Struct({
+  id: TeamId,
+  createdAt: Schema.DateTimeUtcFromString,
+  /** `null` if never edited. */
+  editedAt: withDefault(Schema.NullOr(Schema.DateTimeUtcFromString), null),
+  ...TeamSettings.fields
+})
+export type Team = typeof Team.Type
+
+const codec = Schema.fromJsonString(Team)
+export const encode = Schema.encodeSync(codec)
+/** `None` for a record in the format of a newer gateway. */
+export const decode: (text: string) => Option.Option<Team> = Schema.decodeUnknownOption(codec)
+
+export type NewTeam = Pick<TeamSettings, "name"> & Partial<TeamSettings>
+
+export const make = (settings: NewTeam): Effect.Effect<Team> =>
+  Effect.map(DateTime.now, (createdAt) => ({
+    ...defaults,
+    ...settings,
+    id: `team_${Base62.random(12)}`,
+    createdAt,
+    editedAt: null
+  }))
+
+export type Teams = ReadonlyMap<string, Team>
+
+export const byId = (teams: ReadonlyArray<Team>): Teams => new Map(teams.map((team) => [team.id, team]))
+
+/** How many teams there may be above a key. Each costs its requests a little. */
+export const maxDepth = 8
+
+/** A team and those above it, the nearest first; `undefined` if one of them is unknown or above itself. */
+export const pathOf = (teams: Teams, id: string): ReadonlyArray<Team> | undefined => {
+  const path: Array<Team> = []
+  for (let next: string | null = id; next !== null;) {
+    const team = teams.get(next)
+    if (team === undefined || path.length >= maxDepth) return undefined
+    path.push(team)
+    next = team.parent
+  }
+  return path
+}
+
+/** The number of levels of a team and those below it. */
+const heightOf = (teams: Teams, id: string): number => {
+  let level: ReadonlySet<string> = new Set([id])
+  let height = 0
+  // bounded, should the records contain a circle
+  for (; level.size > 0 && height <= maxDepth; height++) {
+    const above = level
+    level = new Set(
+      [...teams.values()].filter(({ parent }) => parent !== null && above.has(parent)).map(({ id }) => id)
+    )
+  }
+  return height
+}
+
+/** Why a team cannot be below `parent`; `undefined` if it can. A new team has no id yet. */
+export const parentMistake = (teams: Teams, id: string | undefined, parent: string | null): string | undefined => {
+  if (parent === null) return undefined
+  const path = pathOf(teams, parent)
+  if (path === undefined) return `must be the id of a team: none has the id ${parent}`
+  if (path.some((team) => team.id === id)) return "must not be the team itself, nor a team below it"
+  const depth = path.length + (id === undefined ? 1 : heightOf(teams, id))
+  return depth > maxDepth ? `must leave at most ${maxDepth} levels of teams: there would be ${depth}` : undefined
+}

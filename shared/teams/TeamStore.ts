@@ -1,0 +1,117 @@
+/** The teams for administrators: create, edit, list, remove, and the team of a key. Ingress reads them through `TeamTree`. */
+import { Context, DateTime, Effect, Layer, Option, Schema } from "effect"
+import type { KeyDefaults } from "../keys/KeySettings.ts"
+import { KeyStore } from "../keys/KeyStore.ts"
+import { JetStreamFailed } from "../nats/JetStream.ts"
+import { openBucket } from "../nats/KeyValue.ts"
+import { buckets } from "../nats/Storage.ts"
+import * as Team from "./Team.ts"
+import type { TeamChanges } from "./TeamSettings.ts"
+
+export class TeamNotFound extends Schema.TaggedError<TeamNotFound>()("TeamNotFound", { id: Schema.String }) {
+  override get message() {
+    return `No team has the id ${this.id}`
+  }
+}
+
+/** A setting names a team that does not exist, or does not fit there. */
+export class TeamMisplaced extends Schema.TaggedError<TeamMisplaced>()("TeamMisplaced", {
+  field: Schema.Literals(["parent", "team"]),
+  mistake: Schema.String
+}) {
+  override get message() {
+    return `${this.field}: ${this.mistake}`
+  }
+}
+
+/** Only an empty team can be deleted. */
+export class TeamInUse extends Schema.TaggedError<TeamInUse>()("TeamInUse", {
+  teams: Schema.Int,
+  keys: Schema.Int
+}) {
+  override get message() {
+    return `The team has ${this.keys} keys and ${this.teams} teams. Move or delete them first`
+  }
+}
+
+/** How many times an edit is tried if other edits of the team come first. */
+const maxTries = 5
+
+export class TeamStore extends Context.Service<TeamStore, {
+  readonly create: (settings: Team.NewTeam) => Effect.Effect<Team.Team, TeamMisplaced | JetStreamFailed>
+  readonly list: Effect.Effect<ReadonlyArray<Team.Team>, JetStreamFailed>
+  readonly find: (id: string) => Effect.Effect<Team.Team, TeamNotFound | JetStreamFailed>
+  /** Changes some settings, immediately for every process, and returns the new record. */
+  readonly edit: (
+    id: string,
+    changes: TeamChanges
+  ) => Effect.Effect<Team.Team, TeamNotFound | TeamMisplaced | JetStreamFailed>
+  /** Deletes a team that has neither teams nor keys, and returns its last record. */
+  readonly remove: (id: string) => Effect.Effect<Team.Team, TeamNotFound | TeamInUse | JetStreamFailed>
+  /** The settings that a team, if any, has for its new keys. Fails if there is no such team. */
+  readonly keyDefaults: (
+    team: string | null | undefined
+  ) => Effect.Effect<KeyDefaults, TeamMisplaced | JetStreamFailed>
+}>()("shared/teams/TeamStore") {
+  static readonly layer = Layer.effect(
+    TeamStore,
+    Effect.gen(function*() {
+      const bucket = yield* openBucket(buckets.teams)
+      const keys = yield* KeyStore
+      const list = Effect.map(
+        bucket.entries,
+        (entries) => entries.flatMap(({ value }) => Option.toArray(Option.flatMap(value, Team.decode)))
+      )
+      const find = Effect.fnUntraced(function*(id: string) {
+        const record = Option.flatMap(yield* bucket.get(id), Team.decode)
+        return yield* Effect.fromOption(record, () => new TeamNotFound({ id }))
+      })
+      const checkParent = Effect.fnUntraced(function*(id: string | undefined, parent: string | null | undefined) {
+        if (parent === null || parent === undefined) return
+        const mistake = Team.parentMistake(Team.byId(yield* list), id, parent)
+        if (mistake !== undefined) return yield* new TeamMisplaced({ field: "parent", mistake })
+      })
+
+      return TeamStore.of({
+        list,
+        find,
+        create: Effect.fn("TeamStore.create")(function*(settings) {
+          yield* checkParent(undefined, settings.parent)
+          const team = yield* Team.make(settings)
+          yield* bucket.put(team.id, Team.encode(team))
+          return team
+        }),
+        edit: Effect.fn("TeamStore.edit")(function*(id, changes) {
+          for (let tries = 0; tries < maxTries; tries++) {
+            const stored = yield* bucket.getRevision(id)
+            const record = Option.flatMap(stored, ({ value }) => Team.decode(value))
+            if (Option.isNone(stored) || Option.isNone(record)) return yield* new TeamNotFound({ id })
+            yield* checkParent(id, changes.parent)
+            const edited = { ...record.value, ...changes, editedAt: yield* DateTime.now }
+            const written = yield* bucket.update(id, Team.encode(edited), stored.value.revision)
+            if (Option.isSome(written)) return edited
+          }
+          return yield* new JetStreamFailed({ detail: `other edits of the team ${id} came first. Try again` })
+        }),
+        remove: Effect.fn("TeamStore.remove")(function*(id) {
+          const team = yield* find(id)
+          const below = (yield* list).filter(({ parent }) => parent === id).length
+          const held = (yield* keys.list).filter((key) => key.team === id).length
+          if (below + held > 0) return yield* new TeamInUse({ teams: below, keys: held })
+          yield* bucket.delete(id)
+          return team
+        }),
+        keyDefaults: Effect.fnUntraced(function*(id) {
+          if (id === null || id === undefined) return {}
+          const { keyDefaults } = yield* find(id).pipe(
+            Effect.catchTag(
+              "TeamNotFound",
+              () => new TeamMisplaced({ field: "team", mistake: `must be the id of a team: none has the id ${id}` })
+            )
+          )
+          return keyDefaults
+        })
+      })
+    })
+  )
+}

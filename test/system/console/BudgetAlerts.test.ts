@@ -1,0 +1,117 @@
+/** What teams have used, and the alerts when their budgets are nearly spent. */
+import { assert, beforeAll, describe, it } from "@effect/vitest"
+import { ConfigProvider, DateTime, Effect, Layer } from "effect"
+import { once } from "node:events"
+import { createServer } from "node:http"
+import type { AddressInfo } from "node:net"
+import OpenAI from "openai"
+import { afterAll } from "vitest"
+import { Nats } from "../../../shared/nats/Nats.ts"
+import { ConsoleClient } from "../../fixture/client/ConsoleClient.ts"
+import { eventually } from "../../fixture/general/Eventually.ts"
+import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
+import { store, usageEvent } from "../../fixture/nats/UsageEvents.ts"
+
+const received: Array<{ readonly headers: Headers; readonly body: string }> = []
+const receiver = createServer(async (request, response) => {
+  const body = Buffer.concat(await request.toArray()).toString()
+  const headers = new Headers(Object.entries(request.headers).map(([name, value]) => [name, String(value)]))
+  received.push({ headers, body })
+  response.writeHead(204).end()
+}).listen(0, "127.0.0.1")
+await once(receiver, "listening")
+const origin = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}`
+afterAll(() => void receiver.close())
+
+const gateway = sharedGateway({ environment: { GATEWAY_WEBHOOK_ORIGINS: origin } })
+let client: ConsoleClient
+
+beforeAll(async () => {
+  client = await ConsoleClient.signedIn((await gateway().startConsole()).port)
+})
+
+interface Team {
+  readonly id: string
+  readonly requestsThisMonth: number
+  readonly spentThisMonthUsd: number
+}
+
+const createTeam = async (settings: object): Promise<string> =>
+  (await client.send<Team>("POST", "/api/teams", settings)).body.id
+
+/** Stores the usage of a request. */
+const use = (key: string, id: string, costUsd: number) =>
+  store([usageEvent({ id, key, costUsd, time: DateTime.nowUnsafe().epochMilliseconds })]).pipe(
+    Effect.provide(Nats.layer.pipe(
+      Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({ NATS_URL: gateway().nats.url })))
+    )),
+    Effect.runPromise
+  )
+
+/** The day (UTC). */
+const today = () => DateTime.formatIsoDateUtc(DateTime.nowUnsafe())
+
+const createKeyOf = async (team: string | null): Promise<string> =>
+  (await client.send<{ readonly key: { readonly id: string } }>("POST", "/api/keys", { name: "a", team })).body.key.id
+
+describe("teams", { timeout: 60_000 }, () => {
+  it("count the usage and cost of the keys that are in them at the time", async () => {
+    const organisation = await createTeam({ name: "organisation" })
+    const team = await createTeam({ name: "team", parent: organisation })
+    const other = await createTeam({ name: "other", parent: organisation })
+    const key = await createKeyOf(team)
+    const view = async (id: string) => (await client.send<Team>("GET", `/api/teams/${id}`)).body
+    const untilRequests = (id: string, requests: number) =>
+      eventually(() => view(id), (team) => team.requestsThisMonth === requests, 20_000)
+    await use(key, "before", 1)
+    await untilRequests(organisation, 1)
+    await client.send("PATCH", `/api/keys/${key}`, { team: other })
+    await use(key, "after", 2)
+    await use(await createKeyOf(null), "without", 4)
+    assert.deepInclude(await untilRequests(organisation, 2), { spentThisMonthUsd: 3 })
+    assert.deepInclude(await view(team), { requestsThisMonth: 1, spentThisMonthUsd: 1 })
+    assert.deepInclude(await view(other), { requestsThisMonth: 1, spentThisMonthUsd: 2 })
+
+    const { body: rows } = await client.send<ReadonlyArray<{ readonly team: string; readonly costUsd: number }>>(
+      "GET",
+      `/api/usage?from=${today()}&to=${today()}&by=team`
+    )
+    const costs = Object.fromEntries(rows.map(({ costUsd, team }) => [team, costUsd]))
+    assert.deepStrictEqual(costs, { [team]: 1, [other]: 2, "": 4 })
+  })
+
+  it("are told by a signed webhook when they have spent 50, 80 and 100 % of their budget, each once", async () => {
+    const team = await createTeam({ name: "alerted", monthlyBudgetUsd: 100 })
+    const key = await createKeyOf(team)
+    const { body: { secret } } = await client.send<{ readonly secret: string }>("PUT", `/api/teams/${team}/webhook`, {
+      url: `${origin}/budget`
+    })
+    await use(key, "half", 60)
+    await eventually(async () => received.length, (count) => count === 1, 30_000)
+    await use(key, "all", 40)
+    await eventually(async () => received.length, (count) => count === 3, 30_000)
+    const events = await Promise.all(
+      received.map(({ body, headers }) =>
+        new OpenAI({ apiKey: "none" }).webhooks.unwrap(body, headers, secret) as Promise<unknown>
+      )
+    )
+    const percents = events.map((event) => {
+      const { data, type } = event as { readonly type: string; readonly data: Readonly<Record<string, unknown>> }
+      assert.strictEqual(type, "budget.threshold_reached")
+      assert.deepInclude(data, { id: team, budget_usd: 100, month: today().slice(0, 7) })
+      return data["percent"]
+    })
+    assert.strictEqual(percents[0], 50)
+    assert.deepStrictEqual(percents.toSorted(), [100, 50, 80])
+    // each once: the next usage is counted, and no further alert has come
+    await use(key, "more", 10)
+    await eventually(
+      async () => (await client.send<Team>("GET", `/api/teams/${team}`)).body.requestsThisMonth,
+      (requests) => requests === 3,
+      20_000
+    )
+    assert.lengthOf(received, 3)
+    assert.strictEqual((await client.send("DELETE", `/api/teams/${team}/webhook`)).status, 204)
+    assert.strictEqual((await client.send("GET", `/api/teams/${team}/webhook`)).status, 404)
+  })
+})

@@ -1,0 +1,194 @@
+/** How ingress admits requests by the limits, models and budgets of their key and the teams above it. */
+import { assert, describe, it } from "@effect/vitest"
+import { ConfigProvider, Context, DateTime, Effect, Fiber, Layer, Option } from "effect"
+import { TestClock } from "effect/testing"
+import { Admission, type AdmissionRequest } from "../../../services/ingress/request/Admission.ts"
+import { operationNamed } from "../../../shared/contract/operations/operations.ts"
+import type { ApiKey } from "../../../shared/keys/ApiKey.ts"
+import { defaults as keyDefaults } from "../../../shared/keys/KeySettings.ts"
+import { Limits } from "../../../shared/limits/Limits.ts"
+import { byId, pathOf, type Team } from "../../../shared/teams/Team.ts"
+import { defaults } from "../../../shared/teams/TeamSettings.ts"
+import { TeamTree } from "../../../shared/teams/TeamTree.ts"
+import { Spending } from "../../../shared/usage/Spending.ts"
+
+/** How long a request waits for units, in milliseconds. */
+const waitMs = 10
+
+const base = { createdAt: DateTime.makeUnsafe(0), editedAt: null }
+
+const makeTeam = (id: string, settings: Partial<Team>): Team => ({
+  ...defaults,
+  id,
+  name: id.slice(5),
+  ...base,
+  ...settings
+})
+
+const makeKey = (settings: Partial<ApiKey>): ApiKey => ({
+  ...keyDefaults,
+  id: "key_a",
+  owner: "key_a",
+  name: "a",
+  ...base,
+  ...settings
+})
+
+const operation = Option.getOrThrow(Option.fromUndefinedOr(operationNamed("chat.completions")))
+
+const chat: AdmissionRequest = { operation, model: "gpt-5", decoded: { max_tokens: 100 } as never, bytes: 400 }
+/** Costs at most half a dollar. */
+const dear: AdmissionRequest = { ...chat, highestPrice: { perRequest: 0.5 } }
+
+/** An ingress that knows these teams. */
+const start = (teams: ReadonlyArray<Team>) =>
+  Effect.gen(function*() {
+    const state = { teams, spent: new Map<string, number>(), countedUntil: 0 }
+    const paths = new Map<string, ReadonlyArray<Team> | undefined>()
+    const tree = TeamTree.of({
+      all: () => byId(state.teams),
+      pathOf: (id) => {
+        if (!paths.has(id)) paths.set(id, pathOf(byId(state.teams), id))
+        return paths.get(id)
+      }
+    })
+    const spending = Spending.of({
+      of: (id) => state.spent.get(id) ?? 0,
+      resetMs: () => 1_000_000,
+      countedUntil: () => state.countedUntil
+    })
+    const services = yield* Layer.build(
+      Admission.layerNoDeps.pipe(
+        Layer.provide([Layer.succeed(TeamTree, tree), Layer.succeed(Spending, spending), Limits.layerMemory])
+      )
+    ).pipe(Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({ GATEWAY_LIMIT_WAIT_MS: String(waitMs) }))))
+    return {
+      state,
+      admission: Context.get(services, Admission),
+      change: (next: ReadonlyArray<Team>) => {
+        state.teams = next
+        paths.clear()
+      }
+    }
+  })
+
+/** Admits a request, which may have to wait for the ledger in memory. */
+const admit = (admission: Admission["Service"], key: ApiKey, request = chat) =>
+  Effect.gen(function*() {
+    const fiber = yield* Effect.forkChild(admission.admit(key, request))
+    yield* TestClock.adjust(2 * waitMs)
+    return yield* Fiber.join(fiber)
+  })
+
+describe("a request of a key in a team", () => {
+  it.effect("takes from the limits of all levels, and returns everything if one of them is used up", () =>
+    Effect.gen(function*() {
+      const organisation = makeTeam("team_org", { concurrentRequests: 2 })
+      const team = makeTeam("team_a", { parent: "team_org", concurrentRequests: 10 })
+      const { admission } = yield* start([organisation, team])
+      const key = makeKey({ team: "team_a", concurrentRequests: 3 })
+      const other = makeKey({ id: "key_b", team: "team_org" })
+      const settle = yield* admit(admission, key)
+      yield* admit(admission, other)
+      const refused = yield* Effect.flip(admit(admission, key))
+      assert.deepInclude(refused, { _tag: "LimitReached", limit: "concurrent", max: 2, team: "org" })
+      assert.include(refused.message, "The team 'org' has reached its limit of 2 concurrent requests")
+      for (let times = 0; times < 20; times++) yield* Effect.flip(admit(admission, key))
+      settle?.("nothing")
+      // nothing of the key's own limit is missing after so many refusals
+      yield* TestClock.adjust(1_000)
+      const again = yield* admit(admission, key)
+      again?.("nothing")
+    }))
+
+  it.effect("may use only models that the key and all teams allow", () =>
+    Effect.gen(function*() {
+      const teams = [
+        makeTeam("team_org", { allowedModels: ["gpt-*", "claude"] }),
+        makeTeam("team_a", { parent: "team_org", allowedModels: ["gpt-5", "local"] })
+      ]
+      const { admission } = yield* start(teams)
+      const allowed = (key: ApiKey) =>
+        ["gpt-5", "gpt-4", "claude", "local"].filter((model) => admission.allows(key, model))
+      assert.deepStrictEqual(allowed(makeKey({ team: "team_a" })), ["gpt-5"])
+      assert.deepStrictEqual(allowed(makeKey({ team: "team_org" })), ["gpt-5", "gpt-4", "claude"])
+      assert.deepStrictEqual(allowed(makeKey({ team: "team_org", allowedModels: ["claude"] })), ["claude"])
+      const refused = yield* Effect.flip(admission.admit(makeKey({ team: "team_a" }), { ...chat, model: "gpt-4" }))
+      assert.strictEqual(refused._tag, "ModelNotAllowed")
+    }))
+
+  it.effect("waits for the copy of the teams, and follows its changes", () =>
+    Effect.gen(function*() {
+      const { admission, change } = yield* start([])
+      const key = makeKey({ team: "team_a" })
+      assert.strictEqual((yield* Effect.flip(admission.admit(key, chat)))._tag, "Unavailable")
+      change([makeTeam("team_a", { tokensPerMinute: 50 })])
+      const refused = yield* Effect.flip(admission.admit(key, chat))
+      assert.deepInclude(refused, { _tag: "TokensOverLimit", max: 50, team: "a" })
+      change([makeTeam("team_a", {})])
+      assert.isUndefined(yield* admission.admit(key, chat))
+    }))
+
+  it.effect("gets the tightest limit of all levels in its headers", () =>
+    Effect.gen(function*() {
+      const { admission } = yield* start([makeTeam("team_a", { requestsPerMinute: 5, tokensPerMinute: 10_000 })])
+      const key = makeKey({ team: "team_a", requestsPerMinute: 60, tokensPerMinute: 1_000 })
+      yield* admit(admission, key)
+      const headers = admission.headers(key, "openai")?.() ?? {}
+      assert.strictEqual(headers["x-ratelimit-limit-requests"], "5")
+      assert.strictEqual(headers["x-ratelimit-remaining-requests"], "4")
+      assert.strictEqual(headers["x-ratelimit-limit-tokens"], "1000")
+      assert.isUndefined(admission.headers(makeKey({}), "openai"))
+    }))
+})
+
+describe("a budget", () => {
+  it.effect("holds the largest cost of each request until its real cost is counted", () =>
+    Effect.gen(function*() {
+      const { admission, state } = yield* start([makeTeam("team_a", { monthlyBudgetUsd: 1 })])
+      const key = makeKey({ team: "team_a" })
+      const first = yield* admit(admission, key, dear)
+      const second = yield* admit(admission, key, dear)
+      const refused = yield* Effect.flip(admit(admission, key, dear))
+      assert.deepInclude(refused, { _tag: "LimitReached", limit: "budget", max: 1, team: "a" })
+      // an answer that failed costs nothing, and its reservation returns at once
+      first?.("nothing")
+      yield* TestClock.adjust(1_000)
+      const third = yield* admit(admission, key, dear)
+      second?.({ inputTokens: 1, outputTokens: 1 })
+      third?.(undefined)
+      yield* TestClock.adjust(5_000)
+      assert.strictEqual((yield* Effect.flip(admit(admission, key, dear)))._tag, "LimitReached")
+
+      state.spent.set("team_a", 1)
+      const spent = yield* Effect.flip(admission.admit(key, dear))
+      assert.deepInclude(spent, { _tag: "BudgetSpent", budgetUsd: 1, team: "a" })
+      assert.include(spent.message, "The team 'a' has spent its budget of 1 USD")
+      // a model without a price is refused, too
+      assert.strictEqual((yield* Effect.flip(admission.admit(key, chat)))._tag, "BudgetSpent")
+    }))
+
+  it.effect("is free again for what requests cost less than reserved, once that is counted", () =>
+    Effect.gen(function*() {
+      const { admission, state } = yield* start([])
+      const key = makeKey({ monthlyBudgetUsd: 1 })
+      const settles = [yield* admit(admission, key, dear), yield* admit(admission, key, dear)]
+      for (const settle of settles) settle?.(undefined)
+      yield* TestClock.adjust(1_000)
+      assert.strictEqual((yield* Effect.flip(admit(admission, key, dear)))._tag, "LimitReached")
+      state.spent.set("key_a", 0.2)
+      state.countedUntil = 60_000
+      yield* TestClock.adjust(2_000)
+      assert.isDefined(yield* admit(admission, key, dear))
+    }))
+
+  it.effect("admits a request that may cost more than what is left, alone", () =>
+    Effect.gen(function*() {
+      const { admission, state } = yield* start([])
+      const key = makeKey({ monthlyBudgetUsd: 1 })
+      state.spent.set("key_a", 0.9)
+      const settle = yield* admit(admission, key, dear)
+      assert.strictEqual((yield* Effect.flip(admit(admission, key, dear)))._tag, "LimitReached")
+      settle?.("nothing")
+    }))
+})
