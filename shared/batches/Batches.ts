@@ -4,10 +4,12 @@ import { batchPool, batchQueue } from "../bus/protocol/Subjects.ts"
 import { batchAgeMs } from "../bus/protocol/Timings.ts"
 import { type QueueFull, Unavailable } from "../contract/JobError.ts"
 import type { Owner } from "../contract/Owner.ts"
-import { backOff, whileJetStreamFails } from "../nats/JetStream.ts"
+import { backOff, type JetStreamFailed, whileJetStreamFails } from "../nats/JetStream.ts"
 import { openBucket } from "../nats/KeyValue.ts"
 import { buckets } from "../nats/Storage.ts"
+import { bindingOf, type KeyedRequest, type OtherBody } from "../records/KeyBindings.ts"
 import { newSuffix } from "../tasks/answers/AnswerTaskId.ts"
+import * as TaskKeys from "../tasks/answers/TaskKeys.ts"
 import { recordKey, recordKeys } from "../tasks/answers/TaskPages.ts"
 import * as RecordStore from "../tasks/RecordStore.ts"
 import { TaskQueue } from "../tasks/TaskQueue.ts"
@@ -24,6 +26,13 @@ export interface NewBatch {
   readonly operation: string
   readonly request: BatchRequest
   readonly traceparent: string | undefined
+}
+
+/** A batch as it was when it was created. */
+export interface Created {
+  readonly batch: Batch
+  /** Whether an earlier request with the same idempotency key has created it. */
+  readonly isRepeated: boolean
 }
 
 export interface BatchesAsked {
@@ -52,8 +61,16 @@ const orUnavailable = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, Unav
   Effect.mapError(effect, () => unavailable)
 
 export class Batches extends Context.Service<Batches, {
-  /** Stores and submits a batch. Fails with `QueueFull` if the owner has too many that wait. */
-  readonly create: (batch: NewBatch) => Effect.Effect<Batch, QueueFull | Unavailable>
+  /**
+   * Stores and submits a batch, or finds the one that the request's idempotency key stands for. Fails with `QueueFull` if the owner
+   * has too many that wait.
+   */
+  readonly create: (
+    batch: NewBatch,
+    keyed?: KeyedRequest
+  ) => Effect.Effect<Created, OtherBody | QueueFull | Unavailable>
+  /** The batch that an idempotency key stands for, as it was when it was created. */
+  readonly join: (owner: Owner, keyed: KeyedRequest) => Effect.Effect<Option.Option<Batch>, OtherBody | Unavailable>
   /** `None` if the batch is unknown, expired or another owner's. */
   readonly find: (owner: Owner, id: string) => Effect.Effect<Option.Option<Batch>, Unavailable>
   /** The latest first, and whether there are more. */
@@ -73,6 +90,9 @@ export class Batches extends Context.Service<Batches, {
       const queue = yield* TaskQueue
       const patience = backOff.pipe(Schedule.upTo({ duration: patienceMs }))
       const records = RecordStore.make(bucket, patience)
+      const keys = TaskKeys.make(bucket, records, patience)
+      const failing = <A, E>(effect: Effect.Effect<A, E | JetStreamFailed>) =>
+        Effect.catchTag(effect, "JetStreamFailed", () => Effect.fail(unavailable))
 
       const submit = (owner: Owner, { id, operation, tenant, traceparent }: TaskRecord.TaskRecord) =>
         queue.submit({ queue: batchQueue, pool: batchPool, id, operation, model: "", owner, tenant, traceparent })
@@ -80,26 +100,46 @@ export class Batches extends Context.Service<Batches, {
       const findTask = (owner: Owner, id: string) =>
         isBatchId(id) ? orUnavailable(records.find(recordKey(owner, id))) : Effect.succeedNone
 
+      const asCreated = (task: TaskRecord.TaskRecord) =>
+        Effect.orDie(Effect.fromOption(batchOf(TaskRecord.make(task, task.created))))
+
+      /** Frees its idempotency key first: without its record, a key stands for a batch that is about to be created. */
+      const remove = Effect.fnUntraced(function*(owner: Owner, { binding, id }: TaskRecord.TaskRecord) {
+        if (binding !== undefined) yield* keys.free(binding, id)
+        yield* Effect.retry(bucket.delete(recordKey(owner, id)), patience)
+      })
+
       const find = (owner: Owner, id: string) => Effect.map(findTask(owner, id), Option.flatMap(batchOf))
 
       return Batches.of({
-        create: Effect.fn("Batches.create")(function*({ operation, owner, request, tenant, traceparent }) {
+        create: Effect.fn("Batches.create")(function*({ operation, owner, request, tenant, traceparent }, keyed) {
           const now = yield* Clock.currentTimeMillis
-          const id = `batch_${newSuffix(now)}`
+          const made = `batch_${newSuffix(now)}`
+          const id = keyed === undefined ? made : yield* failing(keys.bind(owner, keyed, made))
+          const known = id === made ? Option.none() : yield* findTask(owner, id)
+          if (Option.isSome(known)) return { batch: yield* asCreated(known.value), isRepeated: true }
+          const binding = keyed === undefined ? undefined : bindingOf(owner, keyed)
+          // under the id of an ingress that has died before it could do so, if there was one
           const task = TaskRecord.make({
             ...{ id, tenant, operation, pool: batchPool },
             model: request.model ?? "",
             bodyHash: request.input,
             ...(traceparent === undefined ? {} : { traceparent }),
+            ...(binding === undefined ? {} : { binding }),
             details: request,
             expires: now + batchAgeMs,
             announcedAs: "batch"
           }, now)
           yield* orUnavailable(records.create(recordKey(owner, id), task))
           // the client does not know the batch
-          yield* Effect.tapError(submit(owner, task), () => Effect.ignore(bucket.delete(recordKey(owner, id))))
-          return yield* Effect.orDie(Effect.fromOption(batchOf(task)))
+          yield* Effect.tapError(submit(owner, task), () => Effect.ignore(remove(owner, task)))
+          return { batch: yield* asCreated(task), isRepeated: false }
         }),
+        join: (owner, keyed) =>
+          Effect.flatMap(
+            failing(keys.find(owner, keyed)),
+            Option.match({ onNone: () => Effect.succeedNone, onSome: (task) => Effect.asSome(asCreated(task)) })
+          ),
         find: Effect.fn("Batches.find")(function*(owner, id) {
           const found = yield* findTask(owner, id)
           const now = yield* Clock.currentTimeMillis
@@ -142,7 +182,10 @@ export class Batches extends Context.Service<Batches, {
           )
           return Option.flatMap(yield* stopped, batchOf)
         }),
-        delete: (owner, id) => orUnavailable(Effect.retry(bucket.delete(recordKey(owner, id)), patience))
+        delete: Effect.fn("Batches.delete")(function*(owner, id) {
+          const found = yield* findTask(owner, id)
+          if (Option.isSome(found)) yield* orUnavailable(remove(owner, found.value))
+        })
       })
     })
   ).pipe(Layer.provide(TaskQueue.layer))

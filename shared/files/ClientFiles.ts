@@ -13,6 +13,8 @@ import { backOff, type JetStreamFailed, whileJetStreamFails } from "../nats/JetS
 import { openBucket } from "../nats/KeyValue.ts"
 import { chunkBytes, openStore } from "../nats/ObjectStore.ts"
 import { buckets, stores } from "../nats/Storage.ts"
+import * as KeyBindings from "../records/KeyBindings.ts"
+import type { KeyedRequest, OtherBody } from "../records/KeyBindings.ts"
 import * as Seal from "../records/Seal.ts"
 import { BatchLines } from "./BatchLines.ts"
 import * as FileQuota from "./FileQuota.ts"
@@ -69,6 +71,15 @@ export class ClientFiles extends Context.Service<ClientFiles, {
     about: NewFile,
     content: Stream.Stream<Uint8Array, E, R>
   ) => Effect.Effect<ClientFile, E | FileRefused | JetStreamFailed, R>
+  /**
+   * Binds an idempotency key to a new file. If the key stands for an earlier file, deletes the new one and returns that, and if it
+   * stands for another content, fails without the new one.
+   */
+  readonly bind: (
+    owner: Owner,
+    keyed: KeyedRequest,
+    file: ClientFile
+  ) => Effect.Effect<ClientFile, OtherBody | JetStreamFailed>
   /** `None` if the file is unknown, expired or another owner's. */
   readonly find: (owner: Owner, id: string) => Effect.Effect<Option.Option<ClientFile>, JetStreamFailed>
   readonly list: (owner: Owner, asked: FilesAsked) => Effect.Effect<FilePage, JetStreamFailed>
@@ -133,6 +144,8 @@ const open = Effect.fn("ClientFiles.open")(function*(patienceMs: number) {
     )
   })
 
+  const bindings = KeyBindings.make({ bucket, find, isFree: Option.isNone, patience })
+
   const write = Effect.fnUntraced(function*<E, R>(
     owner: Owner,
     id: string,
@@ -189,6 +202,14 @@ const open = Effect.fn("ClientFiles.open")(function*(patienceMs: number) {
         write(owner, id, about, content),
         (exit) => Exit.isSuccess(exit) ? Effect.void : Effect.ignore(remove(keyOf(owner, id)))
       )
+    }),
+    bind: Effect.fn("ClientFiles.bind")(function*(owner, keyed, file) {
+      const removed = Effect.ignore(remove(keyOf(owner, file.id)))
+      const id = yield* Effect.tapError(bindings.bind(owner, keyed, file.id), () => removed)
+      const earlier = id === file.id ? Option.none() : yield* find(owner, id)
+      if (Option.isNone(earlier)) return file
+      yield* removed
+      return earlier.value
     }),
     find,
     list: Effect.fn("ClientFiles.list")(function*(owner, { after, limit, order = "desc", purpose }) {

@@ -34,9 +34,7 @@ const AnswerRequest = Schema.Struct({
   /** The size of the body. Absent in records of older gateways. */
   bytes: Schema.optionalKey(Schema.Int),
   /** Whether it asks for a stream of events. */
-  streams: Schema.Boolean,
-  /** Where its idempotency key is stored; see `TaskKeys.ts`. */
-  binding: Schema.optionalKey(Schema.String)
+  streams: Schema.Boolean
 })
 export type AnswerRequest = typeof AnswerRequest.Type
 
@@ -70,6 +68,8 @@ export const TaskRecord = Schema.Struct({
   /** Set before the call to the provider, so that a later worker knows that it may have been made. */
   providerTask: Schema.NullOr(ProviderTask),
   request: Schema.optionalKey(AnswerRequest),
+  /** Where its idempotency key is stored, if it has one; see `KeyBindings.ts`. */
+  binding: Schema.optionalKey(Schema.String),
   /** What the workload's own code stores about the request, and about the work while it runs. */
   details: Schema.optionalKey(Schema.Unknown),
   state: Schema.optionalKey(Schema.Unknown),
@@ -96,7 +96,7 @@ export const encode = Schema.encodeSync(codec)
 export const decode: (text: string) => Option.Option<TaskRecord> = Schema.decodeUnknownOption(codec)
 
 const given = ["id", "tenant", "operation", "model", "pool", "bodyHash"] as const
-const optional = ["ownerId", "traceparent", "request", "details", "expires", "announcedAs"] as const
+const optional = ["ownerId", "traceparent", "request", "binding", "details", "expires", "announcedAs"] as const
 
 export interface NewTask
   extends Pick<TaskRecord, typeof given[number]>, Partial<Pick<TaskRecord, "count" | "index" | typeof optional[number]>>

@@ -2,17 +2,17 @@
  * Tasks as ingress sees them: created for a request, read, and cancelled. A request for several results has several records,
  * first to last, which clients see as one task.
  */
-import { Clock, Context, Effect, Layer, Option, Schema } from "effect"
+import { Clock, Context, Effect, Layer, Option } from "effect"
 import { type QueueFull, Unavailable } from "../contract/JobError.ts"
 import type { TaskQueueName } from "../bus/protocol/Subjects.ts"
+import { OtherBody } from "../records/KeyBindings.ts"
 import { TaskQueue } from "./TaskQueue.ts"
 import * as TaskRecord from "./TaskRecord.ts"
 import { keptForMs, TaskStore } from "./TaskStore.ts"
 
 export type Records = readonly [TaskRecord.TaskRecord, ...Array<TaskRecord.TaskRecord>]
 
-/** The id belongs to a task with another body. */
-export class OtherBody extends Schema.TaggedError<OtherBody>()("OtherBody", {}) {}
+export { OtherBody }
 
 /**
  * A task that is queued at this age, in milliseconds, is submitted again: its ingress may have died before it submitted the

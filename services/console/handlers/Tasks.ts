@@ -65,8 +65,7 @@ export class Tasks extends Context.Service<Tasks, {
           ),
         find,
         cancel: (key) => placeOf(key).cancel(key),
-        // batches have no idempotency keys
-        free: tasks.free,
+        free: (binding, id) => (isBatchId(id) ? batches : tasks).free(binding, id),
         remove: (key, task) => placeOf(key).remove(key, task)
       }, patience)
       return { stored, allKeys: yield* restrained(stored.keys(StoredTasks.allRecords)), find }

@@ -10,16 +10,16 @@ import { ofSuffix } from "../../../shared/contract/ResponseId.ts"
 import { newSuffix } from "../../../shared/tasks/answers/AnswerTaskId.ts"
 import { answerResult } from "../../../shared/tasks/answers/AnswerResult.ts"
 import { AnswerTasks, keptForMs } from "../../../shared/tasks/answers/AnswerTasks.ts"
-import type { OtherBody } from "../../../shared/tasks/Tasks.ts"
 import type { TaskRecord } from "../../../shared/tasks/TaskRecord.ts"
 import { hasEnded } from "../../../shared/tasks/TaskState.ts"
 import * as TraceParent from "../../../shared/telemetry/TraceParent.ts"
 import * as ErrorEnvelope from "../errors/ErrorEnvelope.ts"
-import { AnswerNotKept, IdempotencyKeyReused, TaskNotFound } from "../errors/IngressError.ts"
+import { AnswerNotKept, TaskNotFound } from "../errors/IngressError.ts"
 import type { Exchange } from "../exchange/Exchange.ts"
 import { tasksPath } from "../paths/RouteTemplate.ts"
 import * as BackgroundResponse from "./BackgroundResponse.ts"
 import type { AdmittedRequest } from "../request/AdmittedRequest.ts"
+import { keyReused, replayed } from "../request/IdempotencyKey.ts"
 import type { Outlives } from "../request/Outlives.ts"
 import * as AnswerLog from "./AnswerLog.ts"
 import { addAll, type Asked, limitIn, routesOf, toPage } from "./OwnedRoutes.ts"
@@ -56,9 +56,6 @@ interface Waiting extends Pick<AdmittedRequest, "streams"> {
   readonly outlives: Outlives
   readonly body: Uint8Array
 }
-
-const keyReused = <A, E>(effect: Effect.Effect<A, E | OtherBody>) =>
-  Effect.catchTag(effect, "OtherBody", () => Effect.fail(new IdempotencyKeyReused()))
 
 const json = { "content-type": "application/json" }
 
@@ -114,7 +111,7 @@ export const serve = Effect.map(AnswerTasks, (tasks) => {
         const { bytes = 0 } = Option.getOrUndefined(answerResult(task.result)) ?? {}
         if (waiting.outlives.by === "idempotency-key" && bytes > keptBytes) return exchange.fail(new AnswerNotKept())
         const limits = exchange.record.answerHeaders
-        exchange.record.answerHeaders = () => ({ ...limits?.(), "idempotency-replayed": "true" })
+        exchange.record.answerHeaders = () => ({ ...limits?.(), ...replayed })
       }
       answer(task, waiting, exchange)
     },

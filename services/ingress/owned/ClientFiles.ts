@@ -8,7 +8,7 @@ import { answerRange } from "../answer/RangeResponse.ts"
 import { clientFilesPath } from "../paths/RouteTemplate.ts"
 import { UploadBudget } from "../request/UploadBudget.ts"
 import * as FileUpload from "./FileUpload.ts"
-import { addAll, type Asked, json, limitIn, routesOf, toPage } from "./OwnedRoutes.ts"
+import { addAll, type Asked, created, json, limitIn, routesOf, toPage } from "./OwnedRoutes.ts"
 
 /** How long the store may be unavailable before a client gets 503, in milliseconds. */
 const patienceMs = 5_000
@@ -45,7 +45,10 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
 
   const create = ({ key, owner, request }: Asked) => {
     const budget = new UploadBudget(bodies, key)
-    return Effect.ensuring(FileUpload.receive(files, owner, request, budget), Effect.sync(() => budget.release()))
+    return FileUpload.receive(files, owner, request, budget).pipe(
+      Effect.map(({ file, isRepeated }) => ({ body: view(file), isRepeated })),
+      Effect.ensuring(Effect.sync(() => budget.release()))
+    )
   }
 
   const list = Effect.fnUntraced(function*({ owner, query }: Asked) {
@@ -86,7 +89,7 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
   const route = routesOf({ path: clientFilesPath, name: "files", orElse: notFound })
 
   yield* addAll(router, [
-    route("POST", "", "create", json((asked) => Effect.map(create(asked), view)), "create"),
+    route("POST", "", "create", created(create), "create"),
     route("GET", "", "list", json(list), Effect.succeed(HttpServerResponse.jsonUnsafe(toPage([], false)))),
     route("GET", "/:id", "get", json((asked) => Effect.map(find(asked), view))),
     route("DELETE", "/:id", "delete", json(remove)),

@@ -4,11 +4,14 @@
  */
 import { Effect, Pull, Stream } from "effect"
 import { type HttpServerRequest, Multipart } from "effect/http"
+import { createHash } from "node:crypto"
 import { InvalidRequest, type QueueFull, Unavailable } from "../../../shared/contract/JobError.ts"
 import type { Owner } from "../../../shared/contract/Owner.ts"
 import { type ClientFile, type ClientFiles, maxUploadBytes } from "../../../shared/files/ClientFiles.ts"
 import { LineCount } from "../../../shared/files/LineCount.ts"
 import { BodyTooLarge, type RequestError } from "../errors/IngressError.ts"
+import { keyIn, keyReused } from "../request/IdempotencyKey.ts"
+import { clientFilesPath } from "../paths/RouteTemplate.ts"
 import { isForm, notAForm } from "../request/IncomingBody.ts"
 import { noMemory, type UploadBudget } from "../request/UploadBudget.ts"
 
@@ -29,6 +32,14 @@ const keptBytesPerLine = 64
 
 const newline = 0x0a
 const longestName = 255
+
+const unavailable = new Unavailable({ retryAfterMs: 1_000 })
+
+export interface Received {
+  readonly file: ClientFile
+  /** Whether an earlier request with the same idempotency key has sent it. */
+  readonly isRepeated: boolean
+}
 
 /** What is wrong with a field of the form that is not a file; `undefined` if nothing. */
 const problemOf = (field: string, value: string): string | undefined => {
@@ -71,9 +82,10 @@ export const receive = (
   owner: Owner,
   request: HttpServerRequest.HttpServerRequest,
   budget: UploadBudget
-): Effect.Effect<ClientFile, RequestError> =>
+): Effect.Effect<Received, RequestError> =>
   Effect.gen(function*() {
     const { headers } = request
+    const key = yield* keyIn(headers)
     if (!isForm(headers)) return yield* notAForm
     const announced = Number(headers["content-length"] ?? 0)
     if (announced > maxBodyBytes) return yield* new BodyTooLarge({ limitBytes: maxBodyBytes })
@@ -127,10 +139,15 @@ export const receive = (
       Stream.mapError(fromForm)
     )
     const about = { purpose: "batch", filename: file.name.slice(0, longestName).toWellFormed(), announced } as const
-    const content = Stream.concat(Stream.tap(pieces, reserveLines(budget)), Stream.fromEffectDrain(rest))
-    return yield* files.create(owner, about, content).pipe(
+    const hash = createHash("sha256").update(JSON.stringify(about.filename))
+    const content = pieces.pipe(
+      Stream.tap(reserveLines(budget)),
+      Stream.tap((piece) => Effect.sync(() => hash.update(piece))),
+      Stream.concat(Stream.fromEffectDrain(rest))
+    )
+    const created = yield* files.create(owner, about, content).pipe(
       Effect.catchTags({
-        JetStreamFailed: () => Effect.fail(new Unavailable({ retryAfterMs: 1_000 })),
+        JetStreamFailed: () => Effect.fail(unavailable),
         FileRefused: Effect.fnUntraced(function*(refused) {
           // of a file with another purpose, the content is beside the point
           if (refused.reason === "content") yield* Effect.andThen(Stream.runDrain(pieces), rest)
@@ -138,4 +155,10 @@ export const receive = (
         })
       })
     )
+    if (key === undefined) return { file: created, isRepeated: false }
+    const keyed = { operation: clientFilesPath, key, bodyHash: hash.digest("hex") }
+    const bound = yield* keyReused(files.bind(owner, keyed, created)).pipe(
+      Effect.catchTag("JetStreamFailed", () => Effect.fail(unavailable))
+    )
+    return { file: bound, isRepeated: bound.id !== created.id }
   }).pipe(Effect.scoped, Effect.provide(limits))

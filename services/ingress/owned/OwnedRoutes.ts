@@ -10,6 +10,7 @@ import type { RequestError } from "../errors/IngressError.ts"
 import type { RequestHeaders } from "../record/ServerSpan.ts"
 import { Admission } from "../request/Admission.ts"
 import { authenticate } from "../request/Authentication.ts"
+import { replayed } from "../request/IdempotencyKey.ts"
 import { respond } from "../answer/Respond.ts"
 
 export interface Asked {
@@ -57,6 +58,18 @@ export const routesOf = ({ name: family, orElse: missing, path, ...rest }: Famil
 
 export const json = (answer: (asked: Asked) => Effect.Effect<object, RequestError>) => (asked: Asked): Answer =>
   Effect.map(answer(asked), (body) => HttpServerResponse.jsonUnsafe(body))
+
+/** The answer to a request that creates something, or has done so before. */
+export interface Created {
+  readonly body: object
+  readonly isRepeated: boolean
+}
+
+export const created = (answer: (asked: Asked) => Effect.Effect<Created, RequestError>) => (asked: Asked): Answer =>
+  Effect.map(
+    answer(asked),
+    ({ body, isRepeated }) => HttpServerResponse.jsonUnsafe(body, isRepeated ? { headers: replayed } : undefined)
+  )
 
 export const addAll = Effect.fnUntraced(
   function*(router: HttpRouter.HttpRouter, routes: ReadonlyArray<OwnedRoute>) {

@@ -208,16 +208,16 @@ export const routes: ReadonlyArray<Route> = [
       "Performs the requests of a file when there is capacity, within a day, and gives their answers as files. Each " +
       "request has one result, and is paid for once. Its lines count towards the key's tokens and budget when they run, and " +
       "towards no limit of requests: as many run at once as the key's `batchConcurrency` says.",
-    parameters: [],
+    parameters: [Headers.request("idempotency-key")],
     body: {
       required: true,
       content: json(ref("NewBatch"), {
         example: { input_file_id: example.input_file_id, endpoint: example.endpoint, completion_window: "24h" }
       })
     },
-    headers: Headers.of.limits,
+    headers: { ...Headers.of.limits, ...Headers.named(["idempotency-replayed"]) },
     responses: one,
-    errors: [...Errors.of.keys, ...Errors.of.newBatches, ...Errors.of.all]
+    errors: [...Errors.of.keys, ...Errors.of.idempotencyKeys, ...Errors.of.newBatches, ...Errors.of.all]
   },
   {
     ...shared,
@@ -263,7 +263,7 @@ export const routes: ReadonlyArray<Route> = [
     description:
       "A batch in Anthropic's form: the requests come in the body, of up to 32 MiB. It is the same as a batch of " +
       "`/v1/messages`, and is also listed there.",
-    parameters: [],
+    parameters: [Headers.request("idempotency-key")],
     body: {
       required: true,
       content: json(ref("NewMessageBatch"), {
@@ -275,9 +275,9 @@ export const routes: ReadonlyArray<Route> = [
         }
       })
     },
-    headers: Headers.of.limits,
+    headers: { ...Headers.of.limits, ...Headers.named(["idempotency-replayed"]) },
     responses: oneOfMessages,
-    errors: [...Errors.of.keys, ...Errors.of.newMessageBatches, ...Errors.of.all]
+    errors: [...Errors.of.keys, ...Errors.of.idempotencyKeys, ...Errors.of.newMessageBatches, ...Errors.of.all]
   },
   {
     ...ofMessages,

@@ -70,7 +70,7 @@ export const routes: ReadonlyArray<Route> = [
       "The requests of a batch, as JSON with a request on each line: up to 200 MB and 50,000 lines, within ten minutes. " +
       "Each has a `custom_id` that no other line has, `method` `POST`, `url` and `body`. An error names the line and its " +
       "field, and nothing of the file is stored.",
-    parameters: [],
+    parameters: [Headers.request("idempotency-key")],
     body: {
       required: true,
       content: {
@@ -86,9 +86,9 @@ export const routes: ReadonlyArray<Route> = [
         }
       }
     },
-    headers: Headers.of.limits,
+    headers: { ...Headers.of.limits, ...Headers.named(["idempotency-replayed"]) },
     responses: { 200: { description: "The file", content: json(ref("File"), { example }) } },
-    errors: [...Errors.of.keys, ...Errors.of.uploads, ...Errors.of.all]
+    errors: [...Errors.of.keys, ...Errors.of.idempotencyKeys, ...Errors.of.uploads, ...Errors.of.all]
   },
   {
     ...shared,

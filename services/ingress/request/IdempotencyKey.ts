@@ -1,6 +1,9 @@
 /** The idempotency key of a request, and what it stands for. */
 import { createHash } from "node:crypto"
+import { Effect } from "effect"
 import { InvalidRequest } from "../../../shared/contract/JobError.ts"
+import type { OtherBody } from "../../../shared/records/KeyBindings.ts"
+import { IdempotencyKeyReused } from "../errors/IngressError.ts"
 import type { RequestHeaders } from "../record/ServerSpan.ts"
 
 const name = "idempotency-key"
@@ -11,6 +14,18 @@ export const idempotencyKey = (headers: RequestHeaders): string | undefined | In
   return key === undefined || pattern.test(key)
     ? key
     : InvalidRequest.at(name, "must be 1 to 255 visible ASCII characters", "invalid_idempotency_key")
+}
+
+export const keyReused = <A, E>(effect: Effect.Effect<A, E | OtherBody>) =>
+  Effect.catchTag(effect, "OtherBody", () => Effect.fail(new IdempotencyKeyReused()))
+
+/** The header of an answer to an earlier request. */
+export const replayed = { "idempotency-replayed": "true" } as const
+
+/** The idempotency key of a request that creates something. */
+export const keyIn = (headers: RequestHeaders): Effect.Effect<string | undefined, InvalidRequest> => {
+  const key = idempotencyKey(headers)
+  return key instanceof InvalidRequest ? Effect.fail(key) : Effect.succeed(key)
 }
 
 /** Of larger forms, the boundary counts as content after so many parts. */

@@ -2,7 +2,7 @@
 import { Predicate } from "effect"
 import { InvalidRequest } from "../../../shared/contract/JobError.ts"
 import type { Operation, RequestBody } from "../../../shared/contract/Operation.ts"
-import type { KeyedRequest } from "../../../shared/tasks/answers/TaskKeys.ts"
+import type { KeyedRequest } from "../../../shared/records/KeyBindings.ts"
 import type { RequestHeaders } from "../record/ServerSpan.ts"
 import { hashOf, idempotencyKey } from "./IdempotencyKey.ts"
 

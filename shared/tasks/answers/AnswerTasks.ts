@@ -12,6 +12,7 @@ import { backOff, type JetStreamFailed, whileJetStreamFails } from "../../nats/J
 import { openBucket } from "../../nats/KeyValue.ts"
 import { Nats } from "../../nats/Nats.ts"
 import { buckets } from "../../nats/Storage.ts"
+import { bindingOf, type KeyedRequest, type OtherBody } from "../../records/KeyBindings.ts"
 import { ownerToken } from "../../records/OwnerToken.ts"
 import * as Seal from "../../records/Seal.ts"
 import * as RecordStore from "../RecordStore.ts"
@@ -22,14 +23,14 @@ import * as TaskHints from "./TaskHints.ts"
 import { answerResult } from "./AnswerResult.ts"
 import * as StoredTasks from "./StoredTasks.ts"
 import * as TaskKeys from "./TaskKeys.ts"
-import type { KeyedRequest } from "./TaskKeys.ts"
 import * as TaskPages from "./TaskPages.ts"
-import type { OtherBody } from "../Tasks.ts"
 import { TaskQueue } from "../TaskQueue.ts"
 import * as TaskRecord from "../TaskRecord.ts"
 import { hasEnded } from "../TaskState.ts"
 
-export interface NewAnswerTask extends Omit<TaskRecord.NewTask, "bodyHash" | "count" | "index" | "request"> {
+export interface NewAnswerTask
+  extends Omit<TaskRecord.NewTask, "binding" | "bodyHash" | "count" | "index" | "request">
+{
   readonly owner: Owner
   readonly request: Omit<TaskRecord.AnswerRequest, "bytes" | "pages">
   readonly body: Uint8Array
@@ -197,9 +198,9 @@ export class AnswerTasks extends Context.Service<AnswerTasks, {
           const count = yield* orUnavailable(pages.writeRequest(owner, id, body))
           const now = yield* Clock.currentTimeMillis
           const bodyHash = keyed?.bodyHash ?? hash("sha256", body, "hex")
-          const binding = keyed === undefined ? {} : { binding: TaskKeys.bindingOf(owner, keyed) }
+          const binding = keyed === undefined ? {} : { binding: bindingOf(owner, keyed) }
           const record = TaskRecord.make(
-            { ...task, id, bodyHash, request: { ...request, ...binding, pages: count, bytes: body.length } },
+            { ...task, ...binding, id, bodyHash, request: { ...request, pages: count, bytes: body.length } },
             now
           )
           yield* orUnavailable(records.create(recordKey(owner, id), record))

@@ -101,7 +101,7 @@ export const make = (
     delete: Effect.fnUntraced(function*(key) {
       const task = yield* cancel(key)
       if (Option.isNone(task)) return task
-      const binding = task.value.request?.binding
+      const { binding } = task.value
       if (binding !== undefined) yield* place.free(binding, task.value.id)
       yield* again(place.remove(key, task.value))
       return task

@@ -74,6 +74,31 @@ describe("a batch of messages", () => {
     assert.deepInclude(await errorOf(client().messages.batches.retrieve(id)), { status: 404 })
   })
 
+  it("is created once by requests with the same idempotency key, until it is deleted", async () => {
+    const files = async () => {
+      const answer = await fetch(`${shared().url}/v1/files?purpose=batch&limit=100`, {
+        headers: { authorization: `Bearer ${shared().key}` }
+      })
+      return (await answer.json() as { readonly data: ReadonlyArray<unknown> }).data.length
+    }
+    const before = await files()
+    const make = (text = "a") =>
+      client().messages.batches.create({ requests: [{ custom_id: "m0", params: params(text) }] }, {
+        headers: { "idempotency-key": "one-batch" }
+      })
+    const [first, joined] = await Promise.all([make(), make()])
+    assert.deepStrictEqual(joined, first)
+    assert.strictEqual(await files(), before + 1)
+    await ended(first.id)
+    assert.deepStrictEqual(await make(), first)
+    assert.deepInclude(await errorOf(make("b")), { status: 422 })
+    assert.strictEqual(await files(), before + 1)
+    await client().messages.batches.delete(first.id)
+    const next = await make("b")
+    assert.notStrictEqual(next.id, first.id)
+    await ended(next.id)
+  })
+
   it("ends early when it is cancelled", async () => {
     shared().provider.behave({ kind: "silent" }, { model: "upstream-model" })
     const { id } = await create([params("a"), params("b")])

@@ -4,6 +4,7 @@ import { Effect, Option, Schedule } from "effect"
 import * as TestClock from "effect/testing/TestClock"
 import { type JobError, ProviderRateLimited, WorkerLost } from "../../../shared/contract/JobError.ts"
 import type { Bucket } from "../../../shared/nats/KeyValue.ts"
+import { bindingOf, type KeyedRequest } from "../../../shared/records/KeyBindings.ts"
 import * as TaskKeys from "../../../shared/tasks/answers/TaskKeys.ts"
 import * as TaskRecord from "../../../shared/tasks/TaskRecord.ts"
 
@@ -30,12 +31,11 @@ const make = () => {
       Effect.sync(() => values.get(key)?.revision === revision ? Option.some(write(key, value)) : Option.none())
   }
   const find = (key: string) => Effect.sync(() => Option.fromUndefinedOr(tasks.get(key.slice(key.indexOf(".") + 1))))
-  const keys = TaskKeys.make(bucket as Bucket, { find }, Schedule.recurs(0))
+  const keys = TaskKeys.make(bucket, { find }, Schedule.recurs(0))
   return {
-    bind: (id: string, changes: Partial<TaskKeys.KeyedRequest> = {}) =>
-      keys.bind(owner, { ...request, ...changes }, id),
+    bind: (id: string, changes: Partial<KeyedRequest> = {}) => keys.bind(owner, { ...request, ...changes }, id),
     find: Effect.map(keys.find(owner, request), Option.map(({ id }) => id)),
-    free: (id: string) => keys.free(TaskKeys.bindingOf(owner, request), id),
+    free: (id: string) => keys.free(bindingOf(owner, request), id),
     keep: (task: TaskRecord.TaskRecord) => void tasks.set(task.id, task)
   }
 }

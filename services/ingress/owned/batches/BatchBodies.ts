@@ -1,6 +1,7 @@
 /** Reads the bodies of requests that create batches. */
 import { Effect, Predicate, Result, Schema, Stream } from "effect"
 import type { HttpServerRequest } from "effect/http"
+import { hash } from "node:crypto"
 import { excessOf } from "../../../../shared/bounds/JsonBounds.ts"
 import { InvalidRequest } from "../../../../shared/contract/JobError.ts"
 import * as SchemaErrors from "../../../../shared/contract/SchemaErrors.ts"
@@ -47,16 +48,17 @@ export type NewBatch = typeof NewBatch.Type
 
 const decodeBatch = Schema.decodeUnknownResult(NewBatch)
 
-/** The fields of a request to `/v1/batches`. */
+/** The fields of a request to `/v1/batches`, and a hash of its body. */
 export const readBatch = Effect.fnUntraced(function*(
   request: Incoming
-): Effect.fn.Return<NewBatch, RequestError> {
-  const all = yield* Stream.runCollect(pieces(request, maxFields))
-  const value = yield* Effect.fromResult(parse(Buffer.concat(all)))
+): Effect.fn.Return<{ readonly fields: NewBatch; readonly bodyHash: string }, RequestError> {
+  const body = Buffer.concat(yield* Stream.runCollect(pieces(request, maxFields)))
+  const value = yield* Effect.fromResult(parse(body))
   const decoded = decodeBatch(value)
   if (Result.isFailure(decoded)) return yield* SchemaErrors.toInvalidRequest(decoded.failure.issue, value)
   const unknown = Object.keys(value as object).find((name) => !(name in NewBatch.fields))
-  return unknown === undefined ? decoded.success : yield* InvalidRequest.at(unknown, "is not supported")
+  if (unknown !== undefined) return yield* InvalidRequest.at(unknown, "is not supported")
+  return { fields: decoded.success, bodyHash: hash("sha256", body, "hex") }
 })
 
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>

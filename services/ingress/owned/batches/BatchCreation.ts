@@ -1,18 +1,19 @@
 /** Creates a batch for the requests in a file. */
 import { Clock, Config, Effect } from "effect"
-import { Batches } from "../../../../shared/batches/Batches.ts"
-import type { Batch } from "../../../../shared/batches/BatchRecord.ts"
+import { Batches, type Created } from "../../../../shared/batches/Batches.ts"
 import { atLeast } from "../../../../shared/contract/Fields.ts"
 import { InvalidRequest } from "../../../../shared/contract/JobError.ts"
 import type { Operation } from "../../../../shared/contract/Operation.ts"
 import { operations } from "../../../../shared/contract/operations/operations.ts"
 import type { ClientFile } from "../../../../shared/files/ClientFiles.ts"
 import { KeyRing } from "../../../../shared/keys/KeyRing.ts"
+import type { KeyedRequest } from "../../../../shared/records/KeyBindings.ts"
 import * as TraceParent from "../../../../shared/telemetry/TraceParent.ts"
 import type { RequestError } from "../../errors/IngressError.ts"
 import * as PathTemplate from "../../paths/PathTemplate.ts"
 import type { RequestHeaders } from "../../record/ServerSpan.ts"
 import { errorOf } from "../../request/Authentication.ts"
+import { keyReused } from "../../request/IdempotencyKey.ts"
 import type { Asked } from "../OwnedRoutes.ts"
 
 const defaultVersion = "2023-06-01"
@@ -65,11 +66,12 @@ export const createBatch = Effect.gen(function*() {
   return Effect.fnUntraced(function*(
     { headers, key, owner }: Asked,
     file: ClientFile,
-    { endpoint, metadata, window }: NewBatch
-  ): Effect.fn.Return<Batch, RequestError> {
+    { endpoint, metadata, window }: NewBatch,
+    keyed?: KeyedRequest
+  ): Effect.fn.Return<Created, RequestError> {
     const { model, operation } = yield* endpointOf(endpoint)
     const { batchConcurrency } = yield* Effect.mapError(keys.find(key), errorOf)
-    return yield* batches.create({
+    return yield* keyReused(batches.create({
       owner,
       tenant: key,
       operation: operation.name,
@@ -85,6 +87,6 @@ export const createBatch = Effect.gen(function*() {
         headers: headersOf(operation, headers),
         metadata
       }
-    })
+    }, keyed))
   })
 })

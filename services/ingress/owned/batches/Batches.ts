@@ -6,7 +6,8 @@ import type { Batch } from "../../../../shared/batches/BatchRecord.ts"
 import { InvalidRequest, ReferenceNotFound, Unavailable } from "../../../../shared/contract/JobError.ts"
 import { ClientFiles } from "../../../../shared/files/ClientFiles.ts"
 import { batchesPath } from "../../paths/RouteTemplate.ts"
-import { addAll, type Asked, json, limitIn, routesOf, toPage } from "../OwnedRoutes.ts"
+import { keyIn, keyReused } from "../../request/IdempotencyKey.ts"
+import { addAll, type Asked, created, json, limitIn, routesOf, toPage } from "../OwnedRoutes.ts"
 import { readBatch } from "./BatchBodies.ts"
 import { createBatch } from "./BatchCreation.ts"
 
@@ -50,13 +51,17 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
   const orNotFound = (found: Option.Option<Batch>) => Effect.fromOption(found, () => notFound)
 
   const make = Effect.fnUntraced(function*(asked: Asked) {
-    const { completion_window: window, endpoint, input_file_id: input, metadata = null } = yield* readBatch(
-      asked.request
-    )
+    const key = yield* keyIn(asked.headers)
+    const { bodyHash, fields } = yield* readBatch(asked.request)
+    const keyed = key === undefined ? undefined : { operation: batchesPath, key, bodyHash }
+    const known = keyed === undefined ? Option.none() : yield* keyReused(batches.join(asked.owner, keyed))
+    if (Option.isSome(known)) return { body: view(known.value), isRepeated: true }
+    const { completion_window: window, endpoint, input_file_id: input, metadata = null } = fields
     const file = Option.getOrUndefined(yield* Effect.mapError(files.find(asked.owner, input), unavailable))
     if (file === undefined) return yield* new ReferenceNotFound({ param: "input_file_id" })
     if (file.purpose !== "batch") return yield* InvalidRequest.at("input_file_id", "must be of the purpose 'batch'")
-    return view(yield* create(asked, file, { endpoint, window, metadata }))
+    const { batch, isRepeated } = yield* create(asked, file, { endpoint, window, metadata }, keyed)
+    return { body: view(batch), isRepeated }
   })
 
   const list = Effect.fnUntraced(function*({ owner, query }: Asked) {
@@ -71,7 +76,7 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
   const route = routesOf({ path: batchesPath, name: "batches", orElse: notFound })
 
   yield* addAll(router, [
-    route("POST", "", "create", json(make), "create"),
+    route("POST", "", "create", created(make), "create"),
     route("GET", "", "list", json(list), Effect.succeed(HttpServerResponse.jsonUnsafe(toPage([], false)))),
     route("GET", "/:id", "get", one(batches.find)),
     route("POST", "/:id/cancel", "cancel", one(batches.cancel))

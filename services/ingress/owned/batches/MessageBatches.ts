@@ -4,6 +4,7 @@
  */
 import { Effect, Option, Stream } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
+import { createHash } from "node:crypto"
 import { Batches } from "../../../../shared/batches/Batches.ts"
 import type { Batch } from "../../../../shared/batches/BatchRecord.ts"
 import { linesOf } from "../../../../shared/batches/lines/InputLines.ts"
@@ -12,7 +13,8 @@ import { messages } from "../../../../shared/contract/operations/Messages.ts"
 import { ClientFiles } from "../../../../shared/files/ClientFiles.ts"
 import type { RequestError } from "../../errors/IngressError.ts"
 import { messageBatchesPath } from "../../paths/RouteTemplate.ts"
-import { addAll, type Asked, json, limitIn, routesOf } from "../OwnedRoutes.ts"
+import { addAll, type Asked, type Created, created, json, limitIn, routesOf } from "../OwnedRoutes.ts"
+import { keyIn } from "../../request/IdempotencyKey.ts"
 import { requestLines } from "./BatchBodies.ts"
 import { createBatch } from "./BatchCreation.ts"
 import { idOf, toBatchId, toResult, view } from "./MessageBatchView.ts"
@@ -34,14 +36,25 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
   const files = yield* ClientFiles
   const create = yield* createBatch
 
-  const make = Effect.fnUntraced(function*(asked: Asked): Effect.fn.Return<object, RequestError> {
-    const { owner, request } = asked
+  const make = Effect.fnUntraced(function*(asked: Asked): Effect.fn.Return<Created, RequestError> {
+    const { headers, owner, request } = asked
     const about = { purpose: "batch", filename: "requests.jsonl" } as const
-    const file = yield* files.create(owner, about, requestLines(request, endpoint)).pipe(
+    const key = yield* keyIn(headers)
+    const hash = createHash("sha256")
+    const lines = Stream.tap(requestLines(request, endpoint), (line) => Effect.sync(() => hash.update(line)))
+    const file = yield* files.create(owner, about, lines).pipe(
       Effect.catchTag("JetStreamFailed", () => Effect.fail(unavailable()))
     )
-    const batch = create(asked, file, { endpoint, window: "24h", metadata: null })
-    return view(yield* Effect.tapError(batch, () => Effect.ignore(files.delete(owner, file.id))))
+    const keyed = key === undefined
+      ? undefined
+      : { operation: messageBatchesPath, key, bodyHash: hash.digest("hex") }
+    const removeFile = Effect.ignore(files.delete(owner, file.id))
+    const { batch, isRepeated } = yield* Effect.tapError(
+      create(asked, file, { endpoint, window: "24h", metadata: null }, keyed),
+      () => removeFile
+    )
+    if (isRepeated) yield* removeFile
+    return { body: view(batch), isRepeated }
   })
 
   const known = Effect.fnUntraced(function*(get: typeof batches.find, { id, owner }: Asked) {
@@ -96,7 +109,7 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
   const route = routesOf({ path: messageBatchesPath, name: "messages.batches", dialect: "anthropic", orElse: notFound })
 
   yield* addAll(router, [
-    route("POST", "", "create", json(make), "create"),
+    route("POST", "", "create", created(make), "create"),
     route("GET", "", "list", json(list), Effect.succeed(HttpServerResponse.jsonUnsafe(pageOf([], false)))),
     route("GET", "/:id", "get", one(batches.find)),
     route("DELETE", "/:id", "delete", json(remove)),

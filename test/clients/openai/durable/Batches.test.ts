@@ -127,6 +127,22 @@ describe("a batch", () => {
     assert.deepInclude(await errorOf(get("batch_none")), { status: 404 })
   })
 
+  it("is created once by requests with the same idempotency key", async () => {
+    const input_file_id = (await upload([ask("once")])).id
+    const make = async (purpose = "test") => {
+      const fields = { input_file_id, endpoint: chat, completion_window: "24h", metadata: { purpose } } as const
+      const options = { headers: { "idempotency-key": "one-batch" } }
+      const { data, response } = await client().batches.create(fields, options).withResponse()
+      return { data, replayed: response.headers.get("idempotency-replayed") }
+    }
+    const [first, joined] = await Promise.all([make(), make()])
+    assert.deepStrictEqual(joined.data, first.data)
+    await ended(first.data.id)
+    await client().files.delete(input_file_id)
+    assert.deepStrictEqual(await make(), { data: first.data, replayed: "true" })
+    assert.deepInclude(await errorOf(make("another")), { status: 422, code: "idempotency_key_reused" })
+  })
+
   it("stops when it is cancelled, and keeps what is finished", async () => {
     shared().provider.behave({ kind: "silent" }, { model: "upstream-model" })
     const created = await create(

@@ -142,6 +142,26 @@ describe("files", () => {
     assert.deepStrictEqual((await client().files.list()).data, [])
   })
 
+  it("are stored once for uploads with the same idempotency key, until they are deleted", async () => {
+    const { key } = await shared().createKeyWith({})
+    const once = async (content: string) => {
+      const file = await toFile(Buffer.from(content), "once.jsonl")
+      const options = { headers: { "idempotency-key": "one-file" } }
+      const { data, response } = await client(key).files.create({ file, purpose: "batch" }, options).withResponse()
+      return { data, replayed: response.headers.get("idempotency-replayed") }
+    }
+    const count = async () => (await client(key).files.list()).data.length
+    const [first, joined] = await Promise.all([once(lines(3)), once(lines(3))])
+    assert.deepStrictEqual(joined.data, first.data)
+    assert.deepStrictEqual(await once(lines(3)), { data: first.data, replayed: "true" })
+    assert.deepInclude(await errorOf(once(lines(4))), { status: 422, code: "idempotency_key_reused" })
+    assert.strictEqual(await count(), 1)
+    await client(key).files.delete(first.data.id)
+    const next = await once(lines(4))
+    assert.notStrictEqual(next.data.id, first.data.id)
+    assert.isNull(next.replayed)
+  })
+
   it("count as requests of the key", async () => {
     const limited = client((await shared().createKeyWith({ requestsPerMinute: 1 })).key)
     const create = async () =>
