@@ -27,6 +27,12 @@ import type { LineTable } from "./LineTable.ts"
 /** The most mistakes that a batch lists. */
 const maxMistakes = 100
 
+/**
+ * After how many losses of holders in a row, without progress between them, a batch fails. More than for other tasks: its requests may
+ * have been paid already, and what they ask for does not run in the holder.
+ */
+const maxLosses = 20
+
 export interface Means extends RunMeans {
   readonly announcer: Announcer
 }
@@ -142,6 +148,7 @@ export const make = (means: Means): TaskWork => {
     stop: () => Effect.void,
     keyOf: ({ id, owner }) => owner === undefined ? id : recordKey(owner, id),
     usageOf: () => undefined,
+    maxLosses,
     announce: Effect.fnUntraced(function*(task, { owner }) {
       if (owner === undefined) return
       yield* log.clear(owner, task.id)

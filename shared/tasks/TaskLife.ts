@@ -46,6 +46,8 @@ export interface TaskWork {
   /** The key of the task's record. */
   readonly keyOf: (job: PulledJob) => string
   readonly usageOf: UsageOf
+  /** After how many losses of workers in a row, without progress between them, the task fails; by default as for jobs. */
+  readonly maxLosses?: number
   /** Writes the usage of a task that this worker has run, if the work meters itself. Returns when it is stored. */
   readonly meter?: (job: PulledJob) => Effect.Effect<boolean>
   /** Announces the end of a task. May run repeatedly. */
@@ -127,7 +129,7 @@ const recover = (
 
 const refusePoison = Effect.fnUntraced(function*({ workload }: Dependencies, task: TaskRecord) {
   Metrics.update(Metrics.poisonJobs(workload, task.pool), 1)
-  yield* Effect.logError("task failed: two workers were lost while running it", { id: task.id })
+  yield* Effect.logError("task failed: its workers were lost while running it", { id: task.id })
   return yield* new PoisonJob()
 })
 
@@ -138,7 +140,7 @@ const perform = (means: Dependencies, job: PulledJob, task: ClaimedTask): Effect
     progress.state = state
   }
   const work = Effect.suspend((): Effect.Effect<unknown, Failure> =>
-    isPoison(task.current())
+    isPoison(task.current(), means.work.maxLosses)
       ? refusePoison(means, task.current())
       : means.work.perform(task, report, job)
   ).pipe(Effect.flatMap((result) => task.record({ event: "completed", result })))

@@ -135,8 +135,8 @@ export const isAbandoned = (
   now: number
 ): boolean => !hasEnded(status) && now >= leaseUntil && now >= expires + submittedWithinMs
 
-/** Whether the task itself has likely ended its workers. It is not started again. */
-export const isPoison = ({ losses }: TaskRecord): boolean => losses >= maxLosses
+/** Whether the task itself has likely ended its workers. It is not started again. `most`: how many losses in a row show that. */
+export const isPoison = ({ losses }: TaskRecord, most = maxLosses): boolean => losses >= most
 
 /**
  * How a worker continues a task that it has claimed. `begin`: no provider has it. `continue`: a provider has it under this

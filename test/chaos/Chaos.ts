@@ -81,6 +81,7 @@ export const chaos = async (ground: Ground, options: ChaosOptions): Promise<Chao
   /** Processes that chaos killed or stopped. */
   const stopped = new Set<ServiceProcess>()
   const healing: Array<Promise<unknown>> = []
+  let batch: ChaosBatch | undefined
 
   const strike = (name: FaultName) => {
     const { ends, mostMs, targets } = faults[name]
@@ -94,7 +95,8 @@ export const chaos = async (ground: Ground, options: ChaosOptions): Promise<Chao
     affected.add(victim)
     injected.push(name)
     if (ends && isService(victim)) stopped.add(victim)
-    log(`${since()}  ${name} (${victim.pid}) for ${lastsMs} ms`)
+    const progress = batch === undefined ? "" : `, ${batch.done} requests of the batch done`
+    log(`${since()}  ${name} (${victim.pid}) for ${lastsMs} ms${progress}`)
     healing.push((async () => {
       const heal = await target.strike()
       await new Promise((resolve) => setTimeout(resolve, lastsMs))
@@ -104,7 +106,7 @@ export const chaos = async (ground: Ground, options: ChaosOptions): Promise<Chao
   }
 
   await load.untilWhole(clients)
-  const batch = batchLines === 0 ? undefined : await ChaosBatch.start(gateway, load, batchLines)
+  batch = batchLines === 0 ? undefined : await ChaosBatch.start(gateway, load, batchLines)
   while (performance.now() - start < forMs || load.entries.length < requests || await batch?.isRunning() === true) {
     strike(among[below(among.length)]!)
     await new Promise((resolve) => setTimeout(resolve, 50 + below(everyMs)))

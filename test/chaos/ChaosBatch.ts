@@ -1,4 +1,5 @@
 /** A batch that runs while faults are injected: each of its requests has one result and one usage event, and none is paid for twice. */
+import { ends } from "../../shared/batches/BatchRecord.ts"
 import { BatchClient } from "../fixture/batches/BatchClient.ts"
 import type { Load } from "../fixture/client/Load.ts"
 import type { Gateway } from "../fixture/gateway/Gateway.ts"
@@ -43,6 +44,7 @@ export class ChaosBatch {
   readonly #client: BatchClient
   readonly #id: string
   readonly #lines: number
+  #done = 0
 
   private constructor(gateway: Gateway<NatsAddress>, load: Load, client: BatchClient, id: string, lines: number) {
     this.#gateway = gateway
@@ -65,8 +67,16 @@ export class ChaosBatch {
 
   /** `true` also while no ingress tells. */
   async isRunning(): Promise<boolean> {
-    const got = this.#client.get(this.#id).then(({ status }) => status !== "completed", () => true)
+    const got = this.#client.get(this.#id).then(({ request_counts: { completed, failed }, status }) => {
+      this.#done = completed + failed
+      return !ends.some((end) => end === status)
+    }, () => true)
     return Promise.race([got, new Promise<boolean>((resolve) => setTimeout(resolve, 1_000, true))])
+  }
+
+  /** How many of its requests had a result when it was last seen. */
+  get done(): number {
+    return this.#done
   }
 
   async report(): Promise<BatchReport> {

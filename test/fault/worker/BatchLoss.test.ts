@@ -1,12 +1,52 @@
 /** A batch whose holders and workers are killed while it runs. `BATCH_LINES` sets how many requests it has. */
 import { assert, it } from "@effect/vitest"
+import { Kvm } from "@nats-io/kv"
+import { connect } from "@nats-io/transport-node"
+import { buckets } from "../../../shared/nats/Storage.ts"
 import { BatchClient } from "../../fixture/batches/BatchClient.ts"
 import { Gateway } from "../../fixture/gateway/Gateway.ts"
 import { eventually } from "../../fixture/general/Eventually.ts"
+import type { NatsAddress } from "../../fixture/nats/NatsServer.ts"
 import { eventsIn } from "../../fixture/nats/UsageEvents.ts"
 
 const count = Number(process.env["BATCH_LINES"] ?? 400)
 const slots = 8
+
+/** How often a process of the service has claimed the batch. */
+const claimsOf = async (nats: NatsAddress, id: string): Promise<number> => {
+  const connection = await connect({ servers: nats.url })
+  try {
+    const bucket = await new Kvm(connection).open(buckets.batches.name)
+    for await (const key of await bucket.keys(`*.${id}`)) {
+      return (await bucket.get(key))?.json<{ readonly claims: number }>().claims ?? 0
+    }
+    return 0
+  } finally {
+    await connection.close()
+  }
+}
+
+it.live(
+  "a batch does not fail if its holders are killed again and again, before they come on",
+  () =>
+    Gateway.run({ environment: { WORKER_TASK_SLOTS: "4" } }, async (gateway) => {
+      const { nats, provider } = gateway
+      const client = new BatchClient(gateway)
+      provider.behave({ kind: "silent" })
+      let holder = await gateway.startWorker({}, "batches")
+      const { id } = await client.create("paid-chat", 4)
+      for (let losses = 0; losses < 3; losses++) {
+        await eventually(() => claimsOf(nats, id), (claims) => claims > losses, 60_000)
+        await holder.kill()
+        holder = await gateway.startWorker({}, "batches")
+      }
+      await provider.until(() => provider.open === 4)
+      provider.release()
+      const batch = await client.ended(id, 60_000)
+      assert.deepInclude(batch, { status: "completed", request_counts: { total: 4, completed: 4, failed: 0 } })
+    }),
+  300_000
+)
 
 it.live(
   "a batch has one result for each request, and pays once for each, whoever is killed",

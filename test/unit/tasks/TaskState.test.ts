@@ -57,7 +57,8 @@ describe("a task's lost workers", () => {
     const claimed = after(claimedByA)
     const lost = claim(claimed, "b", TaskState.leaseMs)
     const lostAgain = claim(lost, "c", 2 * TaskState.leaseMs)
-    assert.deepStrictEqual([claimed, lost, lostAgain].map(TaskState.isPoison), [false, false, true])
+    assert.deepStrictEqual([claimed, lost, lostAgain].map((task) => TaskState.isPoison(task)), [false, false, true])
+    assert.isFalse(TaskState.isPoison(lostAgain, 3))
   })
 })
 
