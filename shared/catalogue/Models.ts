@@ -82,8 +82,9 @@ const protocolsOf = (
 
 /** The prices at which answers of a model may be billed. */
 const pricesOf = (models: ReadonlyMap<string, Part["models"][string]>, name: string): ReadonlyArray<Price> => {
-  const { fallbacks = [], highestPrice, price, targets = [] } = models.get(name) ?? {}
-  if (highestPrice !== undefined) return [highestPrice]
+  const { fallbacks = [], highestPrice, price, targets } = models.get(name) ?? {}
+  // as `config models` prints it, whose `price` may be one that is not billed
+  if (targets === undefined) return highestPrice === undefined ? [] : [highestPrice]
   const own = [price, ...targets.map((target) => target.price)]
   return [...own.filter((price) => price !== undefined), ...fallbacks.flatMap((fallback) => pricesOf(models, fallback))]
 }

@@ -17,16 +17,19 @@ models:
 `
 
 const offered = [
-  ["small", { workload: "chat", pool: "default" }],
-  ["large", { workload: "chat", pool: "large-1", price: { perRequest: 1 } }]
+  // its fallback has a price
+  ["small", { workload: "chat", pool: "default", highestPrice: { perRequest: 1 } }],
+  ["large", { workload: "chat", pool: "large-1", highestPrice: { perRequest: 1 }, price: { perRequest: 1 } }]
 ]
 
 describe("the models of a catalogue", () => {
   it.effect("are known by name, workload and pool alone, with or without providers in the file", () =>
     Effect.gen(function*() {
       const withProviders = `providers: { free: { protocol: local }, paid: { protocol: local } }${models}`
-      const bare =
-        "models: { small: { workload: chat }, large: { workload: chat, pool: large-1, price: { perRequest: 1 } } }"
+      const bare = `models:
+  small: { workload: chat, highestPrice: { perRequest: 1 } }
+  large: { workload: chat, pool: large-1, price: { perRequest: 1 }, highestPrice: { perRequest: 1 } }
+`
       for (const text of [withProviders, models, bare]) {
         const found = yield* parse("gateway.yaml", text)
         assert.deepStrictEqual([...found.models] as unknown, offered)
@@ -72,7 +75,13 @@ describe("the models of a catalogue", () => {
 `
       const { models } = yield* parse("gateway.yaml", text)
       assert.deepInclude(models.get("own"), { ...knownFacts("claude-opus-5"), contextWindow: 8000, tools: false })
-      assert.deepInclude(models.get("first"), { ...knownFacts("claude-opus-4-5"), price: { perRequest: 2 } })
+      assert.deepInclude(models.get("first"), {
+        ...knownFacts("claude-opus-4-5"),
+        price: { perRequest: 2 },
+        highestPrice: { perRequest: 2 }
+      })
+      // a known price is not billed
+      assert.isUndefined(models.get("own")?.highestPrice)
       assert.deepStrictEqual(models.get("gpt-5") as unknown, { workload: "chat", pool: "default" })
       const printed = JSON.stringify({ models: Object.fromEntries(models) })
       assert.deepStrictEqual([...(yield* parse("models.yaml", printed)).models], [...models])

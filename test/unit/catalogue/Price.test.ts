@@ -3,7 +3,7 @@ import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as Catalogue from "../../../shared/catalogue/Catalogue.ts"
 import { costAt } from "../../../shared/catalogue/Model.ts"
-import { costOf, type Price } from "../../../shared/catalogue/Price.ts"
+import { costOf, highestOf, largestCostOf, type Price } from "../../../shared/catalogue/Price.ts"
 import type { Usage } from "../../../shared/contract/Usage.ts"
 
 const none: Usage = { inputTokens: 0, outputTokens: 0 }
@@ -81,3 +81,16 @@ it.effect("prices are read from the catalogue, and an error names the field", ()
     assert.include((yield* Effect.flip(parse("{ perImage: -1 }"))).message, "models.m.price.perImage")
     assert.include((yield* Effect.flip(parse("{ perMillionTokens: 1 }"))).message, "models.m.price.perMillionTokens")
   }))
+
+it("the highest of several prices is lower than none of them in any part", () => {
+  const cheap: Price = { inputPerMillion: 1, perRequest: 0.5 }
+  const dear: Price = { inputPerMillion: 3, outputPerMillion: 9 }
+  assert.deepStrictEqual(highestOf([cheap, dear]), { inputPerMillion: 3, outputPerMillion: 9, perRequest: 0.5 })
+  assert.isUndefined(highestOf([]))
+})
+
+it("the largest cost takes each token of the input as one that the provider caches, if that is dearer", () => {
+  const usage: Usage = { inputTokens: 1_000_000, outputTokens: 100_000 }
+  const price: Price = { inputPerMillion: 2, cachedPerMillion: 0.2, cacheWritePerMillion: 2.5, outputPerMillion: 10 }
+  assert.strictEqual(largestCostOf(price, usage), 3.5)
+})

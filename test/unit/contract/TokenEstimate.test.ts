@@ -1,7 +1,7 @@
 /** The number of tokens reserved for a request of a key with a token limit: at least as many as the request states. */
 import { assert, describe, it } from "@effect/vitest"
 import { operationNamed } from "../../../shared/contract/operations/operations.ts"
-import { tokenDemand, tokenEstimate } from "../../../shared/contract/TokenEstimate.ts"
+import { largestUsage, tokenDemand, tokenEstimate } from "../../../shared/contract/TokenEstimate.ts"
 
 const of = (name: string, body: Readonly<Record<string, unknown>>, bytes = JSON.stringify(body).length) => {
   const operation = operationNamed(name)!
@@ -106,4 +106,24 @@ describe("the token estimate of a long request", () => {
 it("reserves less of a provider's limit than of a key's, because most answers are short", () => {
   assert.deepInclude(of("chat.completions", { max_tokens: 64_000 }), { answers: 64_000, likely: 4_005 })
   assert.strictEqual(of("chat.completions", { max_tokens: 64_000, n: 3 }).likely, 12_007)
+})
+
+describe("the largest usage", () => {
+  const largest = (name: string, body: Readonly<Record<string, unknown>>, most?: number) =>
+    largestUsage(operationNamed(name)!, 400, (field) => body[field], most)
+  const rows = [
+    ["chat.completions", { max_tokens: 100, n: 3 }, undefined, { inputTokens: 100, outputTokens: 300 }],
+    // without a limit as much as the model can answer, or what is likely
+    ["chat.completions", {}, 32_000, { inputTokens: 100, outputTokens: 32_000 }],
+    ["chat.completions", {}, undefined, { inputTokens: 100, outputTokens: 4_000 }],
+    // a model answers no more than it can
+    ["messages", { max_tokens: 100_000 }, 8_000, { inputTokens: 100, outputTokens: 8_000 }],
+    ["images.generations", { n: 4 }, undefined, { inputTokens: 100, outputTokens: 4_000, images: 4 }],
+    ["video.generations", { n: 2, duration: 5 }, undefined, { inputTokens: 100, outputTokens: 0, seconds: 10 }],
+    ["embeddings", { input: "a" }, undefined, { inputTokens: 100, outputTokens: 0, searchUnits: 0 }],
+    ["audio.speech", {}, undefined, { inputTokens: 100, outputTokens: 100, characters: 400, seconds: 0.1 }]
+  ] as const
+  it.each(rows)("of %s: %j", (name, body, most, usage) => {
+    assert.deepStrictEqual(largest(name, body, most), { ...usage })
+  })
 })
