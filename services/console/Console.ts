@@ -20,6 +20,7 @@ import { AdminToken } from "./access/AdminToken.ts"
 import * as BudgetAlerts from "./BudgetAlerts.ts"
 import { ConsoleApi } from "./api/Api.ts"
 import { Unavailable } from "./api/Errors.ts"
+import { OidcSettings } from "./access/OidcSettings.ts"
 import { TokenThrottle } from "./access/TokenThrottle.ts"
 import * as Authorization from "./access/Authorization.ts"
 import { Fleet } from "./handlers/Fleet.ts"
@@ -33,6 +34,8 @@ import * as SameOrigin from "./access/SameOrigin.ts"
 import * as SecurityHeaders from "./access/SecurityHeaders.ts"
 import * as SessionHandlers from "./handlers/SessionHandlers.ts"
 import { Sessions } from "./access/Sessions.ts"
+import { OpenIdProvider } from "./signin/OpenIdProvider.ts"
+import * as SignInRoutes from "./signin/SignInRoutes.ts"
 import * as TaskAges from "./TaskAges.ts"
 import * as TaskHandlers from "./handlers/TaskHandlers.ts"
 import { Tasks } from "./handlers/Tasks.ts"
@@ -72,7 +75,7 @@ const adminApi = HttpApiBuilder.layer(ConsoleApi, { openapiPath: "/api/openapi.j
   Layer.provide([Authorization.layer, ProblemDetails.layer])
 )
 
-const routes = Layer.mergeAll(adminApi, GatewayProxy.layer, TraceIntake.layer, WebApp.layer).pipe(
+const routes = Layer.mergeAll(adminApi, SignInRoutes.layer, GatewayProxy.layer, TraceIntake.layer, WebApp.layer).pipe(
   Layer.provide([SecurityHeaders.layer, SameOrigin.layer])
 )
 
@@ -85,12 +88,13 @@ export const layer = Layer.mergeAll(readiness, QueueKeeper.layer, TaskAges.layer
     Layer.succeed(HttpMiddleware.TracerDisabledWhen, () => true),
     Layer.succeed(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(maxBodyBytes))
   ]),
-  Layer.provide([Sessions.layer, TokenThrottle.layer, Fleet.layer]),
+  Layer.provide([Sessions.layer, OpenIdProvider.layer, TokenThrottle.layer, Fleet.layer]),
   Layer.provide(TeamStore.layer),
   Layer.provide([KeyStore.layer, KeyAudit.layer, WebhookHandlers.Webhooks.layer, UsageCounters.layer]),
   Layer.provide([TeamsOfKeys.layer, TeamTree.layer, Spending.layer]),
   Layer.provide([RequestLog.layer, Tasks.layer, Traces.layer, WebApp.WebFiles.layer]),
   Layer.provide([AdminToken.layer, layerBothPatient, Catalogue.layer]),
+  Layer.provide(OidcSettings.layer),
   // listens first: pages get 503 with `retry-after` until the console is connected to NATS
   Layer.provide([server, NodeFileSystem.layer]),
   Layer.provide(HealthServer.layer(8091))

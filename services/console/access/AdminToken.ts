@@ -1,13 +1,34 @@
-/** The token with which administrators sign in. */
-import { Context, Effect, Layer } from "effect"
+/** The token with which administrators sign in, or nobody if an OpenID provider takes its place. */
+import { Config, Context, Effect, Layer, Option, Schema } from "effect"
+import { randomBytes } from "node:crypto"
+import { OidcSettings } from "./OidcSettings.ts"
 import { configured, type Token, TokenUnusable } from "./Token.ts"
 
 const variable = "CONSOLE_ADMIN_TOKEN"
 
-export class AdminToken extends Context.Service<AdminToken, Token>()("services/console/AdminToken") {
-  /** Reads `CONSOLE_ADMIN_TOKEN`. */
+/** Nobody could sign in. */
+class NoSignIn extends Schema.TaggedError<NoSignIn>()("NoSignIn", {}) {
+  override readonly message = "CONSOLE_ADMIN_TOKEN_ENABLED may be false only if CONSOLE_OIDC_ISSUER is set"
+}
+
+/** Nothing matches it, and no session was signed with it. */
+const disabled = Effect.sync(() => ({ isEnabled: false, matches: () => false, fingerprint: randomBytes(32) }))
+
+export class AdminToken extends Context.Service<
+  AdminToken,
+  Token & {
+    readonly isEnabled: boolean
+  }
+>()("services/console/AdminToken") {
+  /** Reads `CONSOLE_ADMIN_TOKEN` and `CONSOLE_ADMIN_TOKEN_ENABLED` (default true). */
   static readonly layer = Layer.effect(
     AdminToken,
-    Effect.flatMap(configured(variable), (token) => Effect.fromOption(token, () => new TokenUnusable({ variable })))
+    Effect.gen(function*() {
+      if (!(yield* Config.Boolean("CONSOLE_ADMIN_TOKEN_ENABLED").pipe(Config.withDefault(true)))) {
+        return Option.isNone(yield* OidcSettings) ? yield* new NoSignIn() : yield* disabled
+      }
+      const token = yield* configured(variable)
+      return { isEnabled: true, ...(yield* Effect.fromOption(token, () => new TokenUnusable({ variable }))) }
+    })
   )
 }

@@ -1,14 +1,20 @@
-/** Authenticates requests to the admin API by session cookie or admin token. API keys are not accepted. */
+/**
+ * Authenticates requests to the admin API by session cookie or admin token, and authorizes them by the table of rights. API keys are
+ * not accepted.
+ */
 import { Effect, Layer, Option, Redacted, Result, Schema } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { AdminToken } from "./AdminToken.ts"
 import { Admin, CurrentAdmin } from "../api/Admin.ts"
-import { NotSignedIn, Unavailable } from "../api/Errors.ts"
+import { NotAllowed, NotSignedIn, Unavailable } from "../api/Errors.ts"
+import { extentOf } from "../api/Rights.ts"
 import { TokenThrottle } from "./TokenThrottle.ts"
 import { orUnavailable } from "./Availability.ts"
 import { Sessions } from "./Sessions.ts"
 
+// responses instead of failures, after which Effect would try the token and report `NotSignedIn`
 const unavailable = HttpServerResponse.jsonUnsafe(Schema.encodeSync(Unavailable)(new Unavailable()), { status: 503 })
+const notAllowed = HttpServerResponse.jsonUnsafe(Schema.encodeSync(NotAllowed)(new NotAllowed()), { status: 403 })
 
 export const layer = Layer.effect(
   Admin,
@@ -17,19 +23,29 @@ export const layer = Layer.effect(
     const token = yield* AdminToken
     const attempts = yield* TokenThrottle
     return Admin.of({
-      session: Effect.fnUntraced(function*(handler, { credential }) {
+      session: Effect.fnUntraced(function*(handler, { credential, endpoint, group }) {
         if (Redacted.value(credential) === "") return yield* new NotSignedIn()
         const session = yield* Effect.result(orUnavailable(sessions.find(credential)))
-        // a response instead of a failure, after which Effect would try the token and report `NotSignedIn`
         if (Result.isFailure(session)) return unavailable
         if (Option.isNone(session.success)) return yield* new NotSignedIn()
-        const { expiresAt, id, name } = session.success.value
-        return yield* Effect.provideService(handler, CurrentAdmin, { name, session: { id, expiresAt } })
+        const { expiresAt, id, name, role, teams } = session.success.value
+        if (extentOf(role, group.identifier, endpoint.identifier) === "none") return notAllowed
+        return yield* Effect.provideService(handler, CurrentAdmin, {
+          name,
+          role,
+          teams,
+          session: { id, expiresAt }
+        })
       }),
       token: Effect.fnUntraced(function*(handler, { credential }) {
         if (Redacted.value(credential) === "") return yield* new NotSignedIn()
         if (!(yield* attempts.check(() => token.matches(credential)))) return yield* new NotSignedIn()
-        return yield* Effect.provideService(handler, CurrentAdmin, { name: "admin token", session: null })
+        return yield* Effect.provideService(handler, CurrentAdmin, {
+          name: "admin token",
+          role: "admin",
+          teams: [],
+          session: null
+        })
       })
     })
   })

@@ -1,7 +1,8 @@
-/** Authentication of the admin API: by a session cookie, or by the admin token as a bearer token. */
+/** Authentication and authorization of the admin API: by a session cookie, or by the admin token as a bearer token. */
 import { Context, Schema } from "effect"
 import { HttpApiMiddleware, HttpApiSecurity } from "effect/http-api"
-import { NotSignedIn, TooManyAttempts, Unavailable } from "./Errors.ts"
+import { NotAllowed, NotSignedIn, TooManyAttempts, Unavailable } from "./Errors.ts"
+import { Person } from "./Role.ts"
 
 export const cookieName = "gateway_console"
 
@@ -12,8 +13,7 @@ export const pageHeader = "x-gateway-console"
 export const keyHeader = "x-gateway-key"
 
 export const AdminView = Schema.Struct({
-  /** The unverified name given at sign-in. The audit log shows it. */
-  name: Schema.String,
+  ...Person.fields,
   /** `null` if the request carried the token itself. */
   session: Schema.NullOr(Schema.Struct({ id: Schema.String, expiresAt: Schema.DateTimeUtcFromString }))
 })
@@ -27,5 +27,5 @@ export class Admin extends HttpApiMiddleware.Service<Admin, { provides: CurrentA
     session: HttpApiSecurity.apiKey({ in: "cookie", key: cookieName }),
     token: HttpApiSecurity.bearer
   },
-  error: [NotSignedIn, TooManyAttempts, Unavailable]
+  error: [NotSignedIn, NotAllowed, TooManyAttempts, Unavailable]
 }) {}

@@ -15,6 +15,12 @@ export class NotSignedIn extends Schema.TaggedError<NotSignedIn>()(
   { httpApiStatus: 401 }
 ) {}
 
+export class NotAllowed extends Schema.TaggedError<NotAllowed>()(
+  "NotAllowed",
+  withMessage("Your role does not allow this. Ask an administrator"),
+  { httpApiStatus: 403 }
+) {}
+
 export class TokenWrong extends Schema.TaggedError<TokenWrong>()(
   "TokenWrong",
   withMessage("Invalid admin token. It is the value of CONSOLE_ADMIN_TOKEN"),

@@ -1,6 +1,6 @@
-/** `/api/session`: sign-in, the current session, sign-out. */
+/** `/api/session` and `/api/sign-in`: sign-in and its ways, the current session, sign-out. */
 import { Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Admin, AdminView } from "./Admin.ts"
 import { TokenWrong, TooManyAttempts, Unavailable } from "./Errors.ts"
 
@@ -17,14 +17,32 @@ export const SessionView = Schema.Struct({
 })
 export type SessionView = typeof SessionView.Type
 
+/** How people can sign in. */
+const SignInWays = Schema.Struct({
+  adminToken: Schema.Boolean,
+  /** The name of the OpenID provider; `null` if none is configured. */
+  provider: Schema.NullOr(Schema.String)
+})
+
+/** The session at the OpenID provider goes on. */
+const ProviderSignOut = Schema.Struct({
+  /** Ends it, for browsers. */
+  providerUrl: Schema.String
+})
+
 export class SessionApi extends HttpApiGroup.make("session")
   .add(
+    HttpApiEndpoint.get("ways", "/api/sign-in", { success: SignInWays })
+      .annotate(OpenApi.Summary, "List the ways to sign in"),
     HttpApiEndpoint.get("current", "/api/session", { success: SessionView })
       .middleware(Admin)
-      .annotate(OpenApi.Summary, "Get the current session"),
-    HttpApiEndpoint.delete("signOut", "/api/session", {})
+      .annotate(OpenApi.Summary, "Get the current session: who signed in, with which role and teams"),
+    HttpApiEndpoint.delete("signOut", "/api/session", { success: [ProviderSignOut, HttpApiSchema.NoContent] })
       .middleware(Admin)
-      .annotate(OpenApi.Summary, "Sign out. Every copy of the session's cookie becomes invalid"),
+      .annotate(
+        OpenApi.Summary,
+        "Sign out. Every copy of the session's cookie becomes invalid. 200 names a URL of the OpenID provider, if that has a session, too"
+      ),
     HttpApiEndpoint.post("signIn", "/api/session", {
       payload: SignIn,
       error: [TokenWrong, TooManyAttempts, Unavailable]

@@ -295,6 +295,8 @@ export const rights = {
     watches(buckets.teams),
     writes(buckets.teams),
     storesAndReads(events.keyChanges),
+    // to end the sessions of a person
+    watches(buckets.consoleSessions),
     writes(buckets.consoleSessions),
     follows(events.usage),
     watches(buckets.usageCounters),

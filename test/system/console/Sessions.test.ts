@@ -4,15 +4,19 @@ import { Clock, ConfigProvider, Context, Effect, Fiber, Layer, Option, Redacted,
 import { HttpServerRequest } from "effect/http"
 import { TestClock } from "effect/testing"
 import { AdminToken } from "../../../services/console/access/AdminToken.ts"
+import { OidcSettings } from "../../../services/console/access/OidcSettings.ts"
 import { TokenThrottle } from "../../../services/console/access/TokenThrottle.ts"
-import { lifetimeMs, Sessions } from "../../../services/console/access/Sessions.ts"
+import { Sessions } from "../../../services/console/access/Sessions.ts"
 import { ControlNats } from "../../../shared/nats/Nats.ts"
+import { buckets } from "../../../shared/nats/Storage.ts"
 import { testAdminToken, testSecret } from "../../fixture/gateway/Gateway.ts"
 import { NatsServer } from "../../fixture/nats/NatsServer.ts"
 
 /** The session service of a console with these settings. */
 const sessionsOf = (server: NatsServer, settings: Record<string, string> = {}) =>
-  Layer.build(Layer.fresh(Sessions.layer.pipe(Layer.provide([AdminToken.layer, ControlNats.layer])))).pipe(
+  Layer.build(Layer.fresh(
+    Sessions.layer.pipe(Layer.provide([AdminToken.layer, ControlNats.layer]), Layer.provide(OidcSettings.layer))
+  )).pipe(
     Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({
       NATS_URL: server.url,
       GATEWAY_SECRET: testSecret,
@@ -22,12 +26,25 @@ const sessionsOf = (server: NatsServer, settings: Record<string, string> = {}) =
     Effect.map((context) => Context.get(context, Sessions))
   )
 
+/** The settings of sign-in with an OpenID provider. */
+const oidc = {
+  CONSOLE_PUBLIC_URL: "https://console.example",
+  CONSOLE_OIDC_ISSUER: "https://identity.example",
+  CONSOLE_OIDC_CLIENT_ID: "console",
+  CONSOLE_OIDC_CLIENT_SECRET: "the secret of the client",
+  CONSOLE_OIDC_ROLES: "{ operators: admin }"
+}
+
+const ada = { name: "Ada", role: "admin", teams: [] } as const
+const atProvider = { subject: "ada", sid: "sid-1", idToken: null }
+const lifetimeMs = buckets.consoleSessions.ttlMs
+
 describe("a session", () => {
   it.effect("is valid by its cookie at every console, until it ends", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const sessions = yield* sessionsOf(server)
-      const { cookie, session } = yield* sessions.begin("Ada")
+      const { cookie, session } = yield* sessions.begin(ada, null)
       assert.deepStrictEqual(yield* sessions.find(cookie), Option.some(session))
       assert.notInclude(JSON.stringify(session), Redacted.value(cookie).slice(0, 32))
       const other = yield* sessionsOf(server)
@@ -40,18 +57,75 @@ describe("a session", () => {
   it.effect("expires, whatever happens to its record", () =>
     Effect.gen(function*() {
       const sessions = yield* sessionsOf(yield* NatsServer.make())
-      const { cookie } = yield* sessions.begin("Ada")
+      const { cookie } = yield* sessions.begin(ada, null)
       yield* TestClock.adjust(lifetimeMs - 1_000)
       assert.isTrue(Option.isSome(yield* sessions.find(cookie)))
       yield* TestClock.adjust(1_000)
       assert.isTrue(Option.isNone(yield* sessions.find(cookie)))
     }))
 
+  it.effect("lasts as long as the operator says", () =>
+    Effect.gen(function*() {
+      const sessions = yield* sessionsOf(yield* NatsServer.make(), { CONSOLE_SESSION_HOURS: "1" })
+      const { cookie } = yield* sessions.begin(ada, null)
+      yield* TestClock.adjust("59 minutes")
+      assert.isTrue(Option.isSome(yield* sessions.find(cookie)))
+      yield* TestClock.adjust("1 minute")
+      assert.isTrue(Option.isNone(yield* sessions.find(cookie)))
+    }))
+
+  it.effect("of the OpenID provider outlives another admin token, but no other settings of the provider", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const sessions = yield* sessionsOf(server, oidc)
+      const { cookie, session } = yield* sessions.begin(ada, atProvider)
+      const withoutToken = yield* sessionsOf(server, { ...oidc, CONSOLE_ADMIN_TOKEN_ENABLED: "false" })
+      assert.deepStrictEqual(yield* withoutToken.find(cookie), Option.some(session))
+      const others = [
+        {},
+        { ...oidc, CONSOLE_OIDC_ROLES: "{ operators: auditor }" },
+        { ...oidc, CONSOLE_OIDC_ISSUER: "https://other.example" },
+        { ...oidc, CONSOLE_OIDC_CLIENT_ID: "other" },
+        { ...oidc, CONSOLE_OIDC_GROUPS_CLAIM: "roles" }
+      ]
+      for (const settings of others) {
+        assert.isTrue(
+          Option.isNone(yield* (yield* sessionsOf(server, settings)).find(cookie)),
+          JSON.stringify(settings)
+        )
+      }
+      // nor does a session of the token outlive the token
+      const byToken = yield* sessions.begin(ada, null)
+      assert.isTrue(Option.isNone(yield* withoutToken.find(byToken.cookie)))
+    }))
+
+  it.effect("of the OpenID provider ends by the provider's session, by the person, or by both", () =>
+    Effect.gen(function*() {
+      const sessions = yield* sessionsOf(yield* NatsServer.make(), oidc)
+      const begin = (provider: typeof atProvider | null) => sessions.begin(ada, provider)
+      const first = yield* begin(atProvider)
+      const second = yield* begin({ ...atProvider, sid: "sid-2" })
+      const grace = yield* begin({ ...atProvider, subject: "grace", sid: "sid-3" })
+      const byToken = yield* begin(null)
+      const all = [first, second, grace, byToken]
+      const left = Effect.map(
+        Effect.forEach(all, ({ cookie }) => sessions.find(cookie)),
+        (found) => found.map(Option.isSome)
+      )
+      assert.strictEqual(yield* sessions.endAll({ sid: undefined, subject: undefined }), 0)
+      assert.strictEqual(yield* sessions.endAll({ sid: "sid-1", subject: "grace" }), 0)
+      assert.deepStrictEqual(yield* left, [true, true, true, true])
+      assert.strictEqual(yield* sessions.endAll({ sid: "sid-1", subject: undefined }), 1)
+      assert.deepStrictEqual(yield* left, [false, true, true, true])
+      assert.strictEqual(yield* sessions.endAll({ sid: undefined, subject: "ada" }), 1)
+      assert.deepStrictEqual(yield* left, [false, false, true, true])
+    }))
+
   it.effect("cannot be forged, prolonged, or kept after a change of the token or the secret", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const sessions = yield* sessionsOf(server)
-      const text = Redacted.value((yield* sessions.begin("Ada")).cookie)
+      const text = Redacted.value((yield* sessions.begin(ada, null)).cookie)
       const [secret = "", expires = "", signature = ""] = text.split(".")
       const forgeries = [
         "",

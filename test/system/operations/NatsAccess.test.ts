@@ -3,6 +3,7 @@
  * and everything else is rejected.
  */
 import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
 import type { NatsConnection } from "@nats-io/nats-core"
 import { nkeyAuthenticator, nkeys, PermissionViolationError } from "@nats-io/nats-core"
 import { jetstreamManager } from "@nats-io/jetstream"
@@ -26,6 +27,7 @@ import { FakeProvider } from "../../fixture/provider/FakeProvider.ts"
 import { Gateway, otherWorkloads, testAdminToken } from "../../fixture/gateway/Gateway.ts"
 import type { ServiceProcess } from "../../fixture/gateway/ServiceProcess.ts"
 import { SecureNats } from "../../fixture/nats/SecureNats.ts"
+import { makeForgedProvider } from "../../fixture/openid/ForgedProvider.ts"
 import { smallVideo, VideoClient } from "../../fixture/client/VideoClient.ts"
 
 let nats: SecureNats
@@ -302,6 +304,21 @@ describe("a service with only its own rights", { timeout: 90_000 }, () => {
       name === "test" && requestsThisMonth > 0
     await eventually(keys, (keys) => keys.some(isCounted), 30_000)
   })
+
+  it.effect("ends the sessions of a person who signs out at the OpenID provider, as the console", () =>
+    Effect.gen(function*() {
+      const provider = yield* makeForgedProvider("console")
+      const { url } = yield* Effect.promise(() =>
+        gateway.startConsole({
+          CONSOLE_PUBLIC_URL: "https://console.example",
+          CONSOLE_OIDC_ISSUER: provider.issuer,
+          CONSOLE_OIDC_CLIENT_ID: "console",
+          CONSOLE_OIDC_CLIENT_SECRET: "a secret",
+          CONSOLE_OIDC_ROLES: "{ operators: admin }"
+        })
+      )
+      assert.strictEqual(yield* Effect.promise(() => provider.logOut(url)), 200)
+    }))
 
   // the last of these tests: it covers all of them
   it("has requested nothing beyond its rights", () => {

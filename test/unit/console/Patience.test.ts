@@ -16,11 +16,13 @@ import { KeyStore } from "../../../shared/keys/KeyStore.ts"
 import { TeamStore } from "../../../shared/teams/TeamStore.ts"
 import { UsageCounters } from "../../../shared/usage/UsageCounters.ts"
 
+const ada = { name: "Ada", role: "admin", teams: [], session: null } as const
+
 const signedIn = Layer.succeed(
   Admin,
   Admin.of({
-    session: (handler) => Effect.provideService(handler, CurrentAdmin, { name: "Ada", session: null }),
-    token: (handler) => Effect.provideService(handler, CurrentAdmin, { name: "Ada", session: null })
+    session: (handler) => Effect.provideService(handler, CurrentAdmin, ada),
+    token: (handler) => Effect.provideService(handler, CurrentAdmin, ada)
   })
 )
 

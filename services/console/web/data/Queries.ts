@@ -14,6 +14,7 @@ import type { Effect } from "effect"
 import type { KeyChanges, KeySettings } from "../../../../shared/keys/KeySettings.ts"
 import type { TeamChanges, TeamSettings } from "../../../../shared/teams/TeamSettings.ts"
 import type { UsageQuery } from "../../../../shared/usage/UsageTable.ts"
+import { extentOf, type rights } from "../../api/Rights.ts"
 import type { TaskQuery } from "../../api/Tasks.ts"
 import { call, client, isNotSignedIn, isTracedElsewhere, messageOf } from "./Client.ts"
 
@@ -47,6 +48,13 @@ export const useSession = () =>
     staleTime: Number.POSITIVE_INFINITY
   })
 
+/** Whether the person's role allows an endpoint, so that pages hide what the API would reject. */
+export const useMay = () => {
+  const { data } = useSession()
+  return <Group extends keyof typeof rights>(group: Group, endpoint: keyof typeof rights[Group] & string): boolean =>
+    data !== null && data !== undefined && extentOf(data.role, group, endpoint) !== "none"
+}
+
 /** Clears cached data, so that the next administrator does not see it. */
 const forgetAll = () => queries.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== "session" })
 
@@ -56,12 +64,16 @@ export const signIn = async (token: string, name: string): Promise<void> => {
   await queries.refetchQueries({ queryKey: ["session"] })
 }
 
+export const useSignInWays = () => useApi(["session", "ways"], client.session.ways())
+
 export const useSignOut = () =>
   useMutation({
     mutationFn: () => call(client.session.signOut()),
-    onSuccess: () => {
+    onSuccess: (ofProvider) => {
       queries.setQueryData(["session"], null)
       forgetAll()
+      // the person's session at the OpenID provider ends, too
+      if (ofProvider !== undefined) location.assign(ofProvider.providerUrl)
     }
   })
 

@@ -1,8 +1,8 @@
-/** Actions on a key. */
+/** Actions on a key, for people who may change it. */
 import { ActionIcon, Menu } from "@mantine/core"
 import { DotsHorizontalIcon, PauseIcon, Pencil1Icon, PlayIcon, TrashIcon } from "@radix-ui/react-icons"
 import type { KeyView } from "../../api/Keys.ts"
-import { useEditKey } from "../data/Queries.ts"
+import { useEditKey, useMay } from "../data/Queries.ts"
 
 export const KeyMenu = ({ of, onEdit, onRevoke }: {
   readonly of: KeyView
@@ -10,7 +10,9 @@ export const KeyMenu = ({ of, onEdit, onRevoke }: {
   readonly onRevoke: () => void
 }) => {
   const edit = useEditKey()
+  const may = useMay()
   const { disabled, id, name } = of
+  if (!may("keys", "edit")) return null
   return (
     <Menu position="bottom-end" withinPortal>
       <Menu.Target>

@@ -14,7 +14,7 @@ import { NewKey } from "../keys/NewKey.tsx"
 import { type Column, DataTable } from "../parts/DataTable.tsx"
 import { Empty, Loaded } from "../parts/Feedback.tsx"
 import { Page } from "../parts/Page.tsx"
-import { useEditKey, useKeys, useRevokeKey } from "../data/Queries.ts"
+import { useEditKey, useKeys, useMay, useRevokeKey } from "../data/Queries.ts"
 
 interface Acts {
   readonly edit: (key: KeyView) => void
@@ -119,10 +119,11 @@ export const Keys = () => {
   const [isCreating, setCreating] = useState(false)
   const [edited, edit] = useState<KeyView>()
   const [revoked, revoke] = useState<KeyView>()
-  const create = <Button leftSection={<PlusIcon />} onClick={() => setCreating(true)}>Create key</Button>
-  const noKeys = (
-    <Empty icon={LockClosedIcon} title="No keys yet" action={create}>Create the first key. It works immediately.</Empty>
-  )
+  const may = useMay()
+  const create = may("keys", "create")
+    ? <Button leftSection={<PlusIcon />} onClick={() => setCreating(true)}>Create key</Button>
+    : null
+  const noKeys = <Empty icon={LockClosedIcon} title="No keys yet" action={create}>A new key works immediately.</Empty>
   const acts = { edit, revoke }
   return (
     <Page
@@ -134,7 +135,7 @@ export const Keys = () => {
         <Tabs defaultValue="keys" keepMounted={false}>
           <Tabs.List px="sm" pt={4}>
             <Tabs.Tab value="keys">Keys</Tabs.Tab>
-            <Tabs.Tab value="changes">Audit log</Tabs.Tab>
+            {may("keys", "changes") ? <Tabs.Tab value="changes">Audit log</Tabs.Tab> : null}
           </Tabs.List>
           <Tabs.Panel value="keys">
             <Loaded query={useKeys()} empty={noKeys}>

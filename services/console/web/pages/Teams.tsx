@@ -5,7 +5,7 @@ import { PersonIcon, PlusIcon } from "@radix-ui/react-icons"
 import { useState } from "react"
 import type { TeamView } from "../../api/Teams.ts"
 import { count } from "../data/Format.ts"
-import { useCreateTeam, useDeleteTeam, useEditTeam, useTeams } from "../data/Queries.ts"
+import { useCreateTeam, useDeleteTeam, useEditTeam, useMay, useTeams } from "../data/Queries.ts"
 import { Limits, sharedLimitsOf, Spend } from "../keys/KeyFacts.tsx"
 import { type Column, DataTable } from "../parts/DataTable.tsx"
 import { Empty, Loaded } from "../parts/Feedback.tsx"
@@ -90,7 +90,10 @@ export const Teams = () => {
   const [isCreating, setCreating] = useState(false)
   const [edited, edit] = useState<TeamView>()
   const [removed, remove] = useState<TeamView>()
-  const create = <Button leftSection={<PlusIcon />} onClick={() => setCreating(true)}>Create team</Button>
+  const may = useMay()
+  const create = may("teams", "create")
+    ? <Button leftSection={<PlusIcon />} onClick={() => setCreating(true)}>Create team</Button>
+    : null
   const noTeams = (
     <Empty icon={PersonIcon} title="No teams yet" action={create}>
       Teams share limits and a budget among their keys, and with the teams above them.

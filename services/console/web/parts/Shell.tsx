@@ -1,4 +1,4 @@
-/** Frame of every page: navigation, colour scheme, and the signed-in administrator. */
+/** Frame of every page: navigation to what the person's role allows, colour scheme, and the person. */
 import { AppShell, Box, Burger, Button, Divider, Group, NavLink, ScrollArea, Stack, Text } from "@mantine/core"
 import { useDisclosure } from "@mantine/hooks"
 import {
@@ -16,26 +16,39 @@ import {
 import type { ReactNode } from "react"
 import { Link, useLocation } from "wouter"
 import type { SessionView } from "../../api/Session.ts"
-import { useSignOut } from "../data/Queries.ts"
+import { useMay, useSignOut } from "../data/Queries.ts"
 import { Brand } from "./Brand.tsx"
 import { ColorScheme } from "./ColorScheme.tsx"
 
+type May = ReturnType<typeof useMay>
+
 const pages = [
-  { path: "/keys", label: "API Keys", icon: <LockClosedIcon /> },
-  { path: "/teams", label: "Teams", icon: <PersonIcon /> },
-  { path: "/usage", label: "Usage", icon: <BarChartIcon /> },
-  { path: "/requests", label: "Requests", icon: <ActivityLogIcon /> },
-  { path: "/tasks", label: "Tasks", icon: <StopwatchIcon /> },
-  { path: "/models", label: "Models & Providers", icon: <CubeIcon /> },
-  { path: "/queues", label: "Queues & Workers", icon: <LayersIcon /> },
-  { path: "/playground", label: "Playground", icon: <RocketIcon /> },
-  { path: "/api-reference", label: "Admin API", icon: <CodeIcon /> }
+  { path: "/keys", label: "API Keys", icon: <LockClosedIcon />, isAllowed: (may: May) => may("keys", "list") },
+  { path: "/teams", label: "Teams", icon: <PersonIcon />, isAllowed: (may: May) => may("teams", "list") },
+  { path: "/usage", label: "Usage", icon: <BarChartIcon />, isAllowed: (may: May) => may("usage", "query") },
+  {
+    path: "/requests",
+    label: "Requests",
+    icon: <ActivityLogIcon />,
+    isAllowed: (may: May) => may("usage", "requests")
+  },
+  { path: "/tasks", label: "Tasks", icon: <StopwatchIcon />, isAllowed: (may: May) => may("tasks", "list") },
+  {
+    path: "/models",
+    label: "Models & Providers",
+    icon: <CubeIcon />,
+    isAllowed: (may: May) => may("fleet", "catalogue")
+  },
+  { path: "/queues", label: "Queues & Workers", icon: <LayersIcon />, isAllowed: (may: May) => may("fleet", "live") },
+  { path: "/playground", label: "Playground", icon: <RocketIcon />, isAllowed: () => true },
+  { path: "/api-reference", label: "Admin API", icon: <CodeIcon />, isAllowed: () => true }
 ]
 
 export const Shell = ({ admin, children }: { readonly admin: SessionView; readonly children: ReactNode }) => {
   const [isOpen, { close, toggle }] = useDisclosure()
   const [location] = useLocation()
   const signOut = useSignOut()
+  const may = useMay()
   return (
     <AppShell
       header={{ height: { base: 56, sm: 0 } }}
@@ -55,7 +68,7 @@ export const Shell = ({ admin, children }: { readonly admin: SessionView; readon
         </Box>
         <ScrollArea flex={1}>
           <Stack gap={2}>
-            {pages.map(({ icon, label, path }) => (
+            {pages.filter(({ isAllowed }) => isAllowed(may)).map(({ icon, label, path }) => (
               <NavLink
                 key={path}
                 component={Link}
@@ -74,7 +87,10 @@ export const Shell = ({ admin, children }: { readonly admin: SessionView; readon
         <Stack gap="sm">
           <ColorScheme />
           <Group justify="space-between" wrap="nowrap" gap="xs">
-            <Text size="sm" c="dimmed" truncate>{admin.name}</Text>
+            <Stack gap={0} miw={0}>
+              <Text size="sm" c="dimmed" truncate title={admin.name}>{admin.name}</Text>
+              <Text size="xs" c="dimmed" tt="capitalize">{admin.role}</Text>
+            </Stack>
             <Button
               size="compact-sm"
               variant="subtle"

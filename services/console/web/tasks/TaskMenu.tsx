@@ -3,7 +3,7 @@ import { ActionIcon, Menu } from "@mantine/core"
 import { notifications } from "@mantine/notifications"
 import { DotsHorizontalIcon, DownloadIcon, StopIcon, TrashIcon } from "@radix-ui/react-icons"
 import type { TaskView } from "../../api/Tasks.ts"
-import { useCancelTask } from "../data/Queries.ts"
+import { useCancelTask, useMay } from "../data/Queries.ts"
 import { type Content, contentsOf, hasEnded } from "./TaskFacts.tsx"
 
 export interface Acts {
@@ -13,7 +13,9 @@ export interface Acts {
 
 export const TaskMenu = ({ download, of, remove }: Acts & { readonly of: TaskView }) => {
   const cancel = useCancelTask()
-  const isDeletable = hasEnded(of) || of.batch === null
+  const may = useMay()
+  const isCancellable = !hasEnded(of) && may("tasks", "cancel")
+  const isDeletable = (hasEnded(of) || of.batch === null) && may("tasks", "remove")
   return (
     <Menu position="bottom-end" withinPortal>
       <Menu.Target>
@@ -31,7 +33,7 @@ export const TaskMenu = ({ download, of, remove }: Acts & { readonly of: TaskVie
             {content.label}
           </Menu.Item>
         ))}
-        {!hasEnded(of) && (
+        {isCancellable && (
           <Menu.Item
             leftSection={<StopIcon />}
             disabled={of.batch?.status === "cancelling"}

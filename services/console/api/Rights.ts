@@ -1,0 +1,56 @@
+/** Authorization as one table: what each role may do at each endpoint of the admin API. */
+import type { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
+import type { ConsoleApi } from "./Api.ts"
+import type { Role } from "./Role.ts"
+
+type Extent = "all" | "none"
+
+/** An administrator may do everything. */
+type Right = Readonly<Record<Exclude<Role, "admin">, Extent>>
+
+/** Everybody who has signed in: it concerns only themselves. */
+const own: Right = { auditor: "all", member: "all" }
+const read: Right = { auditor: "all", member: "none" }
+const administer: Right = { auditor: "none", member: "none" }
+
+type Groups = typeof ConsoleApi extends { readonly groups: Readonly<Record<string, infer Group>> } ? Group : never
+/** The endpoints of a group that require a session. */
+type Endpoints<Name extends Groups["identifier"]> = Exclude<
+  HttpApiEndpoint.Identifier<HttpApiGroup.Endpoints<HttpApiGroup.WithIdentifier<Groups, Name>>>,
+  Name extends "session" ? "signIn" | "ways" : never
+>
+
+export const rights: { readonly [Name in Groups["identifier"]]: { readonly [Endpoint in Endpoints<Name>]: Right } } = {
+  session: { current: own, signOut: own },
+  keys: { list: read, create: administer, edit: administer, revoke: administer, changes: read },
+  teams: {
+    list: read,
+    create: administer,
+    get: read,
+    edit: administer,
+    remove: administer,
+    getWebhook: read,
+    setWebhook: administer,
+    removeWebhook: administer
+  },
+  webhooks: {
+    get: read,
+    set: administer,
+    remove: administer,
+    rotate: administer,
+    deliveries: read,
+    resend: administer
+  },
+  tasks: { list: read, get: read, cancel: administer, remove: administer },
+  usage: { query: read, csv: read, requests: read },
+  traces: { find: read },
+  fleet: { catalogue: read, live: read }
+}
+
+/** What a role may do at an endpoint. An endpoint without a row is for administrators. */
+export const extentOf = (role: Role, group: string, endpoint: string): Extent => {
+  if (role === "admin") return "all"
+  const rows: Readonly<Record<string, Readonly<Record<string, Right>>>> = rights
+  const row = Object.hasOwn(rows, group) ? rows[group] : undefined
+  return row !== undefined && Object.hasOwn(row, endpoint) ? row[endpoint]?.[role] ?? "none" : "none"
+}

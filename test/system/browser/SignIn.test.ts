@@ -1,0 +1,94 @@
+/** Sign-in to the console with OpenID Connect, in a real browser, at a certified provider. */
+import { assert, beforeAll, describe, it } from "@effect/vitest"
+import axe, { type AxeResults } from "axe-core"
+import type { Page } from "playwright-core"
+import { noBrowser, pageErrors, sharedBrowser } from "../../fixture/gateway/Browser.ts"
+import { testAdminToken } from "../../fixture/gateway/Gateway.ts"
+import { freePort } from "../../fixture/gateway/ServiceProcess.ts"
+import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
+import { type OpenIdServer, sharedOpenIdServer } from "../../fixture/openid/OpenIdServer.ts"
+
+const accounts = {
+  ada: { preferred_username: "ada", groups: ["operators"] },
+  alan: { preferred_username: "alan", groups: ["security"] },
+  mallory: { preferred_username: "mallory", groups: ["everybody"] }
+}
+
+const reason = noBrowser === undefined ? "" : ` (left out: ${noBrowser})`
+
+describe.skipIf(noBrowser !== undefined)(`sign-in in a browser${reason}`, { timeout: 60_000 }, () => {
+  const gateway = sharedGateway({ workers: 0 })
+  const openProvider = sharedOpenIdServer()
+  const open = sharedBrowser()
+  let server: OpenIdServer
+  let url = ""
+
+  beforeAll(async () => {
+    url = `http://127.0.0.1:${await freePort()}`
+    server = await openProvider({ accounts, consoleUrl: url })
+    await gateway().startConsole({
+      ...server.environment,
+      CONSOLE_OIDC_NAME: "Example ID",
+      CONSOLE_OIDC_ROLES: "{ operators: admin, security: auditor }"
+    })
+  })
+
+  const heading = (page: Page, name: string) => page.getByRole("heading", { level: 1, name }).waitFor()
+
+  /** Signs in at the provider's page. */
+  const signIn = async (login: string, path = "/") => {
+    const page = await (await open()).newPage()
+    page.setDefaultTimeout(15_000)
+    const heard = pageErrors(page)
+    await page.goto(`${url}${path}`)
+    await heading(page, "Sign in to the console")
+    await page.getByRole("link", { name: "Sign in with Example ID" }).click()
+    await page.locator("[name=login]").fill(login)
+    await page.locator("[name=password]").fill("any")
+    await page.locator("button[type=submit]").click()
+    return { page, heard }
+  }
+
+  it("returns to the page that the person wanted, and signs out at the provider, too", async () => {
+    const { heard, page } = await signIn("ada", "/usage")
+    await heading(page, "Usage")
+    await page.getByText("ada", { exact: true }).waitFor()
+    await page.getByRole("button", { name: "Sign out" }).click()
+    await page.waitForURL(`${server.issuer}/session/end*`)
+    await page.locator("button[value=yes]").click()
+    await heading(page, "Sign in to the console")
+    assert.strictEqual(new URL(page.url()).origin, url)
+    await page.getByRole("link", { name: "Sign in with Example ID" }).click()
+    // the provider asks for the password again
+    await page.locator("[name=password]").waitFor()
+    assert.deepStrictEqual(heard.filter((error) => !error.includes(server.issuer)), [])
+  })
+
+  it("hides from auditors what they may not change", async () => {
+    const { page } = await signIn("alan")
+    await heading(page, "API Keys")
+    await page.getByText("auditor", { exact: true }).waitFor()
+    await page.getByRole("table", { name: "API keys" }).waitFor()
+    assert.strictEqual(await page.getByRole("button", { name: "Create key" }).count(), 0)
+    assert.strictEqual(await page.getByRole("button", { name: /^Actions for/ }).count(), 0)
+  })
+
+  it("explains why somebody without a role is refused", async () => {
+    const { page } = await signIn("mallory")
+    await page.getByRole("alert").getByText("none of your groups has a role here").waitFor()
+    await page.evaluate(axe.source)
+    const { violations } = await page.evaluate<AxeResults>("axe.run({ resultTypes: ['violations'] })")
+    assert.deepStrictEqual(violations.filter(({ impact }) => impact === "serious" || impact === "critical"), [])
+  })
+
+  it("shows the form for the admin token on demand", async () => {
+    const page = await (await open()).newPage()
+    page.setDefaultTimeout(15_000)
+    await page.goto(url)
+    await page.getByRole("button", { name: "Use the admin token" }).click()
+    await page.getByLabel("Admin token").fill(testAdminToken)
+    await page.getByRole("button", { name: "Sign in" }).click()
+    await heading(page, "API Keys")
+    await page.getByText("admin (admin token)").waitFor()
+  })
+})
