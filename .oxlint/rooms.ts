@@ -51,7 +51,11 @@ const rooms: Readonly<Record<string, Room>> = {
   "shared/telemetry": { rooms: [], packages: allButEffect, why: "names and exporters import nothing but effect" },
   "shared/bounds": { rooms: [], packages: natsClient, why: "bounds of memory and time know nothing of the gateway" },
   "shared/text": { rooms: [], packages: natsClient, why: "words, tokens and vectors know nothing of the gateway" },
-  "shared/catalogue": { rooms: base, packages: natsClient, why: "the catalogue is read without a bus" },
+  "shared/catalogue": {
+    rooms: [...base, "shared/keys/Identity.ts"],
+    packages: natsClient,
+    why: "the catalogue is read without a bus; owners of tokens have the settings of keys"
+  },
   "shared/nats": { rooms: base, why: "shared/nats knows connections and storage, not what jobs are" },
   "shared/bus": { rooms: bus, why: "the bus knows jobs, not providers, keys or limits" },
   "shared/limits": { rooms: bus, packages: natsClient, why: "limits stand on nats, contract and telemetry" },
@@ -100,6 +104,11 @@ const rooms: Readonly<Record<string, Room>> = {
     rooms: [...bus, "shared/usage"],
     packages: natsClient,
     why: "the life of a job knows no providers and no keys: services put the two together"
+  },
+  "shared/guardrail": {
+    rooms: [...bus, ...["catalogue", "provider", "usage", "worker"].map(shared)],
+    packages: natsClient,
+    why: "the guardrail stands between the life of a job and its providers"
   },
   "shared/painter": { rooms: [], packages: natsClient, why: "the painter paints: it imports nothing of the gateway" },
   "shared/process": { rooms: ["shared"], packages: natsClient, why: "processes are put together from shared" },

@@ -41,8 +41,8 @@ const models = Command.make(
   "models",
   { file },
   Effect.fn(function*({ file }) {
-    const { models } = yield* Models.load(file)
-    yield* Console.log(stringify({ models: Object.fromEntries(models) }).trimEnd())
+    const { models, ...rest } = yield* Models.load(file)
+    yield* Console.log(stringify({ ...rest, models: Object.fromEntries(models) }).trimEnd())
   })
 ).pipe(Command.withDescription("Print the models of a catalogue without its providers: the catalogue for ingress"))
 

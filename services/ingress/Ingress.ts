@@ -29,6 +29,8 @@ import * as AnswerTaskRoutes from "./owned/AnswerTasks.ts"
 import * as BatchRoutes from "./owned/batches/Batches.ts"
 import * as MessageBatchRoutes from "./owned/batches/MessageBatches.ts"
 import * as ClientFileRoutes from "./owned/ClientFiles.ts"
+import { Principals } from "./identity/Principals.ts"
+import * as TokenKeys from "./identity/TokenKeys.ts"
 import * as NotReady from "./answer/NotReady.ts"
 import * as ModelRoutes from "./routes/Models.ts"
 import * as Docs from "./reference/page/Docs.ts"
@@ -147,7 +149,7 @@ export const layer = Layer.merge(readiness, onRelease).pipe(
   Layer.provide(Layer.succeed(HttpMiddleware.TracerDisabledWhen, () => true)),
   Layer.provide([queues, TaskCounts.layer, WorkAdmission.layer]),
   Layer.provide([
-    KeyRing.layer,
+    TokenKeys.layer.pipe(Layer.provide([KeyRing.layer, Principals.layer])),
     Owners.layer,
     Admission.layer,
     JobClient.layer,

@@ -12,7 +12,8 @@ import {
   ProviderFailed,
   ProviderTimeout
 } from "../../shared/contract/JobError.ts"
-import { VideoGenerationRequest } from "../../shared/contract/operations/VideoGenerations.ts"
+import { VideoGenerationRequest, videoGenerations } from "../../shared/contract/operations/VideoGenerations.ts"
+import type { Guardrail } from "../../shared/guardrail/Guardrail.ts"
 import * as TranslationWarnings from "../../shared/provider/call/TranslationWarnings.ts"
 import { lostIn } from "../../shared/provider/dialects/conversation/Losses.ts"
 import { fatesOf } from "../../shared/provider/dialects/conversation/SchemaFates.ts"
@@ -32,6 +33,7 @@ import * as Span from "../../shared/telemetry/Span.ts"
 import * as Metrics from "../../shared/telemetry/Metrics.ts"
 
 interface Dependencies {
+  readonly guardrail: Pick<Guardrail["Service"], "checkRequest">
   readonly store: TaskStore["Service"]
   readonly providers: VideoProviders["Service"]
 }
@@ -220,6 +222,19 @@ const runAnywhere = Effect.fnUntraced(function*(work: Work): Effect.fn.Return<Vi
   return yield* failure ?? new InternalError()
 })
 
+/** Fails unless the model's guardrail allows the request. */
+const check = Effect.fnUntraced(function*({ guardrail, store }: Dependencies, task: TaskRecord) {
+  const { id, model, tenant } = task
+  const body = yield* store.readBody(task)
+  const span = Option.getOrUndefined(yield* Effect.option(Effect.currentSpan))
+  yield* guardrail.checkRequest({
+    ...{ id, model, tenant, body },
+    operation: videoGenerations,
+    contentType: "application/json",
+    onChecked: (direction, outcome) => span === undefined ? undefined : Attributes.checked(direction, outcome)(span)
+  })
+})
+
 /** From the request to the stored video. */
 const perform = Effect.fnUntraced(function*(
   means: Dependencies,
@@ -231,6 +246,7 @@ const perform = Effect.fnUntraced(function*(
   const next = resumption(task, means.providers.find)
   switch (next.step) {
     case "begin":
+      yield* check(means, task)
       return yield* runAnywhere(work)
     case "continue":
       return yield* follow(work, toStarted(task, work.request, next))

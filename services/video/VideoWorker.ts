@@ -4,6 +4,7 @@ import { Nats } from "../../shared/nats/Nats.ts"
 import type { PulledJob } from "../../shared/bus/worker/JobSource.ts"
 import { Catalogue } from "../../shared/catalogue/Catalogue.ts"
 import { costAt } from "../../shared/catalogue/Model.ts"
+import { Guardrail } from "../../shared/guardrail/Guardrail.ts"
 import { VideoProviders } from "../../shared/provider/routing/VideoProviders.ts"
 import * as TaskLife from "../../shared/tasks/TaskLife.ts"
 import { TaskQueue } from "../../shared/tasks/TaskQueue.ts"
@@ -26,13 +27,14 @@ export const layer = Layer.effect(
     const queue = yield* TaskQueue
     const store = yield* TaskStore
     const providers = yield* VideoProviders
+    const guardrail = yield* Guardrail
     const { id: worker } = yield* Nats
     const catalogue = yield* Catalogue
     const log = yield* UsageLog
     const { graceMs, pool, slots } = yield* workerSettings({ slots: 2, graceMs: 5_000 })
     const means: TaskLife.Dependencies = {
       workload: "video",
-      work: VideoWork.make({ store, providers }),
+      work: VideoWork.make({ store, providers, guardrail }),
       store,
       worker,
       metering: { log, cost: (...about) => costAt(catalogue.current().models, ...about) }
@@ -41,5 +43,11 @@ export const layer = Layer.effect(
     return yield* start("video", pool, slots, yield* queue.serve({ queue: "video", pool, slots, graceMs, run }))
   })
 ).pipe(
-  Layer.provide([TaskQueue.layer, TaskStore.layer({ patienceMs }), VideoProviders.layer, UsageLog.layer])
+  Layer.provide([
+    TaskQueue.layer,
+    TaskStore.layer({ patienceMs }),
+    VideoProviders.layer,
+    Guardrail.layer,
+    UsageLog.layer
+  ])
 )

@@ -6,11 +6,15 @@
  */
 import { Context, Effect, Layer, Result, Schema } from "effect"
 import * as CatalogueFile from "./CatalogueFile.ts"
+import { findGuardrailMistakes, type Guardrail, GuardrailSettings, guardrailsOf } from "./Guardrail.ts"
+import { findIdentityMistakes, Identities } from "../keys/Identity.ts"
 import { findInconsistencies } from "./Inconsistencies.ts"
 import { Model } from "./Model.ts"
 import { Provider } from "./Provider.ts"
 
 const Whole = Schema.Struct({
+  guardrail: Schema.optionalKey(GuardrailSettings),
+  identities: Schema.optionalKey(Identities),
   providers: Schema.Record(Schema.String, Provider),
   models: Schema.Record(Schema.String, Model)
 })
@@ -18,6 +22,8 @@ const Whole = Schema.Struct({
 export interface Snapshot {
   readonly providers: ReadonlyMap<string, Provider>
   readonly models: ReadonlyMap<string, Model>
+  /** The guardrails of the models that have one. Absent: none has. */
+  readonly guardrails?: ReadonlyMap<string, Guardrail>
 }
 
 const decodeFile = CatalogueFile.decoderOf(Whole)
@@ -25,11 +31,18 @@ const decodeFile = CatalogueFile.decoderOf(Whole)
 const decoder: CatalogueFile.Decoder<Snapshot> = (value) =>
   Result.gen(function*() {
     const decoded = yield* decodeFile(value)
+    const models = new Map(Object.entries(decoded.models))
+    const guardrails = guardrailsOf(models, decoded.guardrail)
     const snapshot: Snapshot = {
       providers: new Map(Object.entries(decoded.providers)),
-      models: new Map(Object.entries(decoded.models))
+      models,
+      ...(guardrails.size === 0 ? {} : { guardrails })
     }
-    const mistakes = findInconsistencies(snapshot)
+    const mistakes = [
+      ...findInconsistencies(snapshot),
+      ...findGuardrailMistakes(models, decoded.guardrail),
+      ...findIdentityMistakes(decoded.identities ?? {})
+    ]
     return mistakes.length === 0 ? snapshot : yield* Result.fail(mistakes)
   })
 

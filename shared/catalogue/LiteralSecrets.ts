@@ -54,6 +54,14 @@ const within = (path: ReadonlyArray<PropertyKey>, value: unknown): ReadonlyArray
   return isSecret(path, value) ? [{ path, message: `must be ${SecretReference.expected}` }] : []
 }
 
-/** A remark for each literal secret among the providers. */
-export const findLiteralSecrets = (file: unknown): ReadonlyArray<Finding> =>
-  within(["providers"], Predicate.hasProperty(file, "providers") ? file.providers : undefined)
+/** A remark for each literal secret among the providers, and in guardrails. */
+export const findLiteralSecrets = (file: unknown): ReadonlyArray<Finding> => {
+  const { guardrail, models, providers } = Predicate.isReadonlyObject(file) ? file : {}
+  return [
+    ...within(["providers"], providers),
+    ...within(["guardrail"], guardrail),
+    ...Object.entries(Predicate.isReadonlyObject(models) ? models : {}).flatMap(([name, model]) =>
+      Predicate.hasProperty(model, "guardrail") ? within(["models", name, "guardrail"], model.guardrail) : []
+    )
+  ]
+}

@@ -4,6 +4,7 @@ import { atLeast, between, integer } from "../contract/Fields.ts"
 import { PoolName, type Workload, workloads } from "../contract/Operation.ts"
 import type { Usage } from "../contract/Usage.ts"
 import { Facts } from "./Facts.ts"
+import { GuardrailSettings } from "./Guardrail.ts"
 import { costOf, Price } from "./Price.ts"
 
 /**
@@ -63,6 +64,8 @@ export const Model = Schema.Struct({
   continuation: Schema.optionalKey(Schema.Boolean),
   /** A model that gets a share of the requests as well, and whose answers are discarded. Default: none. */
   shadow: Schema.optionalKey(Shadow),
+  /** Replaces fields of the guardrail for all models. */
+  guardrail: Schema.optionalKey(GuardrailSettings),
   /** The most videos of one request to a video model, 1 to 100. Default 4. */
   maxVideos: Schema.optionalKey(integer(1, 100)),
   ...Facts.fields

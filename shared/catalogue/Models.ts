@@ -1,6 +1,6 @@
 /**
- * The part of the catalogue that ingress reads: the models' names, workloads, pools and facts, and for videos what tells whether
- * a task can succeed.
+ * The part of the catalogue that ingress reads: issuers of tokens, the models' names, workloads, pools and facts, and for videos what
+ * tells whether a task can succeed.
  *
  * The file is either the whole catalogue, of whose providers only the protocols of video models are read, or one without
  * providers and targets, as `config models` prints it.
@@ -8,6 +8,7 @@
 import { Context, Effect, Layer, Predicate, Result, Schema } from "effect"
 import type { Workload } from "../contract/Operation.ts"
 import * as CatalogueFile from "./CatalogueFile.ts"
+import { findIdentityMistakes, Identities } from "../keys/Identity.ts"
 import { findModelMistakes } from "./Inconsistencies.ts"
 import type { Facts } from "./Facts.ts"
 import { knownFacts } from "./KnownModels.ts"
@@ -41,10 +42,13 @@ export const isBuiltIn = ({ protocols }: OfferedModel): boolean =>
   protocols?.every((protocol) => protocol === "local") ?? false
 
 export interface ModelSnapshot {
+  /** The issuers of tokens that ingress accepts in place of API keys. Absent: none. */
+  readonly identities?: Identities
   readonly models: ReadonlyMap<string, OfferedModel>
 }
 
 const Part = Schema.Struct({
+  identities: Schema.optionalKey(Identities),
   models: Schema.Record(
     Schema.String,
     Schema.Struct({
@@ -59,10 +63,10 @@ type Part = typeof Part.Type
 
 const decodePart = CatalogueFile.decoderOf(Part)
 
-/** Without the providers, except for their protocols by name, which may be unknown to this version. */
+/** Without the guardrail and the providers, except for their protocols by name, which may be unknown to this version. */
 const split = (value: unknown): { readonly rest: unknown; readonly protocols: ReadonlyMap<string, unknown> } => {
   if (!Predicate.isReadonlyObject(value)) return { rest: value, protocols: new Map() }
-  const { providers, ...rest } = value
+  const { guardrail: _, providers, ...rest } = value
   const entries = Predicate.isReadonlyObject(providers) ? Object.entries(providers) : []
   const protocolOf = (provider: unknown) => Predicate.hasProperty(provider, "protocol") ? provider.protocol : undefined
   return { rest, protocols: new Map(entries.map(([name, provider]) => [name, protocolOf(provider)])) }
@@ -92,10 +96,12 @@ const pricesOf = (models: ReadonlyMap<string, Part["models"][string]>, name: str
 const decoder: CatalogueFile.Decoder<ModelSnapshot> = (value) =>
   Result.gen(function*() {
     const { protocols: known, rest } = split(value)
-    const models = new Map(Object.entries((yield* decodePart(rest)).models))
-    const mistakes = findModelMistakes(models)
+    const { identities = {}, models: decoded } = yield* decodePart(rest)
+    const models = new Map(Object.entries(decoded))
+    const mistakes = [...findModelMistakes(models), ...findIdentityMistakes(identities)]
     if (mistakes.length > 0) return yield* Result.fail(mistakes)
     return {
+      ...(Object.keys(identities).length === 0 ? {} : { identities }),
       models: new Map(
         [...models].map(([name, model]): [string, OfferedModel] => {
           const { description, maxVideos, pool = "default", shadow, workload } = model

@@ -90,10 +90,14 @@ export const defaultRetry = Schema.decodeSync(Retry)({})
 export const defaultBreaker = Schema.decodeSync(Breaker)({})
 
 /** The pattern alone would accept invalid URLs, such as one with a port above 65535. */
-const isBaseUrl = (text: string): boolean => {
+const isHttpUrl = (text: string): boolean => {
   const url = /^https?:\/\/[^\s?#]+$/.test(text) ? URL.parse(text) : null
   return url !== null && url.username === "" && url.password === ""
 }
+
+export const HttpUrl = Schema.String.check(
+  Schema.makeFilter(isHttpUrl, { expected: "an http(s) URL without user name, password or query" })
+)
 
 export const Provider = Schema.Struct({
   protocol: Schema.Literals(protocols),
@@ -101,11 +105,7 @@ export const Provider = Schema.Struct({
    * The API's base URL, as the official clients take it: it ends in `/v1` with `protocol: openai` and in `/v1beta` with
    * `gemini`; with `anthropic` it has no version.
    */
-  baseUrl: Schema.optionalKey(
-    Schema.String.check(
-      Schema.makeFilter(isBaseUrl, { expected: "an http(s) URL without user name, password or query" })
-    )
-  ),
+  baseUrl: Schema.optionalKey(HttpUrl),
   /** A reference to the key: `${NAME}`, an environment variable of the workers, or `${file:/path}`. Never the key itself. */
   apiKey: Schema.optionalKey(
     Schema.String.check(

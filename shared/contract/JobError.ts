@@ -253,6 +253,28 @@ export class BudgetSpent extends Schema.TaggedError<BudgetSpent>()("BudgetSpent"
     "Wait until next month, or ask the operator of the gateway to raise the budget."
 }
 
+/** The operator's guardrail refused the request, or the rest of its answer. */
+export class GuardrailRefused extends Schema.TaggedError<GuardrailRefused>()("GuardrailRefused", {
+  direction: Schema.Literals(["request", "answer"]),
+  /** The guardrail's words for the client. */
+  explanation: nullByDefault(Schema.String)
+}) {
+  override get message() {
+    const refused = `The guardrail of the gateway refused the ${this.direction}`
+    return this.explanation === null ? refused : `${refused}: ${this.explanation}`
+  }
+}
+
+/** The operator's guardrail did not answer, and without it nothing may pass. */
+export class GuardrailUnavailable extends Schema.TaggedError<GuardrailUnavailable>()("GuardrailUnavailable", {
+  direction: Schema.Literals(["request", "answer"]),
+  retryAfterMs: Schema.Finite
+}) {
+  override get message() {
+    return `The guardrail of the gateway could not check the ${this.direction}: ${tryAgain(this.retryAfterMs)}`
+  }
+}
+
 /** A bug in the gateway. */
 export class InternalError extends Schema.TaggedError<InternalError>()("InternalError", {}) {
   override get message() {
@@ -279,6 +301,8 @@ export const JobError = Schema.Union([
   KeyInactive,
   ModelNotAllowed,
   BudgetSpent,
+  GuardrailRefused,
+  GuardrailUnavailable,
   InternalError
 ])
 export type JobError = typeof JobError.Type

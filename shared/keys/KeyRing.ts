@@ -10,8 +10,17 @@ import { buckets } from "../nats/Storage.ts"
 import * as ApiKey from "./ApiKey.ts"
 import { decodeRecord } from "./KeyStore.ts"
 
+/** What is checked of a token in place of a key: its form, its claims, whether it is revoked, and whether its owner is let in. */
+export const TokenCheck = Schema.Literals([
+  ...["malformed", "alg", "kid", "signature", "iss", "aud", "exp", "iat", "nbf", "lifetime", "jti"] as const,
+  ...["claim", "revoked", "principal"] as const
+])
+export type TokenCheck = typeof TokenCheck.Type
+
 export class KeyRefused extends Schema.TaggedError<KeyRefused>()("KeyRefused", {
-  reason: Schema.Literals(["unknown", "disabled", "expired", "unverifiable"])
+  /** `token`: it is a token, and the check failed. */
+  reason: Schema.Literals(["unknown", "disabled", "expired", "unverifiable", "token"]),
+  check: Schema.optionalKey(TokenCheck)
 }) {}
 
 /** How long the copy is trusted without a connection to NATS, in milliseconds. */

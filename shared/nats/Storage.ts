@@ -70,6 +70,8 @@ export const buckets = {
   keyLimits: { name: "KEY_LIMITS", account: "control", ttlMs: hourMs },
   /** The salts of owners; see `shared/records`. */
   owners: { name: "OWNERS", account: "control" },
+  /** The owners of tokens, who have no API key. */
+  principals: { name: "PRINCIPALS", account: "control", ttlMs: 400 * 24 * hourMs },
   providerLimits: { name: "LIMITS", account: "data", ttlMs: hourMs },
   responses: { name: "RESPONSES", account: "data", ttlMs: 30 * 24 * hourMs, daysVariable: "GATEWAY_RESPONSES_DAYS" },
   /** Durable tasks except videos: records, requests and answers. A task runs for a day at most, and is kept for another. */

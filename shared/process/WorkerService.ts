@@ -7,6 +7,7 @@ import { Presence } from "../bus/provision/Presence.ts"
 import { Catalogue } from "../catalogue/Catalogue.ts"
 import { costAt } from "../catalogue/Model.ts"
 import type { Workload } from "../contract/Operation.ts"
+import { Guardrail } from "../guardrail/Guardrail.ts"
 import { Limits } from "../limits/Limits.ts"
 import { GuardedFetch } from "../provider/transport/GuardedFetch.ts"
 import type { LocalEngines } from "../provider/protocols/local/Local.ts"
@@ -20,7 +21,7 @@ import * as AnswerWorker from "../tasks/answers/AnswerWorker.ts"
 import * as Deliverer from "../webhooks/Deliverer.ts"
 import { UsageLog } from "../usage/UsageLog.ts"
 import { Performer } from "../worker/JobLife.ts"
-import { Preparation } from "../worker/Preparation.ts"
+import { type Perform, Preparation } from "../worker/Preparation.ts"
 import { Worker } from "../worker/Worker.ts"
 import { HealthServer } from "./HealthServer.ts"
 
@@ -40,16 +41,18 @@ export const layerProviderTools = Layer.mergeAll(
   sharedLimits
 )
 
-/** Sends requests to the providers, with the workload's own steps around each. */
+/** Sends requests to the providers, with the guardrail and then the workload's own steps around each. */
 const performer = Layer.effect(
   Performer,
   Effect.gen(function*() {
     const { isIdempotent, perform } = yield* Providers
     const { around } = yield* Preparation
+    const guardrail = yield* Guardrail
+    const guarded: Perform = (work, answer) => guardrail.around(work, answer, perform)
     const catalogue = yield* Catalogue
     return Performer.of({
       isIdempotent,
-      perform: (work, reply) => around(work, reply, perform),
+      perform: (work, reply) => around(work, reply, guarded),
       cost: (...about) => costAt(catalogue.current().models, ...about),
       costInBatch: (...about) => costAt(catalogue.current().models, ...about, true)
     })
@@ -82,7 +85,7 @@ export const layer = <E>(options: {
     Worker.layer(options.workload, options.slots).pipe(
       Layer.merge([AnswerWorker.layer(options.workload, options.slots, lines), Deliverer.layer]),
       Layer.provide([performer, JobServer.layer, UsageLog.layer]),
-      Layer.provide([Providers.layer, options.preparation ?? Preparation.layerNone]),
+      Layer.provide([Providers.layer, Guardrail.layer, options.preparation ?? Preparation.layerNone]),
       Layer.provide(options.engines),
       Layer.provide([layerProviderTools, options.results ?? ResultStore.layerNone])
     )

@@ -51,7 +51,12 @@ export const name = {
   step: "gateway.provider.step",
   failure: "gateway.provider.failure",
   retryAfterMs: "gateway.provider.retry_after_ms",
-  queueMs: "gateway.queue.duration_ms"
+  queueMs: "gateway.queue.duration_ms",
+  /** What came of the guardrail's checks: `passed`, `refused` or `unchecked`. */
+  checkedRequest: "gateway.guardrail.request",
+  checkedAnswer: "gateway.guardrail.answer",
+  /** Of a part of an answer, from 0. */
+  window: "gateway.guardrail.window"
 } as const
 
 /** Attributes with unbounded values: different in every request, or chosen by clients. */
@@ -59,6 +64,7 @@ export const unboundedNames: ReadonlySet<string> = new Set([
   name.bodySize,
   name.queueMs,
   name.retryAfterMs,
+  name.window,
   name.firstChunk,
   name.inputTokens,
   name.outputTokens,
@@ -201,4 +207,18 @@ export const pulled = (
   message(span, "process", "process", job)
   span.attribute(name.jobAttempt, job.attempt)
   span.attribute(name.delivery, job.delivery)
+}
+
+/** What came of the guardrail's checks of the request or the answer. */
+export const checked = (direction: "request" | "answer", outcome: string): Description => (span) =>
+  span.attribute(direction === "request" ? name.checkedRequest : name.checkedAnswer, outcome)
+
+/** One check by the guardrail. */
+export const check = (
+  about: { readonly operation: string; readonly model: string; readonly window?: number }
+): Description =>
+(span) => {
+  span.attribute(name.gatewayOperation, about.operation)
+  span.attribute(name.requestModel, about.model)
+  if (about.window !== undefined) span.attribute(name.window, about.window)
 }

@@ -248,6 +248,18 @@ export const usageDelay = gauge("gateway_usage_delay_seconds", [])(
   "Age of the oldest usage event that this process could not count yet; budgets do not include it"
 )
 
+// the guardrail at workers
+
+export const guardrailChecks = counter("gateway_guardrail_checks_total", ["model", "direction", "outcome"])(
+  "Requests and answers of models with a guardrail; outcome is passed, refused or unchecked"
+)
+export const guardrailCalls = counter("gateway_guardrail_calls_total", ["outcome"])(
+  "Calls to the guardrail; outcome is allow, refuse, or why it gave no verdict: timeout, unreachable, status, malformed or secret"
+)
+export const guardrailDuration = histogram("gateway_guardrail_call_duration_seconds", [])(
+  "Duration of calls to the guardrail, with the wait for their turn"
+)
+
 // the bus
 
 export const natsConnected = gauge("gateway_nats_connected", ["account"])(

@@ -11,6 +11,17 @@ const endOfTime = 253_402_300_799_999
 
 const Millis = Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0))
 
+/** What came of a guardrail's checks. `unchecked`: some of it passed, or was refused, because it could not be checked. */
+const Checked = Schema.Literals(["passed", "refused", "unchecked"])
+export type Checked = typeof Checked.Type
+
+/** Absent where the guardrail was not to be asked, or the work ended before it was. */
+export const Guardrail = Schema.Struct({
+  request: Schema.optionalKey(Checked),
+  answer: Schema.optionalKey(Checked)
+})
+export type Guardrail = typeof Guardrail.Type
+
 /** The schema transforms nothing, so an event is cheap to write as JSON. */
 export const UsageEvent = Schema.Struct({
   /** The id of the job or task. Of the events with an id one counts: see `RecentEvents.ts`. */
@@ -40,6 +51,8 @@ export const UsageEvent = Schema.Struct({
   attempts: Schema.Int,
   /** Those that were cut or timed out after they were sent, and then repeated: both may be billed. Absent: none. */
   repeatedCalls: Schema.optionalKey(Schema.Int),
+  /** Absent: the model has no guardrail. */
+  guardrail: Schema.optionalKey(Guardrail),
   /** The id of the request's trace, if any. */
   traceId: Schema.optionalKey(Schema.String)
 })

@@ -19,6 +19,8 @@ import { Meter, type Metering } from "./Meter.ts"
 
 /** What to do, and for which tenant. */
 export interface Work {
+  /** The job's, or the task's. */
+  readonly id: string
   readonly operation: Operation
   readonly model: string
   readonly tenant: string
@@ -40,6 +42,8 @@ export interface Work {
   readonly onCall: Meter["called"]
   /** Called with the usage so far, if an answer fails after it started. */
   readonly onCut: Meter["cut"]
+  /** Called when a guardrail has checked the request or the answer, or could not do so. */
+  readonly onChecked: Meter["checked"]
   /** Called if the answer ends before its end, as at the limit of its tokens. */
   readonly onIncomplete?: () => void
   /** Runs before anything that must not happen twice, even if workers are lost. */
@@ -63,15 +67,22 @@ export interface Dependencies extends Metering {
 
 const noHeaders: Work["headers"] = {}
 
-const decode = (job: ServedJob, meter: Meter, queuedMs: number): Effect.Effect<Work, JobError> =>
+const decode = (
+  job: ServedJob,
+  meter: Meter,
+  queuedMs: number,
+  onChecked: Work["onChecked"]
+): Effect.Effect<Work, JobError> =>
   Fiberless.flatMap(job.body, (body) => {
-    const { contentType, deadline, headers = noHeaders, isPlain, model, operation: name, owner, tenant } = job.pulled
+    const { contentType, deadline, headers = noHeaders, id, isPlain, model, operation: name, owner, tenant } =
+      job.pulled
     const operation = operationNamed(name)
     return operation === undefined
       ? Effect.fail(
         new InvalidRequest({ message: `Unknown operation ${name}`, param: null, code: "unknown_operation" })
       )
       : Effect.succeed({
+        id,
         operation,
         model,
         tenant,
@@ -84,6 +95,7 @@ const decode = (job: ServedJob, meter: Meter, queuedMs: number): Effect.Effect<W
         queuedMs,
         onCall: (endpoint, isRepeated) => meter.called(endpoint, isRepeated),
         onCut: (usage) => meter.cut(usage),
+        onChecked,
         commit: job.commit
       })
   })
@@ -157,7 +169,10 @@ const perform = (means: Dependencies, job: ServedJob, meter: Meter): Effect.Effe
     const decoded = Fiberless.flatMap(claimed, () => {
       const queuedMs = Math.max(0, means.now() - pulled.publishedAt)
       span.attribute(Attributes.name.queueMs, queuedMs)
-      return decode(job, meter, queuedMs)
+      return decode(job, meter, queuedMs, (direction, outcome) => {
+        meter.checked(direction, outcome)
+        Attributes.checked(direction, outcome)(span)
+      })
     })
     const performed = Fiberless.flatMap(decoded, (work) => means.performer.perform(work, reply))
     return Fiberless.flatMap(performed, (usage) => {

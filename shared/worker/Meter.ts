@@ -8,7 +8,7 @@ import { operationNamed } from "../contract/operations/operations.ts"
 import type { Usage } from "../contract/Usage.ts"
 import * as UsageSum from "../contract/UsageSum.ts"
 import * as TraceParent from "../telemetry/TraceParent.ts"
-import type { UsageEvent } from "../usage/UsageEvent.ts"
+import type { Checked, Guardrail, UsageEvent } from "../usage/UsageEvent.ts"
 import type { UsageLog } from "../usage/UsageLog.ts"
 
 export interface Metering {
@@ -39,6 +39,7 @@ export class Meter {
   /** The usage and the cost of the calls before the last one, as far as they are known. */
   #spent: Usage | undefined
   #spentUsd: number | null = null
+  #guardrail: Guardrail | undefined
   #isWritten = false
 
   constructor(metering: Metering, job: ServedJob) {
@@ -68,12 +69,22 @@ export class Meter {
     this.#partialUsage = usage
   }
 
+  /** A guardrail has checked the request or the answer, or could not do so. */
+  checked(direction: keyof Guardrail, outcome: Checked): void {
+    this.#guardrail = { ...this.#guardrail, [direction]: outcome }
+  }
+
+  /** Whether a request that was never sent has an event nevertheless. */
+  get #isBlocked(): boolean {
+    return this.#guardrail?.request !== undefined && this.#guardrail.request !== "passed"
+  }
+
   ended(usage: Usage | undefined): void {
     this.#write("success", null, usage)
   }
 
   failed(error: string): void {
-    if (this.#calls > 0) this.#write("failure", error, this.#partialUsage)
+    if (this.#calls > 0 || this.#isBlocked) this.#write("failure", error, this.#partialUsage)
   }
 
   cancelled(): void {
@@ -118,6 +129,7 @@ export class Meter {
         firstByteMs: reply.startedAt === undefined ? null : Math.round(reply.startedAt - takenAt),
         attempts: this.#calls,
         ...(this.#repeatedCalls === 0 ? {} : { repeatedCalls: this.#repeatedCalls }),
+        ...(this.#guardrail === undefined ? {} : { guardrail: this.#guardrail }),
         ...(traceId === undefined ? {} : { traceId })
       },
       this.#job.hold()

@@ -22,6 +22,7 @@ const fileRefused = {
 
 /** Errors whose description is always the same. */
 const constant = {
+  TokenInvalid: { status: 401, code: "invalid_api_key" },
   KeyMissing: { status: 401, code: "missing_api_key" },
   LimitReached: { status: 429, code: "rate_limit_exceeded" },
   BodyTooLarge: { status: 413, code: "request_too_large" },

@@ -1,11 +1,36 @@
 /** Errors that ingress returns itself, without a worker. With `JobError`, these are all errors a client can see. */
 import { Schema } from "effect"
 import { type JobError, levelNamed, tryAgain } from "../../../shared/contract/JobError.ts"
+import { TokenCheck } from "../../../shared/keys/KeyRing.ts"
 import type { FileRefused } from "../../../shared/files/ClientFiles.ts"
 import type { TaskStorageFull } from "../../../shared/tasks/answers/TaskBytes.ts"
 
 export class KeyMissing extends Schema.TaggedError<KeyMissing>()("KeyMissing", {}) {
   override readonly message = "Missing API key. Send it as 'Authorization: Bearer <key>'."
+}
+
+/** The token in place of an API key did not pass a check. */
+export class TokenInvalid extends Schema.TaggedError<TokenInvalid>()("TokenInvalid", { check: TokenCheck }) {
+  override get message() {
+    return `Invalid token: ${tokenChecks[this.check]}. Send a fresh token made for this gateway, or an API key.`
+  }
+}
+
+const tokenChecks: Readonly<Record<TokenCheck, string>> = {
+  malformed: "it is no signed JSON Web Token",
+  alg: "its signature has no allowed asymmetric algorithm (alg)",
+  kid: "its issuer has no such key (kid)",
+  signature: "its signature is wrong",
+  iss: "its issuer (iss) is not one of this gateway's",
+  aud: "its audience (aud) is not this gateway",
+  exp: "it has expired, or has no expiry (exp)",
+  iat: "it does not say when it was issued (iat), or names a time to come",
+  nbf: "it is not valid yet (nbf)",
+  lifetime: "its lifetime, from iat to exp, is too long",
+  jti: "its lifetime is more than an hour, so that it needs an id (jti)",
+  claim: "it does not tell whose it is by the claim that the gateway reads",
+  revoked: "it was revoked",
+  principal: "its owner is not let in"
 }
 
 /** The name of the team whose limit it is; absent: the key's. */
@@ -144,6 +169,7 @@ const unreadable = {
 export type RequestError =
   | JobError
   | KeyMissing
+  | TokenInvalid
   | KeyLimitReached
   | TokensOverLimit
   | BodyTooLarge

@@ -72,6 +72,7 @@ export const of = {
   keys: [
     new IngressError.KeyMissing(),
     new JobError.KeyInvalid(),
+    new IngressError.TokenInvalid({ check: "exp" }),
     new JobError.KeyInactive({ reason: "disabled" }),
     new JobError.KeyInactive({ reason: "expired" }),
     unavailable
@@ -112,6 +113,8 @@ export const of = {
     new JobError.ProviderRateLimited({ provider, retryAfterMs: 2_000 }),
     new JobError.QueueFull({ retryAfterMs: 2_000 }),
     new JobError.ProviderFailed({ provider, reason: "unreachable", status: null, retryAfterMs: null }),
+    new JobError.GuardrailRefused({ direction: "request", explanation: "it asks for personal data" }),
+    new JobError.GuardrailUnavailable({ direction: "answer", retryAfterMs: 1_000 }),
     new JobError.WorkerLost(),
     new JobError.PoisonJob(),
     new JobError.AnswerLost(),

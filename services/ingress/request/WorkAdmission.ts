@@ -4,7 +4,7 @@ import { Models } from "../../../shared/catalogue/Models.ts"
 import { KeyRing } from "../../../shared/keys/KeyRing.ts"
 import * as HoldDesk from "../../../shared/limits/HoldDesk.ts"
 import { Admission } from "./Admission.ts"
-import { errorOf } from "./Authentication.ts"
+import { jobErrorOf } from "./Authentication.ts"
 
 const tokensOf = (tokens: number | undefined) =>
   tokens === undefined ? undefined : { inputTokens: 0, outputTokens: tokens }
@@ -16,7 +16,7 @@ export const layer = Layer.effectDiscard(Effect.gen(function*() {
   const models = Option.getOrUndefined(yield* Effect.serviceOption(Models))
   yield* HoldDesk.serve(Effect.fnUntraced(function*({ inBatch = false, key: id, model, tokens }) {
     const check = keys.find(id).pipe(
-      Effect.mapError(errorOf),
+      Effect.mapError(jobErrorOf),
       Effect.tap((key) => admission.check(key, model))
     )
     const highestPrice = models?.current().models.get(model)?.highestPrice

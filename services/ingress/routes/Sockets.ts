@@ -1,13 +1,16 @@
 /** `GET /v1/responses`: opens a WebSocket for responses, and tells clients that ask for none to do without. */
-import { Clock, Effect, Exit } from "effect"
+import { Clock, Effect, Exit, Option } from "effect"
 import { HttpRouter } from "effect/http"
-import type { IncomingMessage } from "node:http"
+import { randomUUID } from "node:crypto"
+import { type IncomingMessage, STATUS_CODES } from "node:http"
+import type { Duplex } from "node:stream"
 import { WebSocketServer } from "ws"
 import { JobClient } from "../../../shared/bus/ingress/JobClient.ts"
 import { responses } from "../../../shared/contract/operations/Responses.ts"
-import type { ApiKey } from "../../../shared/keys/ApiKey.ts"
+import { Unavailable } from "../../../shared/contract/JobError.ts"
 import { KeyRing } from "../../../shared/keys/KeyRing.ts"
-import { UpgradeRequired } from "../errors/IngressError.ts"
+import * as ErrorEnvelope from "../errors/ErrorEnvelope.ts"
+import { type RequestError, UpgradeRequired } from "../errors/IngressError.ts"
 import { Front } from "../exchange/Front.ts"
 import { Upgrades } from "../exchange/Upgrades.ts"
 import * as RouteTemplate from "../paths/RouteTemplate.ts"
@@ -22,6 +25,17 @@ const { dialect, paths: [path] } = responses
 /** The most sockets of one ingress. Each keeps a few kilobytes, and up to its responses' size of the memory for bodies. */
 const maxSockets = 1_000
 
+const unavailable = () => new Unavailable({ retryAfterMs: 1_000 })
+
+/** Answers a request that was to be upgraded with an error, and closes the connection. */
+const refuse = (connection: Duplex, error: RequestError): void => {
+  const { body, headers, status } = ErrorEnvelope.toText(dialect, error, `req_${randomUUID()}`)
+  const all = { ...headers, "content-length": String(Buffer.byteLength(body)), connection: "close" }
+  connection.once("finish", () => connection.destroy())
+  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`)
+  connection.end(`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\n${lines.join("")}\r\n${body}`)
+}
+
 /** Waits for running answers after the routes have closed: the server stops after its last connection. */
 export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
   const keys = yield* KeyRing
@@ -31,6 +45,7 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
   const now = () => clock.currentTimeMillisUnsafe()
   const server = new WebSocketServer({ noServer: true, clientTracking: false, maxPayload: maxBodyBytes })
   const open = new Set<ResponsesSocket>()
+  const runCallback = Effect.runCallbackWith(yield* Effect.context<never>())
 
   yield* router.add(
     "GET",
@@ -47,22 +62,32 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
       )
   )
 
-  const keyOf = ({ headers }: IncomingMessage): ApiKey | undefined => {
-    const found = authenticate(keys, headers as RequestHeaders, dialect)
-    return Exit.isExit(found) && Exit.isSuccess(found) ? (found as Exit.Success<ApiKey>).value : undefined
+  const keyIn = ({ headers }: IncomingMessage) => authenticate(keys, headers as RequestHeaders, dialect)
+
+  /** Whether its key is valid, or is a token that is still to be verified. */
+  const mayBeKnown = (request: IncomingMessage): boolean => {
+    const found = keyIn(request)
+    return !Exit.isExit(found) || Exit.isSuccess(found)
   }
 
   yield* (yield* Upgrades).serve({
     accepts: (request) =>
       request.method === "GET" && RouteTemplate.pathOf(request.url ?? "") === path &&
-      request.headers.upgrade?.toLowerCase() === "websocket" && open.size < maxSockets && keyOf(request) !== undefined,
+      request.headers.upgrade?.toLowerCase() === "websocket" && open.size < maxSockets && mayBeKnown(request),
     take: (request, connection, head) => {
-      const key = keyOf(request)
-      if (key === undefined) return connection.destroy()
-      server.handleUpgrade(request, connection, head, (socket) => {
-        const opened = new ResponsesSocket({ socket, connection, request, path, tenant: key.id, bodies, now, take })
-        open.add(opened)
-        socket.on("close", () => open.delete(opened))
+      // without a listener a reset connection would end the process
+      connection.on("error", () => connection.destroy())
+      runCallback(keyIn(request), {
+        onExit: (exit) => {
+          if (connection.destroyed) return
+          if (Exit.isFailure(exit)) return refuse(connection, Option.getOrElse(Exit.findErrorOption(exit), unavailable))
+          server.handleUpgrade(request, connection, head, (socket) => {
+            const tenant = exit.value.id
+            const opened = new ResponsesSocket({ socket, connection, request, path, tenant, bodies, now, take })
+            open.add(opened)
+            socket.on("close", () => open.delete(opened))
+          })
+        }
       })
     }
   })

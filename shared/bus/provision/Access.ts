@@ -253,6 +253,8 @@ export const rights = {
     writes(buckets.keyLimits),
     watches(buckets.owners),
     writes(buckets.owners),
+    watches(buckets.principals),
+    writes(buckets.principals),
     writes(buckets.responses),
     watches(buckets.tasks),
     writes(buckets.tasks),
@@ -294,6 +296,7 @@ export const rights = {
     writes(buckets.apiKeys),
     watches(buckets.teams),
     writes(buckets.teams),
+    watches(buckets.principals),
     storesAndReads(events.keyChanges),
     // to end the sessions of a person
     watches(buckets.consoleSessions),

@@ -47,6 +47,8 @@ const constant = {
   PoisonJob: { status: 502, code: "poison_request", headers: { "x-should-retry": "false" } },
   AnswerLost: { status: 502, code: "answer_lost" },
   Unavailable: { status: 503, code: "unavailable" },
+  GuardrailRefused: { status: 400, code: "content_filter" },
+  GuardrailUnavailable: { status: 503, code: "guardrail_unavailable" },
   Cancelled: { status: 500, code: "internal_error" },
   InternalError: { status: 500, code: "internal_error" }
 } satisfies Partial<Record<JobError["_tag"], Description>>

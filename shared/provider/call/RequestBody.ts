@@ -59,7 +59,9 @@ export const isForm = ({ contentType }: Pick<Call, "contentType">): boolean =>
   /^multipart\/form-data\s*;/i.test(contentType)
 
 /** The fields of a form. */
-export const formOf = ({ body, contentType }: Call): Effect.Effect<FormData, InvalidRequest> =>
+export const formOf = (
+  { body, contentType }: Pick<Call, "body" | "contentType">
+): Effect.Effect<FormData, InvalidRequest> =>
   Effect.tryPromise({
     try: () => new Response(body as Uint8Array<ArrayBuffer>, { headers: { "content-type": contentType } }).formData(),
     catch: unreadable

@@ -49,6 +49,7 @@ const forbidden: ReadonlyArray<Case> = [
   ["shared/teams", "shared/usage/Spending.ts"],
   ["shared/webhooks", "shared/provider/transport/Upstream.ts"],
   ["shared/webhooks", "shared/tasks/TaskRecord.ts"],
+  ["shared/guardrail", "shared/tasks/TaskRecord.ts"],
   ["shared/tasks", "shared/batches/BatchRecord.ts"],
   ["shared/batches", "shared/provider/transport/Upstream.ts"],
   ["shared/pictures", "shared/nats/ObjectStore.ts"],

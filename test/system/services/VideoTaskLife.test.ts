@@ -139,7 +139,11 @@ const withTask = <A, E>(mayRepeat: boolean, test: (bench: Bench) => Effect.Effec
           run: (job) =>
             TaskLife.runTask({
               workload: "video",
-              work: VideoWork.make({ store, providers }),
+              work: VideoWork.make({
+                store,
+                providers,
+                guardrail: { checkRequest: ({ body }) => Effect.succeed(body) }
+              }),
               store,
               worker: name,
               metering: { log, cost: (_, usage) => usage?.seconds ?? null }

@@ -58,6 +58,12 @@ const table: ReadonlyArray<readonly [IngressError.RequestError, ...names: Readon
   ],
   [new JobError.BudgetSpent({ budgetUsd: 250, retryAfterMs: 100 }), "The API key", "250 USD", "month"],
   [new JobError.BudgetSpent({ budgetUsd: 250, team: "search", retryAfterMs: 100 }), "The team 'search'", "250 USD"],
+  [
+    new JobError.GuardrailRefused({ direction: "request", explanation: "it has a name" }),
+    "refused the request: it has a name"
+  ],
+  [new JobError.GuardrailUnavailable({ direction: "answer", retryAfterMs: 900 }), "guardrail", "answer", "1 s"],
+  [new IngressError.TokenInvalid({ check: "aud" }), "aud", "token"],
   [new IngressError.BodyTooLarge({ limitBytes: 1_024 }), "1024 bytes"],
   [new IngressError.MediaTypeUnsupported(), "Content-Type"],
   [new IngressError.RouteNotFound({ method: "GET", path: "/v3", suggestion: undefined }), "GET /v3", "/docs"],

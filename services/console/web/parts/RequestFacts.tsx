@@ -1,6 +1,6 @@
 /** Facts about a request, for every page that shows one. */
 import { Badge, Text } from "@mantine/core"
-import type { UsageEvent } from "../../../../shared/usage/UsageEvent.ts"
+import type { Guardrail, UsageEvent } from "../../../../shared/usage/UsageEvent.ts"
 import { count, counted } from "../data/Format.ts"
 
 /** Outcomes of requests. */
@@ -10,12 +10,17 @@ export const outcomes = {
   cancelled: { color: "gray", text: "cancelled" }
 }
 
-export const Outcome = ({ error, outcome }: Pick<UsageEvent, "outcome" | "error">) => (
+export const Outcome = ({ error, guardrail, outcome }: Pick<UsageEvent, "outcome" | "error" | "guardrail">) => (
   <div>
     <Badge color={outcomes[outcome].color} variant="light" tt="none">{outcomes[outcome].text}</Badge>
     {error === null ? null : <Text size="xs" c="dimmed">{error}</Text>}
+    {guardrail === undefined ? null : <Text size="xs" c="dimmed">{checksOf(guardrail)}</Text>}
   </div>
 )
+
+/** What came of the guardrail's checks. */
+const checksOf = (guardrail: Guardrail): string =>
+  Object.entries(guardrail).map(([direction, outcome]) => `${direction} ${outcome}`).join(", ")
 
 /** Usage of a request in its model's unit. */
 export const usageText = ({ usage }: UsageEvent): string => {

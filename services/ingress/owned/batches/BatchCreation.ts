@@ -12,7 +12,7 @@ import * as TraceParent from "../../../../shared/telemetry/TraceParent.ts"
 import type { RequestError } from "../../errors/IngressError.ts"
 import * as PathTemplate from "../../paths/PathTemplate.ts"
 import type { RequestHeaders } from "../../record/ServerSpan.ts"
-import { errorOf } from "../../request/Authentication.ts"
+import { jobErrorOf } from "../../request/Authentication.ts"
 import { keyReused } from "../../request/IdempotencyKey.ts"
 import type { Asked } from "../OwnedRoutes.ts"
 
@@ -70,7 +70,7 @@ export const createBatch = Effect.gen(function*() {
     keyed?: KeyedRequest
   ): Effect.fn.Return<Created, RequestError> {
     const { model, operation } = yield* endpointOf(endpoint)
-    const { batchConcurrency } = yield* Effect.mapError(keys.find(key), errorOf)
+    const { batchConcurrency } = yield* Effect.mapError(keys.find(key), jobErrorOf)
     return yield* keyReused(batches.create({
       owner,
       tenant: key,

@@ -1,0 +1,106 @@
+/**
+ * Accepts tokens of the catalogue's issuers in place of API keys. A token is verified once and then known by its hash until it
+ * expires, so that a request waits for nothing.
+ */
+import { Clock, Effect, Exit, Layer } from "effect"
+import { hash } from "node:crypto"
+import type { Identities, Identity } from "../../../shared/keys/Identity.ts"
+import { Models } from "../../../shared/catalogue/Models.ts"
+import type { ApiKey } from "../../../shared/keys/ApiKey.ts"
+import { KeyRefused, KeyRing } from "../../../shared/keys/KeyRing.ts"
+import * as PrincipalRecord from "../../../shared/keys/PrincipalRecord.ts"
+import * as IssuerKeys from "./IssuerKeys.ts"
+import { Principals } from "./Principals.ts"
+import * as Token from "./Token.ts"
+
+/** How many verified tokens are known, at 300 bytes each. */
+const maxTokens = 20_000
+
+/** The wait for the record of an owner that no ingress has seen before. Only work that comes later needs it. */
+const recordedWithinMs = 1_000
+
+interface Known {
+  readonly key: ApiKey
+  /** All of the catalogue, which every edit replaces. */
+  readonly identities: Identities
+  readonly expiresAt: number
+}
+
+/** The key ring of ingress, with the owners of tokens. */
+export const layer = Layer.effect(
+  KeyRing,
+  Effect.gen(function*() {
+    const keys = yield* KeyRing
+    const models = yield* Models
+    const principals = yield* Principals
+    const clock = yield* Clock.Clock
+    const now = () => clock.currentTimeMillisUnsafe()
+    const sources = new WeakMap<Identity, IssuerKeys.IssuerKeys>()
+    const known = new Map<string, Known>()
+
+    const refuse = (check: Token.TokenRefused["check"]): Effect.Effect<never, KeyRefused> =>
+      Effect.fail(
+        check === "unverifiable" ? new KeyRefused({ reason: check }) : new KeyRefused({ reason: "token", check })
+      )
+
+    const sourceOf = (identity: Identity) => {
+      let source = sources.get(identity)
+      if (source === undefined) sources.set(identity, source = IssuerKeys.make(identity, now))
+      return source
+    }
+
+    const remember = (digest: string, token: Known) => {
+      const [oldest] = known.keys()
+      if (known.size >= maxTokens && oldest !== undefined) known.delete(oldest)
+      known.set(digest, token)
+    }
+
+    const verify = Effect.fnUntraced(function*(token: string, identities: Identities, digest: string) {
+      const issuer = Token.issuerOf(token)
+      const identity = Object.values(identities).find((one) => one.issuer === issuer)
+      if (identity === undefined) return yield* refuse("iss")
+      const verified = yield* Effect.tryPromise({
+        try: () => Token.verify(token, identity, sourceOf(identity), now()),
+        catch: (error) => error instanceof Token.TokenRefused ? error.check : "unverifiable"
+      }).pipe(Effect.catch(refuse))
+      if (verified.id !== undefined && identity.revoked?.includes(verified.id) === true) return yield* refuse("revoked")
+      const key = principals.of(identity, verified.subject)
+      if (key === undefined) return yield* refuse("principal")
+      yield* principals.add(identity, verified.subject).pipe(
+        Effect.timeoutOption(recordedWithinMs),
+        Effect.catch(() => Effect.logWarning("the owner of a token is not recorded yet", { id: key.id }))
+      )
+      remember(digest, { key, identities, expiresAt: verified.expiresAt })
+      return key
+    })
+
+    const enabled = (key: ApiKey): Effect.Effect<ApiKey, KeyRefused> =>
+      key.disabled ? Effect.fail(new KeyRefused({ reason: "disabled" })) : Effect.succeed(key)
+
+    const authenticate = (token: string, identities: Identities): Effect.Effect<ApiKey, KeyRefused> => {
+      const digest = hash("sha256", token, "base64")
+      const found = known.get(digest)
+      if (found?.identities === identities && found.expiresAt > now()) return enabled(found.key)
+      if (found !== undefined) known.delete(digest)
+      return Effect.flatMap(verify(token, identities, digest), enabled)
+    }
+
+    return KeyRing.of({
+      ...keys,
+      authenticate: (secret) => {
+        const found = keys.authenticate(secret)
+        const { identities } = models.current()
+        if (identities === undefined || !Token.isToken(secret)) return found
+        // a key may have any shape
+        return Exit.isExit(found) && Exit.isSuccess(found) ? found : authenticate(secret, identities)
+      },
+      find: (id) => {
+        if (!id.startsWith(PrincipalRecord.prefix)) return keys.find(id)
+        return Effect.suspend(() => {
+          const key = principals.find(id)
+          return key === undefined ? Effect.fail(new KeyRefused({ reason: "unknown" })) : enabled(key)
+        })
+      }
+    })
+  })
+)
