@@ -345,7 +345,7 @@ export const past: ReadonlyArray<Patch> = [
   {
     name: "a task is run without end",
     file: taskState,
-    from: "losses >= maxLosses",
+    from: "losses >= most",
     to: "losses > 100",
     needs: tasks
   },
