@@ -125,7 +125,7 @@ const rooms: Readonly<Record<string, Room>> = {
   "services/console/api": {
     rooms: [
       "shared/contract",
-      ...["keys/KeyChange.ts", "keys/KeySettings.ts", "teams/TeamSettings.ts"].map(shared),
+      ...["keys/KeyChange.ts", "keys/KeySettings.ts", "keys/PrincipalRecord.ts", "teams/TeamSettings.ts"].map(shared),
       ...["usage/UsageEvent.ts", "usage/UsageTable.ts"].map(shared),
       ...["telemetry/Attributes.ts", "telemetry/StoredSpan.ts", "batches/BatchRecord.ts"].map(shared)
     ],

@@ -40,6 +40,7 @@ import * as TaskAges from "./TaskAges.ts"
 import * as TaskHandlers from "./handlers/TaskHandlers.ts"
 import { Tasks } from "./handlers/Tasks.ts"
 import * as TeamHandlers from "./handlers/TeamHandlers.ts"
+import { TokenOwners } from "./handlers/TokenOwners.ts"
 import * as TraceHandlers from "./handlers/TraceHandlers.ts"
 import * as TraceIntake from "./traces/TraceIntake.ts"
 import { Traces } from "./traces/Traces.ts"
@@ -92,7 +93,7 @@ export const layer = Layer.mergeAll(readiness, QueueKeeper.layer, TaskAges.layer
   Layer.provide(TeamStore.layer),
   Layer.provide([KeyStore.layer, KeyAudit.layer, WebhookHandlers.Webhooks.layer, UsageCounters.layer]),
   Layer.provide([TeamsOfKeys.layer, TeamTree.layer, Spending.layer]),
-  Layer.provide([RequestLog.layer, Tasks.layer, Traces.layer, WebApp.WebFiles.layer]),
+  Layer.provide([RequestLog.layer, TokenOwners.layer, Tasks.layer, Traces.layer, WebApp.WebFiles.layer]),
   Layer.provide([AdminToken.layer, layerBothPatient, Catalogue.layer]),
   Layer.provide(OidcSettings.layer),
   // listens first: pages get 503 with `retry-after` until the console is connected to NATS

@@ -4,7 +4,7 @@
  */
 import { Schema, Struct } from "effect"
 import { integer } from "../contract/Fields.ts"
-import { KeyChanges } from "./KeySettings.ts"
+import { KeyChanges, TeamId } from "./KeySettings.ts"
 
 const loopback = /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/
 
@@ -24,8 +24,7 @@ const Principal = Schema.Struct({
   match: Schema.String.check(
     Schema.isPattern(/^[^*]+\*?$|^\*$/u, { expected: "the value of a claim, or the beginning of one and a *" })
   ),
-  // usage is counted for teams by the records of keys
-  ...Struct.omit(KeyChanges.fields, ["name", "expiresAt", "team"])
+  ...Struct.omit(KeyChanges.fields, ["name", "expiresAt"])
 })
 export type Principal = typeof Principal.Type
 
@@ -49,6 +48,8 @@ export const Identity = Schema.Struct({
   maxLifetimeSeconds: Schema.optionalKey(integer(60, 31_536_000)),
   /** The `jti` of revoked tokens. */
   revoked: Schema.optionalKey(Schema.Array(Schema.NonEmptyString)),
+  /** The team of those principals that do not name their own, or `null`. */
+  team: Schema.optionalKey(TeamId),
   /** The first that matches counts. Tokens that none matches are refused. */
   principals: Schema.NonEmptyArray(Principal)
 })

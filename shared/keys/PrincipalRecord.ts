@@ -1,5 +1,6 @@
 /** The stored record of the owner of tokens, who has no API key: whose id it is. */
 import { Schema } from "effect"
+import { TeamId, withDefault } from "./KeySettings.ts"
 
 /** How the ids of such owners begin. */
 export const prefix = "jwt_"
@@ -8,6 +9,8 @@ export const PrincipalRecord = Schema.Struct({
   issuer: Schema.String,
   /** The value of the claim that names the owner. */
   subject: Schema.String,
+  /** The team that the catalogue gives the owner, for the process that counts usage, which reads no principals. */
+  team: withDefault(Schema.NullOr(TeamId), null),
   /** Epoch milliseconds. */
   firstSeen: Schema.Finite
 })

@@ -1,8 +1,12 @@
-/** `/api/keys` and `/api/key-changes`: API keys, and the audit log of keys and teams. Only the response to a key's creation contains its secret. */
+/**
+ * `/api/keys`, `/api/principals` and `/api/key-changes`: API keys, owners of tokens, and the audit log of keys and teams. Only the response to a
+ * key's creation contains its secret.
+ */
 import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { KeyChange } from "../../../shared/keys/KeyChange.ts"
 import { KeyChanges, KeySettings, NewKeySettings } from "../../../shared/keys/KeySettings.ts"
+import { PrincipalRecord } from "../../../shared/keys/PrincipalRecord.ts"
 import { KeyId } from "../../../shared/usage/UsageEvent.ts"
 import { Admin } from "./Admin.ts"
 import { FieldRefused, maxIdLength, NotFound, Unavailable, withMessage } from "./Errors.ts"
@@ -28,6 +32,12 @@ export const KeyView = Schema.Struct({
   spentThisMonthUsd: Schema.Finite
 })
 export type KeyView = typeof KeyView.Type
+
+const PrincipalView = Schema.Struct({
+  /** Stands in usage, requests and tasks for the key's id. */
+  id: Schema.String,
+  ...PrincipalRecord.fields
+})
 
 const NewKey = Schema.Struct({
   key: KeyRecord,
@@ -57,6 +67,11 @@ export class KeysApi extends HttpApiGroup.make("keys")
     ),
     HttpApiEndpoint.delete("revoke", "/api/keys/:id", { ...byId, error: [KeyUnknown, NotFound, Unavailable] })
       .annotate(OpenApi.Summary, "Revoke a key permanently"),
+    HttpApiEndpoint.get("principals", "/api/principals", { success: Schema.Array(PrincipalView), error: Unavailable })
+      .annotate(
+        OpenApi.Summary,
+        "List owners of tokens that were used in place of keys: issuer and value of the claim, at most 5,000, newest first"
+      ),
     HttpApiEndpoint.get("changes", "/api/key-changes", { success: Schema.Array(KeyChange), error: Unavailable })
       .annotate(OpenApi.Summary, "List the latest changes to keys and teams: who, what and when")
   )

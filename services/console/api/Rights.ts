@@ -22,7 +22,14 @@ type Endpoints<Name extends Groups["identifier"]> = Exclude<
 
 export const rights: { readonly [Name in Groups["identifier"]]: { readonly [Endpoint in Endpoints<Name>]: Right } } = {
   session: { current: own, signOut: own },
-  keys: { list: read, create: administer, edit: administer, revoke: administer, changes: read },
+  keys: {
+    list: read,
+    create: administer,
+    edit: administer,
+    revoke: administer,
+    principals: read,
+    changes: read
+  },
   teams: {
     list: read,
     create: administer,

@@ -1,4 +1,4 @@
-/** Handlers of `/api/keys`. Every change is written to the audit log. */
+/** Handlers of `/api/keys` and `/api/principals`. Every change is written to the audit log. */
 import { DateTime, Effect, Redacted } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { KeyAudit } from "../../../shared/keys/KeyAudit.ts"
@@ -11,12 +11,15 @@ import { KeyUnknown } from "../api/Keys.ts"
 import { orUnavailable, whileCounting } from "../access/Availability.ts"
 import { usageByKey } from "./KeyUse.ts"
 import { asRefusal } from "./TeamHandlers.ts"
+import { TokenOwners } from "./TokenOwners.ts"
 import { Webhooks } from "./WebhookHandlers.ts"
 
 /** How many days back to search for a key's last use. */
 const searchedDays = 90
 
 const shownChanges = 100
+
+const shownPrincipals = 5_000
 
 export const layer = HttpApiBuilder.group(
   ConsoleApi,
@@ -27,6 +30,7 @@ export const layer = HttpApiBuilder.group(
     const counters = yield* UsageCounters
     const teams = yield* TeamStore
     const { endpoints } = yield* Webhooks
+    const owners = yield* TokenOwners
     const unknown = ({ id }: { readonly id: string }) => new KeyUnknown({ id })
 
     const list = Effect.gen(function*() {
@@ -61,6 +65,7 @@ export const layer = HttpApiBuilder.group(
         const isReplaced = (yield* orUnavailable(store.list)).some(({ owner }) => owner === key.owner)
         if (!isReplaced) yield* orUnavailable(endpoints.remove(key.owner))
       }, Effect.uninterruptible),
+      principals: () => orUnavailable(owners.latest(shownPrincipals)),
       changes: () => orUnavailable(audit.latest(shownChanges))
     })
   })

@@ -1,6 +1,6 @@
 /**
  * The owners of tokens: each has an id of its own, and settings like an API key's. Their records are in a bucket, so that every ingress
- * knows the owner of work that comes later, and the console whose id it is.
+ * knows the owner of work that comes later, and the console whose id it is, and in which team.
  */
 import { Clock, Context, DateTime, Effect, Layer, Option } from "effect"
 import { hash } from "node:crypto"
@@ -16,13 +16,20 @@ import { buckets } from "../../../shared/nats/Storage.ts"
 /** How many records are kept in memory with their settings. */
 const maxKnown = 10_000
 
+export interface Owner {
+  /** The settings. */
+  readonly key: ApiKey
+  readonly issuer: string
+  readonly subject: string
+}
+
 export class Principals extends Context.Service<Principals, {
-  /** The settings of a token's owner; `undefined` if the catalogue does not let it in. */
-  readonly of: (identity: Identity, subject: string) => ApiKey | undefined
-  /** Stores whose id it is, unless that is known. */
-  readonly add: (identity: Identity, subject: string) => Effect.Effect<void, JetStreamFailed>
+  /** A token's owner; `undefined` if the catalogue does not let it in. */
+  readonly of: (identity: Identity, subject: string) => Owner | undefined
   /** The same by an id, for work that was asked for earlier. */
-  readonly find: (id: string) => ApiKey | undefined
+  readonly find: (id: string) => Owner | undefined
+  /** Stores whose id it is and its team, unless that is known. */
+  readonly add: (owner: Owner) => Effect.Effect<void, JetStreamFailed>
 }>()("services/ingress/Principals") {
   /** Waits until the copy of the records is complete. */
   static readonly layer = Layer.effect(
@@ -36,36 +43,38 @@ export class Principals extends Context.Service<Principals, {
         ({ value }) => Option.getOrUndefined(Option.flatMap(value, PrincipalRecord.decode))
       )
       /** By identity, which every edit of the catalogue replaces, and by id. */
-      const known = new WeakMap<Identity, Map<string, ApiKey>>()
+      const known = new WeakMap<Identity, Map<string, Owner>>()
 
-      const of = (identity: Identity, subject: string): ApiKey | undefined => {
+      const of = (identity: Identity, subject: string): Owner | undefined => {
         const id = idOf(identity, subject)
-        let keys = known.get(identity)
-        if (keys === undefined) known.set(identity, keys = new Map())
-        const found = keys.get(id)
+        let owners = known.get(identity)
+        if (owners === undefined) known.set(identity, owners = new Map())
+        const found = owners.get(id)
         if (found !== undefined) return found
         const principal = principalOf(identity, subject)
         if (principal === undefined) return undefined
+        const { issuer, team = null } = identity
         const { match: _, ...settings } = principal
         const key: ApiKey = {
           ...defaults,
+          team,
           ...settings,
           ...{ id, owner: id, name: subject.slice(0, 200), createdAt: DateTime.makeUnsafe(0), editedAt: null }
         }
-        const [oldest] = keys.keys()
-        if (keys.size >= maxKnown && oldest !== undefined) keys.delete(oldest)
-        keys.set(id, key)
-        return key
+        const owner = { key, issuer, subject }
+        const [oldest] = owners.keys()
+        if (owners.size >= maxKnown && oldest !== undefined) owners.delete(oldest)
+        owners.set(id, owner)
+        return owner
       }
 
       return Principals.of({
         of,
-        add: (identity, subject) => {
-          const { issuer } = identity
-          const id = idOf(identity, subject)
-          if (records().has(id)) return Effect.void
-          const record = { issuer, subject, firstSeen: clock.currentTimeMillisUnsafe() }
-          return Effect.asVoid(bucket.create(id, PrincipalRecord.encode(record)))
+        add: ({ issuer, key: { id, team }, subject }) => {
+          const known = records().get(id)
+          if (known?.team === team) return Effect.void
+          const firstSeen = known?.firstSeen ?? clock.currentTimeMillisUnsafe()
+          return bucket.put(id, PrincipalRecord.encode({ issuer, subject, team, firstSeen }))
         },
         find: (id) => {
           const record = records().get(id)

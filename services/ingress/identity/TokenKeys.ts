@@ -10,13 +10,13 @@ import type { ApiKey } from "../../../shared/keys/ApiKey.ts"
 import { KeyRefused, KeyRing } from "../../../shared/keys/KeyRing.ts"
 import * as PrincipalRecord from "../../../shared/keys/PrincipalRecord.ts"
 import * as IssuerKeys from "./IssuerKeys.ts"
-import { Principals } from "./Principals.ts"
+import { type Owner, Principals } from "./Principals.ts"
 import * as Token from "./Token.ts"
 
 /** How many verified tokens are known, at 300 bytes each. */
 const maxTokens = 20_000
 
-/** The wait for the record of an owner that no ingress has seen before. Only work that comes later needs it. */
+/** The wait for the record of an owner that no ingress has seen before, or that the catalogue has moved to another team. */
 const recordedWithinMs = 1_000
 
 interface Known {
@@ -55,6 +55,21 @@ export const layer = Layer.effect(
       known.set(digest, token)
     }
 
+    /**
+     * Without its record, the usage of an owner would not count for its team, which therefore waits for it. Otherwise only work that
+     * comes later needs the record.
+     */
+    const record = (owner: Owner): Effect.Effect<void, KeyRefused> =>
+      principals.add(owner).pipe(
+        Effect.timeout(recordedWithinMs),
+        Effect.catch(() =>
+          Effect.andThen(
+            Effect.logWarning("the owner of a token is not recorded yet", { id: owner.key.id }),
+            owner.key.team === null ? Effect.void : refuse("unverifiable")
+          )
+        )
+      )
+
     const verify = Effect.fnUntraced(function*(token: string, identities: Identities, digest: string) {
       const issuer = Token.issuerOf(token)
       const identity = Object.values(identities).find((one) => one.issuer === issuer)
@@ -64,14 +79,11 @@ export const layer = Layer.effect(
         catch: (error) => error instanceof Token.TokenRefused ? error.check : "unverifiable"
       }).pipe(Effect.catch(refuse))
       if (verified.id !== undefined && identity.revoked?.includes(verified.id) === true) return yield* refuse("revoked")
-      const key = principals.of(identity, verified.subject)
-      if (key === undefined) return yield* refuse("principal")
-      yield* principals.add(identity, verified.subject).pipe(
-        Effect.timeoutOption(recordedWithinMs),
-        Effect.catch(() => Effect.logWarning("the owner of a token is not recorded yet", { id: key.id }))
-      )
-      remember(digest, { key, identities, expiresAt: verified.expiresAt })
-      return key
+      const owner = principals.of(identity, verified.subject)
+      if (owner === undefined) return yield* refuse("principal")
+      yield* record(owner)
+      remember(digest, { key: owner.key, identities, expiresAt: verified.expiresAt })
+      return owner.key
     })
 
     const enabled = (key: ApiKey): Effect.Effect<ApiKey, KeyRefused> =>
@@ -97,8 +109,9 @@ export const layer = Layer.effect(
       find: (id) => {
         if (!id.startsWith(PrincipalRecord.prefix)) return keys.find(id)
         return Effect.suspend(() => {
-          const key = principals.find(id)
-          return key === undefined ? Effect.fail(new KeyRefused({ reason: "unknown" })) : enabled(key)
+          const owner = principals.find(id)
+          if (owner === undefined) return Effect.fail(new KeyRefused({ reason: "unknown" }))
+          return Effect.andThen(record(owner), enabled(owner.key))
         })
       }
     })

@@ -176,11 +176,24 @@ export class Admission extends Context.Service<Admission, {
         return undefined
       }
 
+      /** Teams whose absence was logged. */
+      const missed = new Set<string | null>()
+      const refuseTeam = ({ id, team }: ApiKey): Effect.Effect<never, Unavailable> =>
+        Effect.suspend(() => {
+          const refusal = Effect.fail(teamUnknown)
+          if (missed.has(team)) return refusal
+          missed.add(team)
+          const message =
+            "requests get 503: the team of their key or token, or one above it, does not exist or is not known yet"
+          return Effect.andThen(Effect.logWarning(message, { team, id }), refusal)
+        })
+
       return Admission.of({
         admit: (key, request) => {
           const levels = levelsOf(key)
-          const refusal = levels === undefined ? teamUnknown : refusalOf(key, levels, request.model)
-          if (levels === undefined || refusal !== undefined) return Effect.fail(refusal ?? teamUnknown)
+          if (levels === undefined) return refuseTeam(key)
+          const refusal = refusalOf(key, levels, request.model)
+          if (refusal !== undefined) return Effect.fail(refusal)
           const { budgets, limits } = levels
           if (limits.length === 0 && budgets.length === 0) return noSettle
           const demand = demandOf(request)
@@ -193,7 +206,8 @@ export class Admission extends Context.Service<Admission, {
         },
         check: (key, model) => {
           const levels = levelsOf(key)
-          const refusal = levels === undefined ? teamUnknown : refusalOf(key, levels, model)
+          if (levels === undefined) return refuseTeam(key)
+          const refusal = refusalOf(key, levels, model)
           return refusal === undefined ? Effect.void : Effect.fail(refusal)
         },
         allows: (key, model) => {
@@ -202,7 +216,7 @@ export class Admission extends Context.Service<Admission, {
         },
         admitWork: (key, { highestPrice, inBatch, tokens }) => {
           const levels = levelsOf(key)
-          if (levels === undefined) return Effect.fail(teamUnknown)
+          if (levels === undefined) return refuseTeam(key)
           const all = inBatch
             ? [batchLimitOf(key), ...levels.limits.filter(({ kind }) => kind === "tokens")]
             : levels.limits.filter(({ kind }) => kind !== "requests")
@@ -210,7 +224,7 @@ export class Admission extends Context.Service<Admission, {
         },
         admitUpload: (key) => {
           const levels = levelsOf(key)
-          if (levels === undefined) return Effect.fail(teamUnknown)
+          if (levels === undefined) return refuseTeam(key)
           const all = levels.limits.filter(({ kind }) => kind === "requests")
           return all.length > 0 ? Effect.asVoid(take(all, 0, undefined)) : Effect.void
         },

@@ -1,13 +1,22 @@
 /** Tokens in place of API keys through the whole gateway, like those of a Kubernetes cluster's service accounts. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Scope } from "effect"
+import { Context, DateTime, Effect, Exit, Layer, Scope } from "effect"
+import { readFile, writeFile } from "node:fs/promises"
 import OpenAI from "openai"
 import { afterAll, beforeAll } from "vitest"
 import { WebSocket } from "ws"
+import { ConsoleClient } from "../../fixture/client/ConsoleClient.ts"
 import { eventually } from "../../fixture/general/Eventually.ts"
 import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
 import { audience, Issuer } from "../../fixture/identity/Issuer.ts"
-import { eventsIn } from "../../fixture/nats/UsageEvents.ts"
+import { eventsIn, usageProcess } from "../../fixture/nats/UsageEvents.ts"
+import type { ControlNats } from "../../../shared/nats/Nats.ts"
+import { openBucket } from "../../../shared/nats/KeyValue.ts"
+import { buckets } from "../../../shared/nats/Storage.ts"
+import * as Team from "../../../shared/teams/Team.ts"
+import * as TeamsOfKeys from "../../../shared/teams/TeamsOfKeys.ts"
+import { Spending } from "../../../shared/usage/Spending.ts"
+import { UsageCounters } from "../../../shared/usage/UsageCounters.ts"
 
 const scope = Scope.makeUnsafe()
 let issuer: Issuer
@@ -18,14 +27,21 @@ afterAll(() => Effect.runPromise(Scope.close(scope, Exit.void)))
 
 const shared = sharedGateway({
   ingresses: 2,
+  // an ingress may have to lease what another holds
+  environment: { GATEWAY_LIMIT_WAIT_MS: "3000" },
+  models: "  dear-chat: { workload: chat, targets: [{ provider: free }], price: { perRequest: 0.4 } }",
   settings: () => `
 identities:
   cluster:
     issuer: ${issuer.url}
     audience: ${audience}
+    team: team_others
     principals:
-      - { match: "system:serviceaccount:slow:*", requestsPerMinute: 1 }
-      - { match: "system:serviceaccount:blue:*", allowedModels: [local-chat] }`
+      - { match: "system:serviceaccount:slow:*", requestsPerMinute: 1, team: null }
+      - { match: "system:serviceaccount:moving:*", team: team_former }
+      - { match: "system:serviceaccount:silver:*", team: team_silver }
+      - { match: "system:serviceaccount:blue:*", allowedModels: [local-chat], team: null }
+      - { match: "system:serviceaccount:*" }`
 })
 
 const body = { model: "local-chat", messages: [{ role: "user", content: "hello" }] }
@@ -138,5 +154,137 @@ describe("a service account's token", { timeout: 60_000 }, () => {
     const another = await issuer.token({ sub: "system:serviceaccount:blue:another" })
     assert.strictEqual((await read(another)).httpStatus, 404)
     assert.strictEqual((await read(await issuer.token({ sub: "system:serviceaccount:blue:later" }))).httpStatus, 200)
+  })
+})
+
+/** A process that counts usage, and makes teams with ids that the catalogue has named before. */
+const administrator = Effect.gen(function*() {
+  const layer = Layer.mergeAll(UsageCounters.layer.pipe(Layer.provide(TeamsOfKeys.layer)), Spending.layer)
+  const services = (yield* usageProcess(shared().nats, layer)) as Context.Context<
+    UsageCounters | Spending | ControlNats
+  >
+  const bucket = yield* Effect.provide(openBucket(buckets.teams), services)
+  return {
+    counters: Context.get(services, UsageCounters),
+    spending: Context.get(services, Spending),
+    createTeam: (id: string, settings: Team.NewTeam) =>
+      Effect.flatMap(Team.make(settings), (team) => bucket.put(id, Team.encode({ ...team, id })))
+  }
+})
+
+interface Answer {
+  readonly status: number
+  readonly code: string | undefined
+  readonly message: string | undefined
+}
+
+/** Asks an ingress with a key or a token. */
+const ask = (secret: string, ingress: number, model = "local-chat") =>
+  Effect.promise(async (): Promise<Answer> => {
+    const one = shared().ingresses[ingress]
+    const answer = await shared().request({ ...body, model }, {
+      headers: bearer(secret),
+      ...(one === undefined ? {} : { ingress: one })
+    })
+    const { error } = (await answer.json()) as { readonly error?: { readonly code: string; readonly message: string } }
+    return { status: answer.status, code: error?.code, message: error?.message }
+  })
+
+/** Asks until an answer fits. */
+const asking = (ask: Effect.Effect<Answer>, fits: (answer: Answer) => boolean) =>
+  Effect.promise(() => eventually(() => Effect.runPromise(ask), fits, 10_000))
+
+describe("tokens of a team", { timeout: 60_000 }, () => {
+  const tokenOf = (sub: string) => Effect.promise(() => issuer.token({ sub: `system:serviceaccount:${sub}` }))
+  const keyOf = (team: string) => Effect.promise(() => shared().createKeyWith({ team }))
+  const scoped = <A, E>(test: Effect.Effect<A, E, Scope.Scope>) => () => Effect.runPromise(Effect.scoped(test))
+
+  it(
+    "get 503 until it exists, and then share its limit with keys",
+    scoped(Effect.gen(function*() {
+      const { createTeam } = yield* administrator
+      const token = yield* tokenOf("silver:chat")
+      assert.deepInclude(yield* ask(token, 0), { status: 503 })
+      assert.match(shared().log, /the team of their key or token.*does not exist.*team_silver/)
+      yield* createTeam("team_silver", { name: "silver", requestsPerMinute: 2 })
+      const { key } = yield* keyOf("team_silver")
+      for (const secret of [token, key]) {
+        assert.deepInclude(yield* asking(ask(secret, 0), ({ status }) => status !== 503), { status: 200 })
+      }
+      for (const [secret, ingress] of [[token, 0], [key, 1]] as const) {
+        const refused = yield* ask(secret, ingress)
+        assert.strictEqual(refused.status, 429)
+        assert.include(refused.message ?? "", "The team 'silver'")
+      }
+    }))
+  )
+
+  it(
+    "share its budget with keys, and its usage has both",
+    scoped(Effect.gen(function*() {
+      const { counters, createTeam, spending } = yield* administrator
+      yield* createTeam("team_above", { name: "above", monthlyBudgetUsd: 1.2 })
+      // the team of the identity
+      yield* createTeam("team_others", { name: "others", parent: "team_above" })
+      const key = yield* keyOf("team_others")
+      const token = yield* tokenOf("gold:chat")
+      const secrets = [key.key, token, token]
+      for (const [at, secret] of secrets.entries()) {
+        const answer = yield* asking(ask(secret, at % 2, "dear-chat"), ({ status }) => status !== 503 && status !== 429)
+        assert.strictEqual(answer.status, 200, JSON.stringify(answer))
+      }
+      for (const secret of [key.key, token]) {
+        const refused = yield* asking(ask(secret, 1, "dear-chat"), ({ code }) => code === "insufficient_quota")
+        assert.include(refused.message ?? "", "The team 'above' has spent its budget")
+      }
+      assert.closeTo(spending.of("team_above"), 1.2, 1e-9)
+      assert.closeTo(spending.of("team_others"), 1.2, 1e-9)
+      const today = DateTime.formatIsoDateUtc(yield* DateTime.now)
+      const query = { from: today, to: today, by: ["key"], team: "team_others", model: "dear-chat" } as const
+      const rows = (yield* counters.query(query)).filter(({ costUsd }) => costUsd > 0)
+      assert.deepStrictEqual(
+        rows.map(({ costUsd, key = "" }) => [key.slice(0, 4), costUsd.toFixed(6)]),
+        [["jwt_", "0.800000"], ["key_", "0.400000"]]
+      )
+      assert.strictEqual(rows[1]?.key, key.id)
+    }))
+  )
+
+  it(
+    "count for another team when the catalogue moves their owner",
+    scoped(Effect.gen(function*() {
+      const { createTeam, spending } = yield* administrator
+      yield* createTeam("team_former", { name: "former" })
+      yield* createTeam("team_later", { name: "later" })
+      const token = yield* tokenOf("moving:chat")
+      const isAnswered = ({ status }: Answer) => status === 200
+      yield* asking(ask(token, 0, "dear-chat"), isAnswered)
+      const spends = (team: string) =>
+        Effect.promise(() => eventually(async () => spending.of(team), (usd) => usd > 0, 10_000))
+      yield* spends("team_former")
+      yield* Effect.promise(async () => {
+        const file = shared().catalogueFile
+        await writeFile(file, (await readFile(file, "utf8")).replace("team_former", "team_later"))
+      })
+      yield* asking(
+        Effect.tap(ask(token, 0, "dear-chat"), () => Effect.sleep("200 millis")),
+        () => spending.of("team_later") > 0
+      )
+    }))
+  )
+})
+
+describe("the console", { timeout: 60_000 }, () => {
+  it("lists the owners of tokens, by whose names it shows their usage", async () => {
+    const sub = "system:serviceaccount:blue:listed"
+    const answer = await shared().request(body, { headers: bearer(await issuer.token({ sub })) })
+    assert.strictEqual(answer.status, 200)
+    const { port } = await shared().startConsole()
+    const client = await ConsoleClient.signedIn(port, "Ada")
+    const { body: owners, status } = await client.send<ReadonlyArray<Record<string, unknown>>>("GET", "/api/principals")
+    assert.strictEqual(status, 200)
+    const owner = owners.find(({ subject }) => subject === sub)
+    assert.deepInclude(owner, { issuer: issuer.url, team: null })
+    assert.match(String(owner?.["id"]), /^jwt_/)
   })
 })

@@ -9,6 +9,7 @@ import { ConsoleApi } from "../../../services/console/api/Api.ts"
 import * as KeyHandlers from "../../../services/console/handlers/KeyHandlers.ts"
 import * as ProblemDetails from "../../../services/console/ProblemDetails.ts"
 import { RequestLog } from "../../../services/console/handlers/RequestLog.ts"
+import { TokenOwners } from "../../../services/console/handlers/TokenOwners.ts"
 import * as UsageHandlers from "../../../services/console/handlers/UsageHandlers.ts"
 import { Webhooks } from "../../../services/console/handlers/WebhookHandlers.ts"
 import { KeyAudit } from "../../../shared/keys/KeyAudit.ts"
@@ -40,6 +41,7 @@ const clientOver = (readingMs: number) =>
             lastDays: () => Effect.succeed(new Map())
           }),
           Layer.mock(RequestLog)({}),
+          Layer.mock(TokenOwners)({}),
           Layer.mock(Webhooks)({} as never)
         ]),
         Layer.provideMerge([signedIn, ProblemDetails.layer, HttpServer.layerServices])

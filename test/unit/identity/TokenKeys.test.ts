@@ -10,22 +10,24 @@ import type { ApiKey } from "../../../shared/keys/ApiKey.ts"
 import { type Identity, principalOf } from "../../../shared/keys/Identity.ts"
 import { KeyRefused, KeyRing } from "../../../shared/keys/KeyRing.ts"
 import { defaults } from "../../../shared/keys/KeySettings.ts"
+import { JetStreamFailed } from "../../../shared/nats/JetStream.ts"
 import * as PrincipalRecord from "../../../shared/keys/PrincipalRecord.ts"
 import { idOf, Principals } from "../../../services/ingress/identity/Principals.ts"
 import * as TokenKeys from "../../../services/ingress/identity/TokenKeys.ts"
 import { audience, Issuer } from "../../fixture/identity/Issuer.ts"
 
-/** Without NATS: the owners that were added. `IngressTokens.test.ts` has the bucket. */
-const principalsOf = (added: Array<string>) =>
+/** Without NATS: the owners that were added. `Tokens.test.ts` has the bucket. */
+const principalsOf = (added: Array<string>, write: Effect.Effect<void, JetStreamFailed>) =>
   Layer.succeed(Principals, {
     of: (identity, subject) => {
       const principal = principalOf(identity, subject)
       if (principal === undefined) return undefined
       const { match: _, ...settings } = principal
       const id = idOf(identity, subject)
-      return { ...defaults, ...settings, id, owner: id, name: subject } as ApiKey
+      const key = { ...defaults, ...settings, id, owner: id, name: subject } as ApiKey
+      return { key, issuer: identity.issuer, subject }
     },
-    add: (identity, subject) => Effect.sync(() => void added.push(`${identity.issuer} ${subject}`)),
+    add: ({ issuer, subject }) => Effect.andThen(Effect.sync(() => void added.push(`${issuer} ${subject}`)), write),
     find: () => undefined
   })
 
@@ -36,7 +38,11 @@ const noKeys = Layer.succeed(KeyRing, {
 })
 
 /** `more` are fields of the identity in YAML. */
-const gateway = Effect.fnUntraced(function*(more = "", keys = "") {
+const gateway = Effect.fnUntraced(function*(
+  more = "",
+  keys = "",
+  write: Effect.Effect<void, JetStreamFailed> = Effect.void
+) {
   const issuer = yield* Issuer.make
   const added: Array<string> = []
   const textOf = (more: string) => `
@@ -49,6 +55,7 @@ identities:
     principals:
       - { match: "system:serviceaccount:blue:*", requestsPerMinute: 60, allowedModels: [ours] }
       - { match: "system:serviceaccount:red:batch", disabled: true }
+      - { match: "system:serviceaccount:teamed:*", team: team_a }
 models:
   ours: { workload: chat }`
   let snapshot: ModelSnapshot = yield* parse("gateway.yaml", textOf(more))
@@ -58,7 +65,7 @@ models:
     })
   const built = yield* Layer.build(TokenKeys.layer.pipe(Layer.provide([
     noKeys,
-    principalsOf(added),
+    principalsOf(added, write),
     Layer.succeed(Models, { current: () => snapshot })
   ])))
   const ring = Context.get(built, KeyRing)
@@ -119,6 +126,20 @@ describe("a token", () => {
       yield* ring.authenticate(token)
       yield* pass(640_000)
       assert.strictEqual(yield* refuse(token), "exp")
+    }))
+
+  it.live("whose owner cannot be recorded is accepted, unless its usage would be missing from a team", () =>
+    Effect.gen(function*() {
+      const failing = { fails: true }
+      const write = Effect.suspend(() =>
+        failing.fails ? Effect.fail(new JetStreamFailed({ detail: "no leader" })) : Effect.void
+      )
+      const { issuer, refuse } = yield* gateway("", "", write)
+      const teamed = yield* Effect.promise(() => issuer.token({ sub: "system:serviceaccount:teamed:chat" }))
+      assert.strictEqual(yield* refuse(issuer.token()), "accepted")
+      assert.strictEqual(yield* refuse(teamed), "unverifiable")
+      failing.fails = false
+      assert.strictEqual(yield* refuse(teamed), "accepted")
     }))
 
   const checks: ReadonlyArray<readonly [claims: Readonly<Record<string, unknown>>, check: string]> = [
@@ -286,7 +307,17 @@ describe("an identity in the catalogue", () => {
       assert.include(yield* mistakesIn(`{ issuer: a, jwksUri: "http://a.test/keys", ${rest} }`), "https")
       assert.include(yield* mistakesIn(`{ issuer: a, jwksUri: "https://a.test", jwksFile: a, ${rest} }`), "remove it")
       assert.include(yield* mistakesIn("{ issuer: https://a.test, audience: us, principals: [] }"), "principals")
+      const teamMistake = yield* mistakesIn(`{ issuer: https://a.test, team: search, ${rest} }`)
+      assert.include(teamMistake, "the id of a team, such as team_")
     }))
+
+  it("reads the record of an owner from before there were teams", () => {
+    const record = { issuer: "https://a.test", subject: "a", firstSeen: 1 }
+    assert.deepStrictEqual(
+      PrincipalRecord.decode(JSON.stringify(record)),
+      Option.some({ ...record, team: null })
+    )
+  })
 
   it("gives every owner an id that tells nothing", () => {
     const identity = { issuer: "https://a.test" } as Identity

@@ -11,6 +11,7 @@ import {
   type UseQueryOptions
 } from "@tanstack/react-query"
 import type { Effect } from "effect"
+import { useMemo } from "react"
 import type { KeyChanges, KeySettings } from "../../../../shared/keys/KeySettings.ts"
 import type { TeamChanges, TeamSettings } from "../../../../shared/teams/TeamSettings.ts"
 import type { UsageQuery } from "../../../../shared/usage/UsageTable.ts"
@@ -84,6 +85,18 @@ const useApi = <A, E>(
 ) => useQuery({ queryKey, queryFn: ({ signal }) => call(effect, signal), ...options })
 
 export const useKeys = () => useApi(["keys"], client.keys.list(), { refetchInterval: 30_000 })
+
+/** What stands for a key's id: the name of the key; for the owner of tokens, the value of the claim, and the issuer. */
+export const useKeyNames = (): (id: string) => string => {
+  const keys = useKeys()
+  const principals = useApi(["keys", "principals"], client.keys.principals(), { staleTime: 60_000 })
+  const names = useMemo(() =>
+    new Map([
+      ...(principals.data ?? []).map(({ id, issuer, subject }) => [id, `${subject} (${issuer})`] as const),
+      ...(keys.data ?? []).map(({ id, name }) => [id, name] as const)
+    ]), [keys.data, principals.data])
+  return (id) => names.get(id) ?? id
+}
 
 export const useKeyChanges = () => useApi(["keys", "changes"], client.keys.changes())
 

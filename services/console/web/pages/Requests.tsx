@@ -9,7 +9,7 @@ import { type Column, DataTable } from "../parts/DataTable.tsx"
 import { Empty, Loaded } from "../parts/Feedback.tsx"
 import { Live } from "../parts/Live.tsx"
 import { Page } from "../parts/Page.tsx"
-import { useKeys, useRequests } from "../data/Queries.ts"
+import { useKeyNames, useRequests } from "../data/Queries.ts"
 import { Request } from "../requests/Request.tsx"
 import { Outcome, outcomes, providerOf, requestPath, usageText } from "../parts/RequestFacts.tsx"
 
@@ -87,8 +87,7 @@ const Latest = () => {
   const [outcome, setOutcome] = useState<string | null>(null)
   const [shown, show] = useState(atOnce)
   const query = useRequests(isLive)
-  const keys = useKeys()
-  const nameOf = (id: string) => keys.data?.find((key) => key.id === id)?.name ?? id
+  const nameOf = useKeyNames()
   return (
     <Page
       title="Requests"

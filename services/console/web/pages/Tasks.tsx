@@ -5,7 +5,7 @@ import { StopwatchIcon } from "@radix-ui/react-icons"
 import { useState } from "react"
 import type { TaskQuery, TaskView } from "../../api/Tasks.ts"
 import { counted, size } from "../data/Format.ts"
-import { useKeys, useTasks } from "../data/Queries.ts"
+import { useKeyNames, useKeys, useTasks } from "../data/Queries.ts"
 import { type Column, DataTable } from "../parts/DataTable.tsx"
 import { Empty, Loaded } from "../parts/Feedback.tsx"
 import { Live } from "../parts/Live.tsx"
@@ -76,7 +76,7 @@ export const Tasks = () => {
   const after = trail.at(-1)
   const query = useTasks({ ...wanted, ...(after === undefined ? {} : { after }) }, isLive)
   const keys = useKeys()
-  const nameOf = (id: string) => keys.data?.find((key) => key.id === id)?.name ?? id
+  const nameOf = useKeyNames()
   const filter = (change: { readonly [Name in keyof typeof wanted]: string | null }) => {
     const { key = wanted.key ?? null, status = wanted.status ?? null } = change
     want({ ...(key === null ? {} : { key }), ...(status === null ? {} : { status: status as keyof typeof statuses }) })

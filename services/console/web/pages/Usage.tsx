@@ -7,7 +7,7 @@ import type { UsageQuery, UsageRow } from "../../../../shared/usage/UsageTable.t
 import { count, milliseconds, money, percent, short } from "../data/Format.ts"
 import { Empty, Loaded } from "../parts/Feedback.tsx"
 import { Page } from "../parts/Page.tsx"
-import { useCatalogue, useKeys, useTeams, useUsage } from "../data/Queries.ts"
+import { useCatalogue, useKeyNames, useKeys, useTeams, useUsage } from "../data/Queries.ts"
 import { seriesColors } from "../parts/Theme.ts"
 import { Chart } from "../usage/Chart.tsx"
 import * as Series from "../usage/Series.ts"
@@ -124,6 +124,7 @@ const Usage = () => {
   const [key, setKey] = useState<string | null>(null)
   const [model, setModel] = useState<string | null>(null)
   const keys = useKeys()
+  const nameOf = useKeyNames()
   const teams = useTeams()
   const catalogue = useCatalogue()
   const days = daysOf(range)
@@ -135,9 +136,9 @@ const Usage = () => {
   }
   const usage = useUsage(query)
   const labelOf = (series: string) => {
-    const named = by === "key" ? keys.data : by === "team" ? teams.data : undefined
-    if (by === "team" && series === "") return "no team"
-    return named?.find(({ id }) => id === series)?.name ?? series
+    if (by === "key") return nameOf(series)
+    if (by !== "team") return series
+    return series === "" ? "no team" : teams.data?.find(({ id }) => id === series)?.name ?? series
   }
   return (
     <Page

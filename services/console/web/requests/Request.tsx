@@ -10,7 +10,7 @@ import { exact, milliseconds, moment, money } from "../data/Format.ts"
 import { Id } from "../parts/Copy.tsx"
 import { Empty } from "../parts/Feedback.tsx"
 import { Fact, Page } from "../parts/Page.tsx"
-import { useKeys, useRequests, useTrace } from "../data/Queries.ts"
+import { useKeyNames, useRequests, useTrace } from "../data/Queries.ts"
 import { TraceCard } from "../trace/TraceCard.tsx"
 import { Outcome, providerOf, usageText } from "../parts/RequestFacts.tsx"
 
@@ -23,7 +23,7 @@ const outcomeOf = ({ attributes, isError }: SpanView): Pick<UsageEvent, "outcome
 }
 
 const Facts = ({ event, root }: { readonly event: UsageEvent | undefined; readonly root: SpanView | undefined }) => {
-  const keys = useKeys()
+  const nameOf = useKeyNames()
   const key = event?.key ?? root?.attributes[attribute.tenant]
   const end = event ?? (root === undefined ? undefined : outcomeOf(root))
   const status = root?.attributes[attribute.httpStatus]
@@ -49,7 +49,7 @@ const Facts = ({ event, root }: { readonly event: UsageEvent | undefined; readon
             <Fact label="Cost">{event.costUsd === null ? "–" : money(event.costUsd)}</Fact>
           </>
         )}
-        {key !== undefined && <Fact label="Key">{keys.data?.find(({ id }) => id === key)?.name ?? String(key)}</Fact>}
+        {key !== undefined && <Fact label="Key">{nameOf(String(key))}</Fact>}
       </SimpleGrid>
     </Box>
   )
