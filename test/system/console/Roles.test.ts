@@ -57,6 +57,7 @@ const expected: Readonly<
   "PATCH /api/keys/{id}": [404, 403, 403, { body: { disabled: true } }],
   "DELETE /api/keys/{id}": [404, 403, 403],
   "GET /api/key-changes": [200, 200, 403],
+  "GET /api/principals": [200, 200, 403],
   "GET /api/keys/{id}/webhook": [404, 404, 403],
   "PUT /api/keys/{id}/webhook": [404, 403, 403, { body: { url: "https://hooks.example/" } }],
   "DELETE /api/keys/{id}/webhook": [404, 403, 403],
