@@ -187,11 +187,14 @@ describe("the admin API", () => {
       assert.strictEqual((await client.send("GET", `/api/usage?${query}`)).status, 400, name)
     }
     const isDescribed = async (method: string, path: string, asked: string) => {
-      const { body, status } = await client.send<object>(method, asked, method === "PATCH" ? {} : undefined)
-      const [content] = Object.values(document.paths[path]?.[method.toLowerCase()]?.responses[status]?.content ?? {})
+      const response = await client.fetch(asked, { method, ...(method === "PATCH" ? { body: "{}" } : {}) })
+      const { status } = response
+      const body: unknown = await response.json()
+      const [type = ""] = response.headers.get("content-type")?.split(";") ?? []
+      const content = document.paths[path]?.[method.toLowerCase()]?.responses[status]?.content?.[type]
       const { schema } = content as { readonly schema?: object } ?? {}
       const validate = ajv.compile({
-        ...(schema ?? assert.fail(`${method} ${asked}: ${status}`)),
+        ...(schema ?? assert.fail(`${method} ${asked}: ${status} ${type}`)),
         components: document.components
       })
       assert.isTrue(validate(body), `${method} ${asked}: ${status} ${JSON.stringify(body)}`)

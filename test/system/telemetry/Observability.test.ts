@@ -10,6 +10,7 @@ import { chat } from "../../fixture/client/ChatClient.ts"
 import { detours, requestWithFallback, requestWithRetry, requestWithWait } from "../../fixture/client/Detours.ts"
 import { eventually } from "../../fixture/general/Eventually.ts"
 import { Gateway } from "../../fixture/gateway/Gateway.ts"
+import { HookServer } from "../../fixture/guardrail/HookServer.ts"
 import * as Prometheus from "../../fixture/telemetry/Prometheus.ts"
 
 const folder = join(import.meta.dirname, "../../../deploy/observability")
@@ -50,12 +51,13 @@ interface CollectorConfig {
   }
 }
 
-/** The models, with one that has a shadow. */
-const shadowed = {
+/** The models, with one that has a shadow and one that has a guardrail. */
+const gatewayWith = (guardrail: HookServer) => ({
   ...detours,
   models: `${detours.models}
-  shadowed-chat: { workload: chat, shadow: { model: local-chat, share: 1 }, targets: [{ provider: free }] }`
-}
+  shadowed-chat: { workload: chat, shadow: { model: local-chat, share: 1 }, targets: [{ provider: free }] }
+  guarded-chat: { workload: chat, guardrail: { url: "${guardrail.url}" }, targets: [{ provider: free }] }`
+})
 
 describe("dashboards and alerts", () => {
   it("name only metrics of the table, and together all of them", () => {
@@ -132,40 +134,45 @@ describe.skipIf(Prometheus.missing !== undefined)(Prometheus.missing ?? "Prometh
   })
 
   it.live("finds every metric of dashboards and alerts in the running services", () =>
-    Gateway.run(shadowed, (gateway) =>
-      Effect.runPromise(Effect.scoped(Effect.gen(function*() {
-        const console = yield* Effect.promise(() => gateway.startConsole())
-        const holder = yield* Effect.promise(() => gateway.startWorker({}, "batches"))
-        const ports = [gateway.ingress, ...gateway.workers, holder, console].map(({ healthPort }) => healthPort)
-        const api = yield* Prometheus.startPrometheus(ports, rulesFile)
-        yield* Effect.promise(async () => {
-          const behave = { kind: "malformed", after: 4 }
-          await (await gateway.request(chat("free-chat", { stream: true, metadata: { behave } }))).text()
-          await (await gateway.request(chat("shadowed-chat"))).text()
-          gateway.provider.behaveOnce({ kind: "reset" })
-          await (await gateway.request(chat("fallback-chat"))).text()
-          await requestWithRetry(gateway)
-          await requestWithFallback(gateway, "not today")
-          await requestWithWait(gateway)
-          const batches = new BatchClient(gateway)
-          await batches.ended((await batches.create("free-chat", 1)).id)
-          const ask = async (path: string): Promise<unknown> => {
-            const answer = await fetch(`${api}/${path}`).catch(() => undefined)
-            // it is unavailable while it starts
-            return answer?.ok === true ? (await answer.json() as { readonly data: unknown }).data : undefined
-          }
-          const missing = async () => {
-            const names = await ask("label/__name__/values")
-            const known = new Set(Array.isArray(names) ? names.flatMap((name) => metricsIn(String(name))) : [])
-            return named.filter((name) => !known.has(name))
-          }
-          await eventually(missing, (names) => names.length === 0, 20_000)
-          const { groups } = await ask("rules") as {
-            readonly groups: ReadonlyArray<{ readonly rules: ReadonlyArray<{ readonly lastError?: string }> }>
-          }
-          const rules = groups.flatMap(({ rules }) => rules)
-          assert.lengthOf(rules, alerts.length)
-          for (const { lastError } of rules) assert.isUndefined(lastError)
-        })
-      })))))
+    Effect.scoped(
+      Effect.flatMap(HookServer.make, (guardrail) =>
+        Gateway.run(gatewayWith(guardrail), (gateway) =>
+          Effect.runPromise(Effect.scoped(Effect.gen(function*() {
+            const console = yield* Effect.promise(() =>
+              gateway.startConsole()
+            )
+            const holder = yield* Effect.promise(() => gateway.startWorker({}, "batches"))
+            const ports = [gateway.ingress, ...gateway.workers, holder, console].map(({ healthPort }) => healthPort)
+            const api = yield* Prometheus.startPrometheus(ports, rulesFile)
+            yield* Effect.promise(async () => {
+              const behave = { kind: "malformed", after: 4 }
+              await (await gateway.request(chat("free-chat", { stream: true, metadata: { behave } }))).text()
+              for (const model of ["shadowed-chat", "guarded-chat"]) await (await gateway.request(chat(model))).text()
+              gateway.provider.behaveOnce({ kind: "reset" })
+              await (await gateway.request(chat("fallback-chat"))).text()
+              await requestWithRetry(gateway)
+              await requestWithFallback(gateway, "not today")
+              await requestWithWait(gateway)
+              const batches = new BatchClient(gateway)
+              await batches.ended((await batches.create("free-chat", 1)).id)
+              const ask = async (path: string): Promise<unknown> => {
+                const answer = await fetch(`${api}/${path}`).catch(() => undefined)
+                // it is unavailable while it starts
+                return answer?.ok === true ? (await answer.json() as { readonly data: unknown }).data : undefined
+              }
+              const missing = async () => {
+                const names = await ask("label/__name__/values")
+                const known = new Set(Array.isArray(names) ? names.flatMap((name) => metricsIn(String(name))) : [])
+                return named.filter((name) => !known.has(name))
+              }
+              await eventually(missing, (names) => names.length === 0, 20_000)
+              const { groups } = await ask("rules") as {
+                readonly groups: ReadonlyArray<{ readonly rules: ReadonlyArray<{ readonly lastError?: string }> }>
+              }
+              const rules = groups.flatMap(({ rules }) => rules)
+              assert.lengthOf(rules, alerts.length)
+              for (const { lastError } of rules) assert.isUndefined(lastError)
+            })
+          })))))
+    ))
 })
