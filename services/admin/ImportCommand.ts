@@ -1,4 +1,4 @@
-/** `import litellm CONFIG`: a catalogue from LiteLLM's configuration, and API keys from a dump of its database. */
+/** `import litellm CONFIG`: a catalogue from LiteLLM's configuration, and teams and API keys from a dump of its database. */
 import { Console, Effect, FileSystem, Layer, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { userInfo } from "node:os"
@@ -6,19 +6,35 @@ import { read } from "../../shared/catalogue/CatalogueFile.ts"
 import { KeyAudit } from "../../shared/keys/KeyAudit.ts"
 import { KeyStore } from "../../shared/keys/KeyStore.ts"
 import { ControlNats } from "../../shared/nats/Nats.ts"
+import * as Team from "../../shared/teams/Team.ts"
+import { TeamStore } from "../../shared/teams/TeamStore.ts"
 import { InvalidInput } from "./FlagDecoder.ts"
 import { readDump } from "./litellm/Dump.ts"
 import { importCatalogue, type ImportedCatalogue } from "./litellm/ImportCatalogue.ts"
 import { type ImportedKey, importKeys } from "./litellm/Keys.ts"
+import { importTeams, type Teams } from "./litellm/Teams.ts"
 
 /** How many keys are written at once. */
 const concurrency = 16
 
-const store = Layer.merge(KeyStore.layer, KeyAudit.layer).pipe(Layer.provideMerge(ControlNats.layer))
+const store = TeamStore.layer.pipe(
+  Layer.provideMerge(Layer.merge(KeyStore.layer, KeyAudit.layer)),
+  Layer.provideMerge(ControlNats.layer)
+)
 
-/** Creates the keys that do not exist yet. */
-const createKeys = Effect.fn(function*(keys: ReadonlyArray<ImportedKey>) {
+/** The actor that the audit log names. */
+const actor = Effect.sync(() => `${userInfo().username} at the command line, from LiteLLM`)
+
+/** Creates the teams and keys that do not exist yet. */
+const create = Effect.fn(function*(teams: Teams, keys: ReadonlyArray<ImportedKey>) {
   const audit = yield* KeyAudit
+  const by = yield* actor
+  // before their keys, which ingress rejects without them
+  const newTeams = yield* (yield* TeamStore).importAll(
+    [...teams.values()],
+    (team) => audit.teamChanged(by, team, "created", { ...Team.settingsAsJson(team) })
+  )
+  yield* Console.error(`${newTeams} teams created, ${teams.size - newTeams} existed already`)
   const { importHashed } = yield* KeyStore
   const created = yield* Effect.forEach(
     keys,
@@ -26,7 +42,7 @@ const createKeys = Effect.fn(function*(keys: ReadonlyArray<ImportedKey>) {
       Effect.tap(importHashed(fingerprint, settings), (key) =>
         Option.isNone(key)
           ? Effect.void
-          : audit.created(`${userInfo().username} at the command line, from LiteLLM`, key.value)),
+          : audit.created(by, key.value)),
     { concurrency }
   )
   const count = created.filter(Option.isSome).length
@@ -54,7 +70,7 @@ const show = Effect.fn(function*({ models, report, unpriced, variables }: Import
   yield* list("Settings of the configuration that need your attention:", report)
 })
 
-const describe = ({ settings: { name, ...settings } }: ImportedKey): string => `${name}  ${JSON.stringify(settings)}`
+const describe = ({ name, ...settings }: { readonly name: string }): string => `${name}  ${JSON.stringify(settings)}`
 
 const litellm = Command.make(
   "litellm",
@@ -63,7 +79,7 @@ const litellm = Command.make(
     dump: Flag.String("database-dump").pipe(
       Flag.withMetavar("FILE"),
       Flag.withDescription(
-        "Dump of LiteLLM's database by pg_dump, as plain SQL: its keys are created in the NATS at NATS_URL"
+        "Dump of LiteLLM's database by pg_dump, as plain SQL: its teams and keys are created in the NATS at NATS_URL"
       ),
       Flag.optional
     ),
@@ -80,22 +96,27 @@ const litellm = Command.make(
   Effect.fn(function*({ config, dryRun, dump, out }) {
     const catalogue = yield* importCatalogue(config, yield* read(config), (name) => process.env[name])
     const database = Option.isNone(dump) ? undefined : yield* readDump(dump.value)
-    const keys = database === undefined ? [] : importKeys(database, catalogue.accessGroups)
     if (Option.isSome(out) && !dryRun) yield* write(out.value, catalogue.text)
     else yield* Console.log(catalogue.text.trimEnd())
     yield* show(catalogue)
     if (database === undefined) return
+    const teams = importTeams(database, catalogue.accessGroups)
+    const keys = importKeys(database, catalogue.accessGroups, teams)
     yield* list("Rows and columns of the database that need your attention:", database.omissions.report)
-    if (!dryRun) return yield* createKeys(keys)
-    yield* list(`${keys.length} keys, none of them created:`, keys.map(describe))
+    if (!dryRun) return yield* create(teams, keys)
+    yield* list(
+      `${teams.size} teams, none of them created:`,
+      [...teams.values()].map(({ id, settings }) => `${id}  ${describe(settings)}`)
+    )
+    yield* list(`${keys.length} keys, none of them created:`, keys.map(({ settings }) => describe(settings)))
   })
 ).pipe(
   Command.withDescription(
-    "Print a catalogue from LiteLLM's configuration, create its keys, and list what has no counterpart"
+    "Print a catalogue from LiteLLM's configuration, create its teams and keys, and list what has no counterpart"
   )
 )
 
 export const importFrom = Command.make("import").pipe(
-  Command.withDescription("Import another gateway's configuration and keys"),
+  Command.withDescription("Import another gateway's configuration, teams and keys"),
   Command.withSubcommands([litellm])
 )

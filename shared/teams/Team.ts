@@ -19,13 +19,17 @@ export const encode = Schema.encodeSync(codec)
 /** `None` for a record in the format of a newer gateway. */
 export const decode: (text: string) => Option.Option<Team> = Schema.decodeUnknownOption(codec)
 
+/** For the audit log. */
+export const settingsAsJson = Schema.encodeSync(TeamSettings)
+
 export type NewTeam = Pick<TeamSettings, "name"> & Partial<TeamSettings>
 
-export const make = (settings: NewTeam): Effect.Effect<Team> =>
+/** Ids are 12 base62 characters, random by default. */
+export const make = (settings: NewTeam, id = `team_${Base62.random(12)}`): Effect.Effect<Team> =>
   Effect.map(DateTime.now, (createdAt) => ({
     ...defaults,
     ...settings,
-    id: `team_${Base62.random(12)}`,
+    id,
     createdAt,
     editedAt: null
   }))

@@ -37,8 +37,19 @@ export class TeamInUse extends Schema.TaggedError<TeamInUse>()("TeamInUse", {
 /** How many times an edit is tried if other edits of the team come first. */
 const maxTries = 5
 
+/** A team of another gateway, under the id that it always gets here. */
+export interface ImportedTeam {
+  readonly id: string
+  readonly settings: Team.NewTeam
+}
+
 export class TeamStore extends Context.Service<TeamStore, {
   readonly create: (settings: Team.NewTeam) => Effect.Effect<Team.Team, TeamMisplaced | JetStreamFailed>
+  /** Creates those whose ids no team has, in this order, and returns their number. Changes no team that exists. */
+  readonly importAll: (
+    teams: ReadonlyArray<ImportedTeam>,
+    onCreated: (team: Team.Team) => Effect.Effect<void>
+  ) => Effect.Effect<number, TeamMisplaced | JetStreamFailed>
   readonly list: Effect.Effect<ReadonlyArray<Team.Team>, JetStreamFailed>
   readonly find: (id: string) => Effect.Effect<Team.Team, TeamNotFound | JetStreamFailed>
   /** Changes some settings, immediately for every process, and returns the new record. */
@@ -80,6 +91,21 @@ export class TeamStore extends Context.Service<TeamStore, {
           const team = yield* Team.make(settings)
           yield* bucket.put(team.id, Team.encode(team))
           return team
+        }),
+        importAll: Effect.fn("TeamStore.importAll")(function*(imported, onCreated) {
+          const known = new Map(Team.byId(yield* list))
+          let created = 0
+          for (const { id, settings } of imported) {
+            if (known.has(id)) continue
+            const mistake = Team.parentMistake(known, undefined, settings.parent ?? null)
+            if (mistake !== undefined) return yield* new TeamMisplaced({ field: "parent", mistake })
+            const team = yield* Team.make(settings, id)
+            known.set(id, team)
+            if (!(yield* bucket.create(id, Team.encode(team)))) continue
+            created++
+            yield* onCreated(team)
+          }
+          return created
         }),
         edit: Effect.fn("TeamStore.edit")(function*(id, changes) {
           for (let tries = 0; tries < maxTries; tries++) {

@@ -1,9 +1,17 @@
-/** Reads LiteLLM's keys, teams and budgets from a dump of its database, and lists all other rows. */
+/** Reads LiteLLM's keys, teams, organisations and budgets from a dump of its database, and lists all other rows. */
 import { Effect, FileSystem, Result, Schema, Stream } from "effect"
 import * as SchemaErrors from "../../../shared/contract/SchemaErrors.ts"
 import { DumpReader, type Row } from "./dump/DumpReader.ts"
 import { Omissions } from "./Omissions.ts"
-import { type BudgetRow, type KeyRow, type Table, tables, type TeamRow } from "./Tables.ts"
+import {
+  type BudgetRow,
+  type KeyRow,
+  nameOf,
+  type OrganisationRow,
+  type Table,
+  tables,
+  type TeamRow
+} from "./Tables.ts"
 
 /** The file is not a plain dump of LiteLLM's database, or is incomplete. */
 export class DumpInvalid extends Schema.TaggedError<DumpInvalid>()("DumpInvalid", {
@@ -18,6 +26,7 @@ export class DumpInvalid extends Schema.TaggedError<DumpInvalid>()("DumpInvalid"
 export interface Dump {
   readonly keys: ReadonlyArray<KeyRow>
   readonly teams: ReadonlyArray<TeamRow>
+  readonly organisations: ReadonlyArray<OrganisationRow>
   readonly budgets: ReadonlyArray<BudgetRow>
   readonly omissions: Omissions
 }
@@ -28,30 +37,20 @@ const isWanted = (table: string): table is Table => Object.hasOwn(tables, table)
 const descriptive =
   /^(?:created_|updated_|last_|settings_updated_at|budget_reset_at|rotation_count|total_spend|spend$|model_spend|soft_budget_cooldown|key_type|key_name|admins|members)/
 
-/** What to do about the limits of a team. */
-const shared = "not imported: only a key has limits and budgets here, so state them for each key of the team"
-
-/** What to do about a column that has no counterpart, in one table or in all. */
+/** What to do about a column that has no counterpart, by its name. */
 const advice: Readonly<Record<string, string>> = {
-  "LiteLLM_TeamTable.max_budget": shared,
-  "LiteLLM_TeamTable.budget_duration": shared,
-  "LiteLLM_TeamTable.max_parallel_requests": shared,
-  "LiteLLM_TeamTable.tpm_limit": shared,
-  "LiteLLM_TeamTable.rpm_limit": shared,
   user_id: "keys have no users: see the name of the key",
-  organization_id: "there are no organisations",
   metadata: "limits by model, tags and guardrails in it have no counterpart",
   aliases: "keys have no aliases of models: add them as models",
   allowed_routes: "the key may use every operation",
   model_max_budget: "there are no budgets by model: create a key for the model",
-  soft_budget: "there are no warnings before a budget is spent",
+  soft_budget: "webhooks of teams warn at 50, 80 and 100 % of a budget",
   tpd_limit: "there are no limits per day",
   auto_rotate: "keys are replaced by `npm run keys -- replace`"
 }
 
 const rests: Readonly<Record<string, string>> = {
   LiteLLM_UserTable: "users have no counterpart: their keys are imported, their own budgets are not",
-  LiteLLM_OrganizationTable: "organisations have no counterpart",
   LiteLLM_EndUserTable: "budgets of end users have no counterpart",
   LiteLLM_TeamMembership: "budgets of members of a team have no counterpart: give each a key with a budget",
   LiteLLM_CredentialsTable: "they are encrypted: state them as variables of the workers",
@@ -72,6 +71,7 @@ class Collector {
   readonly rows: Rows = {
     LiteLLM_VerificationToken: [],
     LiteLLM_TeamTable: [],
+    LiteLLM_OrganizationTable: [],
     LiteLLM_BudgetTable: [],
     LiteLLM_ProxyModelTable: [],
     LiteLLM_Config: []
@@ -80,11 +80,9 @@ class Collector {
   readonly mistakes: Array<string> = []
 
   readonly #readers: Readonly<Record<Table, (given: Row) => void>> = {
-    LiteLLM_VerificationToken: this.#reader(
-      "LiteLLM_VerificationToken",
-      ({ key_alias, key_name, token }) => key_alias ?? key_name ?? token.slice(0, 8)
-    ),
-    LiteLLM_TeamTable: this.#reader("LiteLLM_TeamTable", ({ team_alias, team_id }) => team_alias ?? team_id),
+    LiteLLM_VerificationToken: this.#reader("LiteLLM_VerificationToken", nameOf.LiteLLM_VerificationToken),
+    LiteLLM_TeamTable: this.#reader("LiteLLM_TeamTable", nameOf.LiteLLM_TeamTable),
+    LiteLLM_OrganizationTable: this.#reader("LiteLLM_OrganizationTable", nameOf.LiteLLM_OrganizationTable),
     LiteLLM_BudgetTable: this.#reader("LiteLLM_BudgetTable", ({ budget_id }) => budget_id),
     LiteLLM_ProxyModelTable: this.#reader("LiteLLM_ProxyModelTable"),
     LiteLLM_Config: this.#reader("LiteLLM_Config")
@@ -115,7 +113,7 @@ class Collector {
         if (known.has(column) || descriptive.test(column) || isEmpty(value)) continue
         this.omissions.add(
           `${name}.${column}`,
-          advice[`${name}.${column}`] ?? advice[column] ?? "no counterpart",
+          advice[column] ?? "no counterpart",
           nameOf(decoded.success)
         )
       }
@@ -163,6 +161,7 @@ export const readDump = Effect.fn("readDump")(function*(file: string) {
   return {
     keys: rows.LiteLLM_VerificationToken,
     teams: rows.LiteLLM_TeamTable,
+    organisations: rows.LiteLLM_OrganizationTable,
     budgets: rows.LiteLLM_BudgetTable,
     omissions: collector.omissions
   } satisfies Dump

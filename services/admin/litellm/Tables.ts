@@ -45,6 +45,7 @@ const limits = {
   tpm_limit: Amount,
   rpm_limit: Amount
 }
+export type LimitColumns = Schema.Struct.Type<typeof limits>
 
 /** The columns of each table that the import reads. */
 export const tables = {
@@ -55,6 +56,7 @@ export const tables = {
     expires: Moment,
     models: Names,
     team_id: Text,
+    organization_id: Text,
     budget_id: Text,
     blocked: Flag,
     spend: Amount,
@@ -63,8 +65,18 @@ export const tables = {
   LiteLLM_TeamTable: Schema.Struct({
     team_id: Schema.String,
     team_alias: Text,
+    organization_id: Text,
     models: Names,
-    blocked: Flag
+    blocked: Flag,
+    spend: Amount,
+    ...limits
+  }),
+  LiteLLM_OrganizationTable: Schema.Struct({
+    organization_id: Schema.String,
+    organization_alias: Text,
+    budget_id: Text,
+    models: Names,
+    spend: Amount
   }),
   LiteLLM_BudgetTable: Schema.Struct({ budget_id: Schema.String, ...limits }),
   LiteLLM_ProxyModelTable: Schema.Struct({ model_name: Schema.String }),
@@ -73,4 +85,22 @@ export const tables = {
 export type Table = keyof typeof tables
 export type KeyRow = typeof tables.LiteLLM_VerificationToken.Type
 export type TeamRow = typeof tables.LiteLLM_TeamTable.Type
+export type OrganisationRow = typeof tables.LiteLLM_OrganizationTable.Type
 export type BudgetRow = typeof tables.LiteLLM_BudgetTable.Type
+
+/** The tables whose rows become teams, and those whose rows may have limits, a budget and models. */
+export type TeamTable = "LiteLLM_TeamTable" | "LiteLLM_OrganizationTable"
+export type OwnerTable = TeamTable | "LiteLLM_VerificationToken"
+
+/** The first that is not empty, as long as a name of a key or team may be. */
+const firstName = (...names: ReadonlyArray<string | undefined>): string =>
+  (names.find((name) => name !== undefined && name !== "") ?? "unnamed").slice(0, 200)
+
+/** The names of keys and teams, by which the report calls the rows, too. */
+export const nameOf = {
+  LiteLLM_VerificationToken: ({ key_alias, key_name, token }: KeyRow) =>
+    firstName(key_alias, key_name, token.slice(0, 8)),
+  LiteLLM_TeamTable: ({ team_alias, team_id }: TeamRow) => firstName(team_alias, team_id),
+  LiteLLM_OrganizationTable: ({ organization_alias, organization_id }: OrganisationRow) =>
+    firstName(organization_alias, organization_id)
+}

@@ -5,7 +5,7 @@ import { KeyAudit } from "../../../shared/keys/KeyAudit.ts"
 import { KeyStore } from "../../../shared/keys/KeyStore.ts"
 import type { JetStreamFailed } from "../../../shared/nats/JetStream.ts"
 import * as Team from "../../../shared/teams/Team.ts"
-import { TeamChanges, TeamSettings } from "../../../shared/teams/TeamSettings.ts"
+import { TeamChanges } from "../../../shared/teams/TeamSettings.ts"
 import { type TeamMisplaced, TeamStore } from "../../../shared/teams/TeamStore.ts"
 import { Spending } from "../../../shared/usage/Spending.ts"
 import { UsageCounters } from "../../../shared/usage/UsageCounters.ts"
@@ -18,7 +18,6 @@ import { WebhookUnknown } from "../api/Webhooks.ts"
 import { orUnavailable, whileCounting } from "../access/Availability.ts"
 import { securedView, view, Webhooks } from "./WebhookHandlers.ts"
 
-const settingsAsJson = Schema.encodeSync(TeamSettings)
 const changesAsJson = Schema.encodeSync(TeamChanges)
 
 const isMisplaced = (error: unknown): error is TeamMisplaced => Predicate.isTagged(error, "TeamMisplaced")
@@ -73,7 +72,7 @@ export const layer = HttpApiBuilder.group(
       list: () => orUnavailable(list, whileCounting),
       create: Effect.fnUntraced(function*({ payload }) {
         const team = yield* asRefusal(store.create(payload))
-        yield* audit.teamChanged((yield* CurrentAdmin).name, team, "created", { ...settingsAsJson(team) })
+        yield* audit.teamChanged((yield* CurrentAdmin).name, team, "created", { ...Team.settingsAsJson(team) })
         return team
       }, Effect.uninterruptible),
       get: Effect.fnUntraced(function*({ params: { id } }) {

@@ -1,23 +1,38 @@
-/** Dumps of LiteLLM's database in all forms of pg_dump, and what becomes of the keys in them. */
+/** Dumps of LiteLLM's database in all forms of pg_dump, and what becomes of the keys and teams in them. */
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
-import { DateTime, Effect, FileSystem } from "effect"
+import { DateTime, Effect, FileSystem, Schema } from "effect"
 import { DumpReader, maxLineBytes } from "../../../services/admin/litellm/dump/DumpReader.ts"
 import { fromArray, fromCopy } from "../../../services/admin/litellm/dump/DumpText.ts"
 import { readDump } from "../../../services/admin/litellm/Dump.ts"
 import { importKeys } from "../../../services/admin/litellm/Keys.ts"
+import { importTeams } from "../../../services/admin/litellm/Teams.ts"
 import { fingerprint } from "../../../shared/keys/ApiKey.ts"
-import { budgetRow, dumpOf, forms, keyOf, keyRow, type Tables, teamRow } from "../../fixture/litellm/LiteLlm.ts"
+import { TeamId } from "../../../shared/keys/KeySettings.ts"
+import {
+  budgetRow,
+  dumpOf,
+  forms,
+  keyOf,
+  keyRow,
+  organisationRow,
+  type Tables,
+  teamRow
+} from "../../fixture/litellm/LiteLlm.ts"
 
-/** Imports the keys of a dump, whose access group `cheap` has two models. */
+const isTeamId = Schema.is(TeamId)
+
+/** Imports the teams and keys of a dump, whose access group `cheap` has two models. */
 const importText = Effect.fnUntraced(
   function*(text: string) {
     const fs = yield* FileSystem.FileSystem
     const file = yield* fs.makeTempFileScoped()
     yield* fs.writeFileString(file, text)
     const dump = yield* readDump(file)
-    const keys = importKeys(dump, new Map([["cheap", ["small", "tiny"]]]))
-    return { keys, report: dump.omissions.report.join("\n") }
+    const accessGroups = new Map([["cheap", ["small", "tiny"]]])
+    const teams = importTeams(dump, accessGroups)
+    const keys = importKeys(dump, accessGroups, teams)
+    return { keys, teams: [...teams.values()], report: dump.omissions.report.join("\n") }
   },
   Effect.scoped,
   Effect.provide(NodeServices.layer)
@@ -27,8 +42,9 @@ const imported = (tables: Tables) => importText(dumpOf(tables))
 
 /** The settings of a single key. */
 const importKey = (row: Parameters<typeof keyRow>[1], tables: Tables = {}) =>
-  Effect.map(imported({ ...tables, LiteLLM_VerificationToken: [keyRow(1, row)] }), ({ keys, report }) => ({
+  Effect.map(imported({ ...tables, LiteLLM_VerificationToken: [keyRow(1, row)] }), ({ keys, report, teams }) => ({
     settings: keys[0]?.settings,
+    teams,
     report
   }))
 
@@ -198,36 +214,119 @@ describe("a key", () => {
     }))
 })
 
-describe("the team of a key", () => {
-  const withTeam = (team: Parameters<typeof teamRow>[1], row: Parameters<typeof keyRow>[1] = {}) =>
-    importKey({ team_id: "t", ...row }, { LiteLLM_TeamTable: [teamRow("t", team)] })
+describe("a team", () => {
+  const withTeam = (team: Parameters<typeof teamRow>[1], row: Parameters<typeof keyRow>[1] = {}, tables: Tables = {}) =>
+    importKey({ team_id: "t", ...row }, { ...tables, LiteLLM_TeamTable: [teamRow("t", team)] })
 
-  const cases: ReadonlyArray<
-    readonly [team: ReadonlyArray<string>, own: ReadonlyArray<string>, expected: ReadonlyArray<string> | undefined]
+  /** Stays the same for ever, because databases are imported more than once. */
+  const id = "team_pJFKmPJ3ZELi"
+
+  it.effect("keeps name, models, limits and budget, and its keys", () =>
+    Effect.gen(function*() {
+      const { report, settings, teams } = yield* withTeam({
+        team_alias: "Search",
+        models: ["gpt-4o", "cheap"],
+        max_budget: 50,
+        budget_duration: "30d",
+        tpm_limit: 9,
+        rpm_limit: 8,
+        max_parallel_requests: 7,
+        spend: 3
+      }, { rpm_limit: 2 })
+      const expected = {
+        name: "Search",
+        allowedModels: ["gpt-4o", "small", "tiny"],
+        requestsPerMinute: 8,
+        tokensPerMinute: 9,
+        concurrentRequests: 7,
+        monthlyBudgetUsd: 50
+      } as const
+      assert.deepStrictEqual(teams, [{ id, settings: expected, isClosed: false }])
+      assert.isTrue(isTeamId(id))
+      assert.deepStrictEqual(settings, { name: "key 1", team: id, requestsPerMinute: 2 })
+      assert.strictEqual(
+        report,
+        "LiteLLM_TeamTable.spend of teams with a budget: budgets begin anew: 3.00 USD that are spent do not count"
+      )
+    }))
+
+  const lists: ReadonlyArray<
+    readonly [own: ReadonlyArray<string>, expected: readonly [string, ...ReadonlyArray<string>] | undefined]
   > = [
-    [[], [], undefined],
-    [["a", "b"], [], ["a", "b"]],
-    [["a", "b"], ["all-team-models"], ["a", "b"]],
-    [["a", "b"], ["b", "c"], ["b"]],
-    [["all-proxy-models"], ["b"], ["b"]]
+    [[], undefined],
+    [["all-team-models"], undefined],
+    [["all-proxy-models"], undefined],
+    [["b", "c"], ["b", "c"]]
   ]
-  for (const [team, own, expected] of cases) {
-    it.effect(`with ${JSON.stringify(team)} and own ${JSON.stringify(own)} allows ${JSON.stringify(expected ?? "all")}`, () =>
-      Effect.map(
-        withTeam({ models: team }, { models: own }),
-        ({ settings }) => assert.deepStrictEqual(settings?.allowedModels, expected as never)
-      ))
+  for (const [own, expected] of lists) {
+    it.effect(`allows its models, and a key's ${JSON.stringify(own)} remain`, () =>
+      Effect.map(withTeam({ models: ["a", "b"] }, { models: own }), ({ settings, teams }) => {
+        assert.deepStrictEqual(settings?.allowedModels, expected)
+        assert.deepStrictEqual(teams[0]?.settings.allowedModels, ["a", "b"])
+      }))
   }
 
-  it.effect("blocks it", () =>
-    Effect.map(withTeam({ blocked: true }), ({ settings }) => assert.isTrue(settings?.disabled)))
+  for (const team of [{ blocked: true }, { rpm_limit: 0 }, { max_budget: 0 }, { models: ["no-default-models"] }]) {
+    it.effect(`with ${JSON.stringify(team)} disables its keys, and the report says so`, () =>
+      Effect.gen(function*() {
+        const { report, settings } = yield* withTeam(team)
+        assert.deepStrictEqual(settings, { name: "key 1", team: id, disabled: true })
+        assert.match(report, /LiteLLM_TeamTable.\w+ of t: .*its keys are imported as disabled/)
+      }))
+  }
 
-  it.effect("has limits and a budget that the report names", () =>
+  it.effect("with a budget of another period is imported without, and the report says so", () =>
     Effect.gen(function*() {
-      const limits = { max_budget: 50, budget_duration: "30d", tpm_limit: 9, rpm_limit: 8, max_parallel_requests: 7 }
-      const { report } = yield* withTeam({ team_alias: "Search", organization_id: "o", ...limits })
-      for (const column of [...Object.keys(limits), "organization_id"]) {
-        assert.include(report, `LiteLLM_TeamTable.${column} of Search: `)
-      }
+      const { report, teams } = yield* withTeam({ max_budget: 10, budget_duration: "7d" })
+      assert.deepStrictEqual(teams[0]?.settings, { name: "t" })
+      assert.include(report, "LiteLLM_TeamTable.max_budget of t: not imported: 10 USD per 7d")
+    }))
+
+  it.effect("is below its organisation, which has the limits of its budget", () =>
+    Effect.gen(function*() {
+      const { keys, report, teams } = yield* imported({
+        LiteLLM_VerificationToken: [
+          keyRow(1, { team_id: "t" }),
+          keyRow(2, { organization_id: "o" }),
+          keyRow(3, { team_id: "t", organization_id: "o" })
+        ].map((row) => ({ organization_id: null, ...row })),
+        LiteLLM_TeamTable: [teamRow("t", { organization_id: "o" })],
+        LiteLLM_OrganizationTable: [
+          organisationRow("o", { organization_alias: "Example Ltd", budget_id: "b", models: ["a"], spend: 1 })
+        ],
+        LiteLLM_BudgetTable: [budgetRow("b", { max_budget: 10, budget_duration: "1mo", rpm_limit: 5 })]
+      })
+      const [organisation, team] = teams
+      assert.deepStrictEqual(organisation?.settings, {
+        name: "Example Ltd",
+        allowedModels: ["a"],
+        requestsPerMinute: 5,
+        monthlyBudgetUsd: 10
+      })
+      assert.deepStrictEqual(team, { id, settings: { name: "t", parent: organisation?.id ?? null }, isClosed: false })
+      assert.deepStrictEqual(keys.map(({ settings }) => settings.team), [id, organisation?.id, id])
+      assert.strictEqual(
+        report,
+        "LiteLLM_OrganizationTable.spend of organisations with a budget: " +
+          "budgets begin anew: 1.00 USD that are spent do not count"
+      )
+    }))
+
+  it.effect("of an organisation with a budget of 0 disables its keys", () =>
+    Effect.map(
+      withTeam({ organization_id: "o" }, {}, {
+        LiteLLM_OrganizationTable: [organisationRow("o", { budget_id: "b" })],
+        LiteLLM_BudgetTable: [budgetRow("b", { max_budget: 0 })]
+      }),
+      ({ settings }) => assert.isTrue(settings?.disabled)
+    ))
+
+  it.effect("or an organisation that is not in the dump is left out, and the report says so", () =>
+    Effect.gen(function*() {
+      const { report, settings, teams } = yield* withTeam({ organization_id: "o" }, { team_id: "other" })
+      assert.deepStrictEqual(settings, { name: "key 1" })
+      assert.deepStrictEqual(teams, [{ id, settings: { name: "t" }, isClosed: false }])
+      assert.include(report, "LiteLLM_TeamTable.organization_id of t: is not in the dump: imported without it")
+      assert.include(report, "LiteLLM_VerificationToken.team_id of key 1: is not in the dump: imported without it")
     }))
 })
