@@ -46,12 +46,19 @@ export class KeyStore extends Context.Service<KeyStore, {
     settings: ApiKey.NewKey
   ) => Effect.Effect<Option.Option<ApiKey.ApiKey>, JetStreamFailed>
   readonly list: Effect.Effect<ReadonlyArray<ApiKey.ApiKey>, JetStreamFailed>
-  /** Changes some settings, immediately for every process, and returns the new record. */
+  /**
+   * Changes some settings, immediately for every process, and returns the new record. A key that `isWithin` rejects, as it is when
+   * the change is written, does not exist for the caller.
+   */
   readonly edit: (
     id: string,
-    changes: KeyChanges
+    changes: KeyChanges,
+    isWithin?: (key: ApiKey.ApiKey) => boolean
   ) => Effect.Effect<ApiKey.ApiKey, KeyNotFound | JetStreamFailed>
-  readonly revoke: (id: string) => Effect.Effect<ApiKey.ApiKey, KeyNotFound | JetStreamFailed>
+  readonly revoke: (
+    id: string,
+    isWithin?: (key: ApiKey.ApiKey) => boolean
+  ) => Effect.Effect<ApiKey.ApiKey, KeyNotFound | JetStreamFailed>
 }>()("shared/keys/KeyStore") {
   /** Reads `GATEWAY_KEY_PREFIX`. */
   static readonly layer = Layer.effect(
@@ -92,20 +99,23 @@ export class KeyStore extends Context.Service<KeyStore, {
           return (yield* bucket.create(fingerprint, encode(key))) ? Option.some(key) : Option.none()
         }),
         list: Effect.map(records, (all) => all.map(({ record }) => record)),
-        edit: Effect.fn("KeyStore.edit")(function*(id, changes) {
+        edit: Effect.fn("KeyStore.edit")(function*(id, changes, isWithin = () => true) {
           const { fingerprint } = yield* find(id)
           for (let tries = 0; tries < maxTries; tries++) {
             const stored = yield* bucket.getRevision(fingerprint)
             const record = Option.flatMap(stored, ({ value }) => decodeRecord(value))
-            if (Option.isNone(stored) || Option.isNone(record)) return yield* new KeyNotFound({ id })
+            if (Option.isNone(stored) || Option.isNone(record) || !isWithin(record.value)) {
+              return yield* new KeyNotFound({ id })
+            }
             const edited = { ...record.value, ...changes, editedAt: yield* DateTime.now }
             const written = yield* bucket.update(fingerprint, encode(edited), stored.value.revision)
             if (Option.isSome(written)) return edited
           }
           return yield* new JetStreamFailed({ detail: `other edits of the key ${id} came first. Try again` })
         }),
-        revoke: Effect.fn("KeyStore.revoke")(function*(id) {
+        revoke: Effect.fn("KeyStore.revoke")(function*(id, isWithin = () => true) {
           const { fingerprint, record } = yield* find(id)
+          if (!isWithin(record)) return yield* new KeyNotFound({ id })
           yield* bucket.delete(fingerprint)
           return record
         })

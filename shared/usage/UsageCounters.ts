@@ -7,10 +7,16 @@ import { dailyTally, parseDayKey } from "./Tally.ts"
 import { csvOf, type DayRange, Groups, isWithin, monthsOf, type UsageQuery, type UsageRow } from "./UsageTable.ts"
 
 export class UsageCounters extends Context.Service<UsageCounters, {
-  /** A row for every group with usage, sorted by the dimensions of the query. */
-  readonly query: (query: UsageQuery) => Effect.Effect<ReadonlyArray<UsageRow>, JetStreamFailed>
+  /**
+   * A row for every group with usage, sorted by the dimensions of the query. Leaves out teams that `hasTeam` rejects; the team of
+   * keys without one is empty.
+   */
+  readonly query: (
+    query: UsageQuery,
+    hasTeam?: (team: string) => boolean
+  ) => Effect.Effect<ReadonlyArray<UsageRow>, JetStreamFailed>
   /** The rows as CSV with a header line. */
-  readonly csv: (query: UsageQuery) => Effect.Effect<string, JetStreamFailed>
+  readonly csv: (query: UsageQuery, hasTeam?: (team: string) => boolean) => Effect.Effect<string, JetStreamFailed>
   /** The last day of a range on which each key was used, by the key's id. */
   readonly lastDays: (range: DayRange) => Effect.Effect<ReadonlyMap<string, string>, JetStreamFailed>
 }>()("shared/usage/UsageCounters") {
@@ -20,7 +26,10 @@ export class UsageCounters extends Context.Service<UsageCounters, {
     Effect.gen(function*() {
       const bucket = yield* openBucket(dailyTally.bucket)
 
-      const query = Effect.fn("UsageCounters.query")(function*(query: UsageQuery) {
+      const query = Effect.fn("UsageCounters.query")(function*(
+        query: UsageQuery,
+        hasTeam: (team: string) => boolean = () => true
+      ) {
         const groups = new Groups(query)
         for (const month of monthsOf(query)) {
           // streamed, because there is a record for each key and day
@@ -32,7 +41,9 @@ export class UsageCounters extends Context.Service<UsageCounters, {
                 if (!isWithin(query, about.day)) return
                 const record = Option.flatMap(value, dailyTally.decode)
                 if (Option.isNone(record)) return
-                for (const row of record.value.value) groups.add({ team: "", ...row, ...about })
+                for (const row of record.value.value) {
+                  if (hasTeam(row.team ?? "")) groups.add({ team: "", ...row, ...about })
+                }
               })
           )
         }
@@ -50,7 +61,7 @@ export class UsageCounters extends Context.Service<UsageCounters, {
       return UsageCounters.of({
         query,
         lastDays,
-        csv: (usageQuery) => Effect.flatMap(query(usageQuery), (rows) => csvOf(usageQuery, rows))
+        csv: (usageQuery, hasTeam) => Effect.flatMap(query(usageQuery, hasTeam), (rows) => csvOf(usageQuery, rows))
       })
     })
   )

@@ -5,9 +5,11 @@
 import { Effect, Layer, Option, Redacted, Result, Schema } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { AdminToken } from "./AdminToken.ts"
-import { Admin, CurrentAdmin } from "../api/Admin.ts"
+import { Admin, CurrentAdmin, CurrentScope, type Scope } from "../api/Admin.ts"
 import { NotAllowed, NotSignedIn, Unavailable } from "../api/Errors.ts"
 import { extentOf } from "../api/Rights.ts"
+import { TeamTree } from "../../../shared/teams/TeamTree.ts"
+import * as Scopes from "./Scopes.ts"
 import { TokenThrottle } from "./TokenThrottle.ts"
 import { orUnavailable } from "./Availability.ts"
 import { Sessions } from "./Sessions.ts"
@@ -16,12 +18,23 @@ import { Sessions } from "./Sessions.ts"
 const unavailable = HttpServerResponse.jsonUnsafe(Schema.encodeSync(Unavailable)(new Unavailable()), { status: 503 })
 const notAllowed = HttpServerResponse.jsonUnsafe(Schema.encodeSync(NotAllowed)(new NotAllowed()), { status: 403 })
 
+/** Provides a handler with a scope. `asked` says whether the handler asked for it. */
+const within = (scope: Scope) => {
+  let isAsked = false
+  const ask = Effect.sync(() => {
+    isAsked = true
+    return scope
+  })
+  return { provide: Effect.provideService(CurrentScope, { ask }), asked: () => isAsked }
+}
+
 export const layer = Layer.effect(
   Admin,
   Effect.gen(function*() {
     const sessions = yield* Sessions
     const token = yield* AdminToken
     const attempts = yield* TokenThrottle
+    const tree = yield* TeamTree
     return Admin.of({
       session: Effect.fnUntraced(function*(handler, { credential, endpoint, group }) {
         if (Redacted.value(credential) === "") return yield* new NotSignedIn()
@@ -29,23 +42,30 @@ export const layer = Layer.effect(
         if (Result.isFailure(session)) return unavailable
         if (Option.isNone(session.success)) return yield* new NotSignedIn()
         const { expiresAt, id, name, role, teams } = session.success.value
-        if (extentOf(role, group.identifier, endpoint.identifier) === "none") return notAllowed
-        return yield* Effect.provideService(handler, CurrentAdmin, {
+        const extent = extentOf(role, group.identifier, endpoint.identifier)
+        if (extent === "none") return notAllowed
+        const { asked, provide } = within(extent === "all" ? Scopes.everything : Scopes.ofTeams(tree.all(), teams))
+        const response = yield* provide(Effect.provideService(handler, CurrentAdmin, {
           name,
           role,
           teams,
           session: { id, expiresAt }
+        }))
+        if (extent === "all" || asked()) return response
+        yield* Effect.logError("an endpoint for members does not narrow itself to their teams", {
+          endpoint: `${group.identifier}.${endpoint.identifier}`
         })
+        return notAllowed
       }),
       token: Effect.fnUntraced(function*(handler, { credential }) {
         if (Redacted.value(credential) === "") return yield* new NotSignedIn()
         if (!(yield* attempts.check(() => token.matches(credential)))) return yield* new NotSignedIn()
-        return yield* Effect.provideService(handler, CurrentAdmin, {
+        return yield* within(Scopes.everything).provide(Effect.provideService(handler, CurrentAdmin, {
           name: "admin token",
           role: "admin",
           teams: [],
           session: null
-        })
+        }))
       })
     })
   })

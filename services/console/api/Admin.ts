@@ -1,5 +1,5 @@
 /** Authentication and authorization of the admin API: by a session cookie, or by the admin token as a bearer token. */
-import { Context, Schema } from "effect"
+import { Context, Effect, Schema } from "effect"
 import { HttpApiMiddleware, HttpApiSecurity } from "effect/http-api"
 import { NotAllowed, NotSignedIn, TooManyAttempts, Unavailable } from "./Errors.ts"
 import { Person } from "./Role.ts"
@@ -21,11 +21,29 @@ export type AdminView = typeof AdminView.Type
 
 export class CurrentAdmin extends Context.Service<CurrentAdmin, AdminView>()("services/console/CurrentAdmin") {}
 
+/** Whose data a request may read and change. */
+export interface Scope {
+  /** Whether nothing is left out. */
+  readonly isWhole: boolean
+  /** Whether what belongs to this team is within the scope; `null` or an empty text for what belongs to none. */
+  readonly has: (team: string | null) => boolean
+}
+
+export class CurrentScope extends Context.Service<CurrentScope, {
+  /** Notes that the handler asked: otherwise a member gets 403 instead of its response. */
+  readonly ask: Effect.Effect<Scope>
+}>()("services/console/CurrentScope") {}
+
+/** The scope of the request, to which the handler must narrow what it reads and changes. */
+export const currentScope = Effect.flatMap(CurrentScope, ({ ask }) => ask)
+
 /** @effect-expect-leaking HttpServerRequest | ParsedSearchParams | RouteContext */
-export class Admin extends HttpApiMiddleware.Service<Admin, { provides: CurrentAdmin }>()("services/console/Admin", {
-  security: {
-    session: HttpApiSecurity.apiKey({ in: "cookie", key: cookieName }),
-    token: HttpApiSecurity.bearer
-  },
-  error: [NotSignedIn, NotAllowed, TooManyAttempts, Unavailable]
-}) {}
+export class Admin
+  extends HttpApiMiddleware.Service<Admin, { provides: CurrentAdmin | CurrentScope }>()("services/console/Admin", {
+    security: {
+      session: HttpApiSecurity.apiKey({ in: "cookie", key: cookieName }),
+      token: HttpApiSecurity.bearer
+    },
+    error: [NotSignedIn, NotAllowed, TooManyAttempts, Unavailable]
+  })
+{}

@@ -3,7 +3,8 @@ import type { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import type { ConsoleApi } from "./Api.ts"
 import type { Role } from "./Role.ts"
 
-type Extent = "all" | "none"
+/** `teams`: what belongs to the person's teams and the teams below. The handler must narrow itself to `currentScope`. */
+type Extent = "all" | "teams" | "none"
 
 /** An administrator may do everything. */
 type Right = Readonly<Record<Exclude<Role, "admin">, Extent>>
@@ -11,6 +12,10 @@ type Right = Readonly<Record<Exclude<Role, "admin">, Extent>>
 /** Everybody who has signed in: it concerns only themselves. */
 const own: Right = { auditor: "all", member: "all" }
 const read: Right = { auditor: "all", member: "none" }
+/** Reads what belongs to teams. */
+const readTeams: Right = { auditor: "all", member: "teams" }
+/** Changes what belongs to teams. */
+const changeTeams: Right = { auditor: "none", member: "teams" }
 const administer: Right = { auditor: "none", member: "none" }
 
 type Groups = typeof ConsoleApi extends { readonly groups: Readonly<Record<string, infer Group>> } ? Group : never
@@ -23,17 +28,17 @@ type Endpoints<Name extends Groups["identifier"]> = Exclude<
 export const rights: { readonly [Name in Groups["identifier"]]: { readonly [Endpoint in Endpoints<Name>]: Right } } = {
   session: { current: own, signOut: own },
   keys: {
-    list: read,
-    create: administer,
-    edit: administer,
-    revoke: administer,
+    list: readTeams,
+    create: changeTeams,
+    edit: changeTeams,
+    revoke: changeTeams,
     principals: read,
     changes: read
   },
   teams: {
-    list: read,
+    list: readTeams,
     create: administer,
-    get: read,
+    get: readTeams,
     edit: administer,
     remove: administer,
     getWebhook: read,
@@ -41,15 +46,15 @@ export const rights: { readonly [Name in Groups["identifier"]]: { readonly [Endp
     removeWebhook: administer
   },
   webhooks: {
-    get: read,
-    set: administer,
-    remove: administer,
-    rotate: administer,
-    deliveries: read,
-    resend: administer
+    get: readTeams,
+    set: changeTeams,
+    remove: changeTeams,
+    rotate: changeTeams,
+    deliveries: readTeams,
+    resend: changeTeams
   },
   tasks: { list: read, get: read, cancel: administer, remove: administer },
-  usage: { query: read, csv: read, requests: read },
+  usage: { query: readTeams, csv: readTeams, requests: readTeams },
   traces: { find: read },
   fleet: { catalogue: read, live: read }
 }

@@ -2,13 +2,16 @@
 import { DateTime, Effect, Redacted } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { KeyAudit } from "../../../shared/keys/KeyAudit.ts"
+import type { KeyDefaults, KeySettings } from "../../../shared/keys/KeySettings.ts"
 import { KeyStore } from "../../../shared/keys/KeyStore.ts"
 import { TeamStore } from "../../../shared/teams/TeamStore.ts"
 import { UsageCounters } from "../../../shared/usage/UsageCounters.ts"
-import { CurrentAdmin } from "../api/Admin.ts"
+import { CurrentAdmin, currentScope, type Scope } from "../api/Admin.ts"
 import { ConsoleApi } from "../api/Api.ts"
+import { FieldRefused } from "../api/Errors.ts"
 import { KeyUnknown } from "../api/Keys.ts"
 import { orUnavailable, whileCounting } from "../access/Availability.ts"
+import { precedenceMistake } from "./KeyPrecedence.ts"
 import { usageByKey } from "./KeyUse.ts"
 import { asRefusal } from "./TeamHandlers.ts"
 import { TokenOwners } from "./TokenOwners.ts"
@@ -33,12 +36,26 @@ export const layer = HttpApiBuilder.group(
     const owners = yield* TokenOwners
     const unknown = ({ id }: { readonly id: string }) => new KeyUnknown({ id })
 
+    /** The defaults of the team for which a key is meant, if that is within the scope. */
+    const defaultsOf = Effect.fnUntraced(function*(scope: Scope, team: string | null | undefined) {
+      if (!scope.has(team ?? null)) {
+        return yield* new FieldRefused({ field: "team", message: "team: must be the id of one of your teams" })
+      }
+      return yield* asRefusal(teams.keyDefaults(team))
+    })
+    /** Members choose for a key what its team bounds, but no precedence over the keys of other teams. */
+    const checkPrecedence = Effect.fnUntraced(function*(scope: Scope, chosen: KeyDefaults, ofTeam: KeyDefaults) {
+      const mistake = scope.isWhole ? undefined : precedenceMistake(chosen, ofTeam)
+      if (mistake !== undefined) return yield* new FieldRefused(mistake)
+    })
+
     const list = Effect.gen(function*() {
+      const scope = yield* currentScope
       const now = yield* DateTime.now
       const to = DateTime.formatIsoDateUtc(now)
       const from = DateTime.formatIsoDateUtc(DateTime.subtract(now, { days: searchedDays }))
-      const keys = yield* store.list
-      const thisMonth = yield* counters.query({ from: `${to.slice(0, 7)}-01`, to, by: "key" })
+      const keys = (yield* store.list).filter(({ team }) => scope.has(team))
+      const thisMonth = yield* counters.query({ from: `${to.slice(0, 7)}-01`, to, by: "key" }, scope.has)
       const use = usageByKey(thisMonth, yield* counters.lastDays({ from, to }))
       return keys
         .toSorted((a, b) => b.createdAt.epochMilliseconds - a.createdAt.epochMilliseconds)
@@ -48,19 +65,32 @@ export const layer = HttpApiBuilder.group(
     return handlers.handleAll({
       list: () => orUnavailable(list, whileCounting),
       create: Effect.fnUntraced(function*({ payload }) {
-        const keyDefaults = yield* asRefusal(teams.keyDefaults(payload.team))
+        const scope = yield* currentScope
+        const keyDefaults = yield* defaultsOf(scope, payload.team)
+        yield* checkPrecedence(scope, payload, keyDefaults)
         const { key, secret } = yield* orUnavailable(store.create({ ...keyDefaults, ...payload }))
         yield* audit.created((yield* CurrentAdmin).name, key)
         return { key, secret: Redacted.value(secret) }
       }, Effect.uninterruptible),
       edit: Effect.fnUntraced(function*({ params: { id }, payload }) {
-        yield* asRefusal(teams.keyDefaults(payload.team))
-        const key = yield* orUnavailable(store.edit(id, payload)).pipe(Effect.catchTag("KeyNotFound", unknown))
+        const scope = yield* currentScope
+        const isWithin = ({ team }: Pick<KeySettings, "team">) => scope.has(team)
+        const before = (yield* orUnavailable(store.list)).find((key) => key.id === id && isWithin(key))
+        if (before === undefined) return yield* new KeyUnknown({ id })
+        const { team = before.team } = payload
+        const keyDefaults = yield* defaultsOf(scope, team)
+        yield* checkPrecedence(scope, team === before.team ? payload : { ...before, ...payload }, keyDefaults)
+        const key = yield* orUnavailable(store.edit(id, payload, isWithin)).pipe(
+          Effect.catchTag("KeyNotFound", unknown)
+        )
         yield* audit.edited((yield* CurrentAdmin).name, key, payload)
         return key
       }, Effect.uninterruptible),
       revoke: Effect.fnUntraced(function*({ params: { id } }) {
-        const key = yield* orUnavailable(store.revoke(id)).pipe(Effect.catchTag("KeyNotFound", unknown))
+        const scope = yield* currentScope
+        const key = yield* orUnavailable(store.revoke(id, ({ team }) => scope.has(team))).pipe(
+          Effect.catchTag("KeyNotFound", unknown)
+        )
         yield* audit.revoked((yield* CurrentAdmin).name, key)
         const isReplaced = (yield* orUnavailable(store.list)).some(({ owner }) => owner === key.owner)
         if (!isReplaced) yield* orUnavailable(endpoints.remove(key.owner))

@@ -10,7 +10,7 @@ import { type TeamMisplaced, TeamStore } from "../../../shared/teams/TeamStore.t
 import { Spending } from "../../../shared/usage/Spending.ts"
 import { UsageCounters } from "../../../shared/usage/UsageCounters.ts"
 import type { UsageRow } from "../../../shared/usage/UsageTable.ts"
-import { CurrentAdmin } from "../api/Admin.ts"
+import { CurrentAdmin, currentScope } from "../api/Admin.ts"
 import { ConsoleApi } from "../api/Api.ts"
 import { FieldRefused } from "../api/Errors.ts"
 import { TeamNotEmpty, TeamUnknown } from "../api/Teams.ts"
@@ -52,15 +52,18 @@ export const layer = HttpApiBuilder.group(
     const unknown = ({ id }: { readonly id: string }) => new TeamUnknown({ id })
 
     const list = Effect.gen(function*() {
+      const scope = yield* currentScope
       const to = DateTime.formatIsoDateUtc(yield* DateTime.now)
       const teams = yield* store.list
       const rows = yield* counters.query({ from: `${to.slice(0, 7)}-01`, to, by: "team" })
       const requests = requestsOf(Team.byId(teams), rows)
       const sizes = Map.groupBy(yield* keys.list, ({ team }) => team)
       return teams
+        .filter(({ id }) => scope.has(id))
         .toSorted((a, b) => a.name.localeCompare(b.name))
         .map((team) => ({
           ...team,
+          parent: scope.has(team.parent) ? team.parent : null,
           keys: sizes.get(team.id)?.length ?? 0,
           requestsThisMonth: requests.get(team.id) ?? 0,
           spentThisMonthUsd: spending.of(team.id)

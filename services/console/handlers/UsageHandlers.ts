@@ -2,12 +2,18 @@
 import { Effect } from "effect"
 import { HttpEffect, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
+import { KeyStore } from "../../../shared/keys/KeyStore.ts"
 import { UsageCounters } from "../../../shared/usage/UsageCounters.ts"
+import { currentScope } from "../api/Admin.ts"
 import { ConsoleApi } from "../api/Api.ts"
 import { orUnavailable, whileCounting } from "../access/Availability.ts"
+import { keysWithin } from "../access/Scopes.ts"
 import { RequestLog } from "./RequestLog.ts"
 
 const shownRequests = 200
+
+/** How many requests of everybody are read to find those of a member's teams. */
+const searchedRequests = 1_000
 
 export const layer = HttpApiBuilder.group(
   ConsoleApi,
@@ -15,17 +21,30 @@ export const layer = HttpApiBuilder.group(
   Effect.fn(function*(handlers) {
     const counters = yield* UsageCounters
     const log = yield* RequestLog
+    const keys = yield* KeyStore
+
+    const latest = Effect.gen(function*() {
+      const scope = yield* currentScope
+      if (scope.isWhole) return yield* log.latest(shownRequests)
+      const within = keysWithin(scope, yield* keys.list)
+      const found = yield* log.latest(searchedRequests)
+      return found.filter(({ key }) => within.has(key)).slice(0, shownRequests)
+    })
 
     return handlers.handleAll({
-      query: ({ query }) => orUnavailable(counters.query(query), whileCounting),
+      query: Effect.fnUntraced(function*({ query }) {
+        const { has } = yield* currentScope
+        return yield* orUnavailable(counters.query(query, has), whileCounting)
+      }),
       csv: Effect.fnUntraced(function*({ query }) {
+        const { has } = yield* currentScope
         const disposition = `attachment; filename="usage-${query.from}-${query.to}.csv"`
         yield* HttpEffect.appendPreResponseHandler((_, response) =>
           Effect.succeed(HttpServerResponse.setHeader(response, "content-disposition", disposition))
         )
-        return yield* orUnavailable(counters.csv(query), whileCounting)
+        return yield* orUnavailable(counters.csv(query, has), whileCounting)
       }),
-      requests: () => orUnavailable(log.latest(shownRequests))
+      requests: () => orUnavailable(latest)
     })
   })
 )

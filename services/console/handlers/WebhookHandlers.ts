@@ -7,11 +7,12 @@ import { whileJetStreamFails } from "../../../shared/nats/JetStream.ts"
 import { type Deliveries, openDeliveries } from "../../../shared/webhooks/Deliveries.ts"
 import type { Delivery } from "../../../shared/webhooks/Delivery.ts"
 import { type Endpoint, type Endpoints, openEndpoints } from "../../../shared/webhooks/Endpoints.ts"
-import { CurrentAdmin } from "../api/Admin.ts"
+import { CurrentAdmin, currentScope } from "../api/Admin.ts"
 import { ConsoleApi } from "../api/Api.ts"
 import { KeyUnknown } from "../api/Keys.ts"
 import { type DeliveryView, WebhookUnknown } from "../api/Webhooks.ts"
 import { orUnavailable } from "../access/Availability.ts"
+import { ownersWithin } from "../access/Scopes.ts"
 
 const shownDeliveries = 100
 
@@ -63,7 +64,10 @@ export const layer = HttpApiBuilder.group(
     const { deliveries, endpoints } = yield* Webhooks
 
     const findKey = Effect.fnUntraced(function*(id: string) {
-      const key = (yield* orUnavailable(store.list)).find((key) => key.id === id)
+      const scope = yield* currentScope
+      const keys = yield* orUnavailable(store.list)
+      const owners = ownersWithin(scope, keys)
+      const key = keys.find((key) => key.id === id && owners.has(key.owner))
       return key ?? (yield* new KeyUnknown({ id }))
     })
     const orUnknown = <A>(found: Option.Option<A>) => Effect.fromOption(found, () => new WebhookUnknown())

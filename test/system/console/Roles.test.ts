@@ -1,6 +1,9 @@
 /** What each role may do at each operation of the admin API's OpenAPI document. */
 import { assert, beforeAll, describe, it } from "@effect/vitest"
+import { DateTime } from "effect"
+import { chat } from "../../fixture/client/ChatClient.ts"
 import type { ConsoleClient } from "../../fixture/client/ConsoleClient.ts"
+import { eventually } from "../../fixture/general/Eventually.ts"
 import { freePort } from "../../fixture/gateway/ServiceProcess.ts"
 import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
 import { sharedOpenIdServer } from "../../fixture/openid/OpenIdServer.ts"
@@ -10,7 +13,7 @@ interface Document {
   readonly paths: Readonly<Record<string, Readonly<Record<string, object>>>>
 }
 
-const gateway = sharedGateway({ workers: 0 })
+const gateway = sharedGateway()
 const open = sharedOpenIdServer()
 let url = ""
 
@@ -34,9 +37,13 @@ const signedIn = async (login: string): Promise<ConsoleClient> => {
   return visitor.console(url)
 }
 
-const usage = "from=2026-01-01&to=2026-01-02&by=key"
+const today = DateTime.formatIsoDateUtc(DateTime.nowUnsafe())
+const usage = `from=${today}&to=${today}&by=key&by=team`
 
-/** A request of each operation, and its status for an administrator, an auditor and a member. */
+/**
+ * A request of each operation, and its status for an administrator, an auditor and a member, if what it names does not exist or, for
+ * the member, is of another team.
+ */
 const expected: Readonly<
   Record<
     string,
@@ -52,21 +59,21 @@ const expected: Readonly<
   "GET /api/session": [200, 200, 200],
   // the wrong token, from people whose role does not matter
   "POST /api/session": [401, 401, 401, { body: { token: "not the admin token at all" } }],
-  "GET /api/keys": [200, 200, 403],
-  "POST /api/keys": [201, 403, 403, { body: { name: "a" } }],
-  "PATCH /api/keys/{id}": [404, 403, 403, { body: { disabled: true } }],
-  "DELETE /api/keys/{id}": [404, 403, 403],
+  "GET /api/keys": [200, 200, 200],
+  "POST /api/keys": [201, 403, 400, { body: { name: "a" } }],
+  "PATCH /api/keys/{id}": [404, 403, 404, { body: { disabled: true } }],
+  "DELETE /api/keys/{id}": [404, 403, 404],
   "GET /api/key-changes": [200, 200, 403],
   "GET /api/principals": [200, 200, 403],
-  "GET /api/keys/{id}/webhook": [404, 404, 403],
-  "PUT /api/keys/{id}/webhook": [404, 403, 403, { body: { url: "https://hooks.example/" } }],
-  "DELETE /api/keys/{id}/webhook": [404, 403, 403],
-  "POST /api/keys/{id}/webhook/rotate": [404, 403, 403],
-  "GET /api/keys/{id}/webhook/deliveries": [404, 404, 403],
-  "POST /api/keys/{id}/webhook/deliveries/{delivery}/resend": [404, 403, 403],
-  "GET /api/teams": [200, 200, 403],
+  "GET /api/keys/{id}/webhook": [404, 404, 404],
+  "PUT /api/keys/{id}/webhook": [404, 403, 404, { body: { url: "https://hooks.example/" } }],
+  "DELETE /api/keys/{id}/webhook": [404, 403, 404],
+  "POST /api/keys/{id}/webhook/rotate": [404, 403, 404],
+  "GET /api/keys/{id}/webhook/deliveries": [404, 404, 404],
+  "POST /api/keys/{id}/webhook/deliveries/{delivery}/resend": [404, 403, 404],
+  "GET /api/teams": [200, 200, 200],
   "POST /api/teams": [201, 403, 403, { body: { name: "a" } }],
-  "GET /api/teams/{team}": [404, 404, 403],
+  "GET /api/teams/{team}": [404, 404, 404],
   "PATCH /api/teams/{team}": [404, 403, 403, { body: { name: "b" } }],
   "DELETE /api/teams/{team}": [404, 403, 403],
   "GET /api/teams/{team}/webhook": [404, 404, 403],
@@ -76,9 +83,9 @@ const expected: Readonly<
   "GET /api/tasks/{id}": [404, 404, 403],
   "POST /api/tasks/{id}/cancel": [404, 403, 403],
   "DELETE /api/tasks/{id}": [404, 403, 403],
-  "GET /api/usage": [200, 200, 403, { query: usage }],
-  "GET /api/usage.csv": [200, 200, 403, { query: usage }],
-  "GET /api/requests": [200, 200, 403],
+  "GET /api/usage": [200, 200, 200, { query: usage }],
+  "GET /api/usage.csv": [200, 200, 200, { query: usage }],
+  "GET /api/requests": [200, 200, 200],
   "GET /api/traces/{id}": [404, 404, 403],
   "GET /api/models": [200, 200, 403],
   "GET /api/fleet": [200, 200, 403],
@@ -86,10 +93,71 @@ const expected: Readonly<
   "DELETE /api/session": [200, 200, 200]
 }
 
-const ids: Readonly<Record<string, string>> = {
-  "{id}": "key_000000000000",
-  "{team}": "team_000000000000",
-  "{delivery}": "msg_0"
+interface Ids {
+  readonly team: string
+  readonly key: string
+  readonly task: string
+}
+
+const unknown: Ids = { key: "key_000000000000", team: "team_000000000000", task: "key_000000000000" }
+
+/** What a member may do with a key of a team, in this order. */
+const ofOwnTeam: ReadonlyArray<readonly [operation: string, status: number, body?: object]> = [
+  ["POST /api/keys", 201, { name: "a" }],
+  ["PATCH /api/keys/{id}", 200, { requestsPerMinute: 5 }],
+  ["GET /api/teams/{team}", 200],
+  ["GET /api/keys/{id}/webhook", 200],
+  ["PUT /api/keys/{id}/webhook", 200, { url: "https://hooks.example/new" }],
+  ["POST /api/keys/{id}/webhook/rotate", 200],
+  ["GET /api/keys/{id}/webhook/deliveries", 200],
+  ["POST /api/keys/{id}/webhook/deliveries/{delivery}/resend", 404],
+  ["DELETE /api/keys/{id}/webhook", 204],
+  ["DELETE /api/keys/{id}", 204]
+]
+
+/** A team, and a key of it with a webhook, a request and its usage, all with the team's name. */
+const plant = async (admin: ConsoleClient, name: string, parent: string | null): Promise<Ids> => {
+  const { body: { id: team } } = await admin.send<{ readonly id: string }>("POST", "/api/teams", { name, parent })
+  const { body } = await admin.send<{ readonly key: { readonly id: string }; readonly secret: string }>(
+    "POST",
+    "/api/keys",
+    { name: `key of ${name}`, team }
+  )
+  const key = body.key.id
+  await admin.send("PUT", `/api/keys/${key}/webhook`, { url: `https://hooks.example/${name.replaceAll(" ", "-")}` })
+  const accepted = await eventually(
+    () =>
+      gateway().request(chat("free-chat"), {
+        headers: { authorization: `Bearer ${body.secret}`, prefer: "respond-async" }
+      }),
+    ({ status }) => status === 202,
+    20_000
+  )
+  return { team, key, task: (await accepted.json() as { readonly id: string }).id }
+}
+
+const idsOf = (all: ReadonlyArray<{ readonly id: string }>) => all.map(({ id }) => id)
+const keysOf = async (client: ConsoleClient) =>
+  (await client.send<ReadonlyArray<{ readonly id: string }>>("GET", "/api/keys")).body
+
+const perform = async (
+  client: ConsoleClient,
+  operation: string,
+  { key, task, team }: Ids,
+  { body, query }: { readonly query?: string; readonly body?: object } = {}
+) => {
+  const [method = "", path = ""] = operation.split(" ")
+  const named: Readonly<Record<string, string>> = {
+    "{id}": path.startsWith("/api/keys") ? key : task,
+    "{team}": team,
+    "{delivery}": "msg_0"
+  }
+  const target = path.replaceAll(/\{\w+\}/g, (name) => named[name] ?? assert.fail(name))
+  const response = await client.fetch(query === undefined ? target : `${target}?${query}`, {
+    method,
+    ...(body === undefined ? {} : { body: JSON.stringify(body) })
+  })
+  return { status: response.status, text: await response.text() }
 }
 
 const roles = [["admin", "ada"], ["auditor", "alan"], ["member", "mel"]] as const
@@ -111,17 +179,78 @@ describe("the admin API", () => {
     assert.deepInclude(session.body, { name: login, role })
     const at = roles.findIndex(([name]) => name === role)
     for (const [operation, statuses] of Object.entries(expected)) {
-      const [method = "", path = ""] = operation.split(" ")
-      const { body, query } = statuses[3] ?? {}
-      const target = path.replaceAll(/\{\w+\}/g, (name) => ids[name] ?? assert.fail(name))
-      const response = await client.fetch(query === undefined ? target : `${target}?${query}`, {
-        method,
-        ...(body === undefined ? {} : { body: JSON.stringify(body) })
-      })
-      const text = await response.text()
-      assert.strictEqual(response.status, statuses[at], `${operation}: ${text}`)
-      if (response.status === 403) assert.deepInclude(JSON.parse(text), { _tag: "NotAllowed" })
+      const { status, text } = await perform(client, operation, unknown, statuses[3])
+      assert.strictEqual(status, statuses[at], `${operation}: ${text}`)
+      if (status === 403) assert.deepInclude(JSON.parse(text), { _tag: "NotAllowed" })
     }
+  })
+
+  it("shows members their teams and the teams below, and nothing of others", { timeout: 60_000 }, async () => {
+    const admin = await signedIn("ada")
+    const member = await signedIn("mel")
+    const organisation = await plant(admin, "Organisation Zebra", null)
+    const own = await plant(admin, "Research", organisation.team)
+    const below = await plant(admin, "Laboratory", own.team)
+    const other = await plant(admin, "Other Quagga", organisation.team)
+    await eventually(
+      async () => (await admin.fetch(`/api/usage?${usage}`)).text(),
+      (text) => [organisation, own, below, other].every(({ key }) => text.includes(key)),
+      20_000
+    )
+
+    const before = await keysOf(admin)
+    for (const foreign of [other, organisation]) {
+      for (const [operation, [, , status, more = {}]] of Object.entries(expected)) {
+        if (operation === "DELETE /api/session") continue
+        const sent = operation === "POST /api/keys" ? { body: { name: "a", team: foreign.team } } : more
+        const { status: answered, text } = await perform(member, operation, foreign, sent)
+        assert.strictEqual(answered, status, `${operation}: ${text}`)
+        // an error repeats the id that it does not know
+        const named = operation.includes("{team}") ? foreign.team : operation.includes("{id}") ? foreign.key : ""
+        const said = answered === 404 && named !== "" ? text.replace(`"id":"${named}"`, "") : text
+        for (const secret of [...Object.values(other), ...Object.values(organisation), "Zebra", "Quagga"]) {
+          assert.notInclude(said, secret, operation)
+        }
+      }
+    }
+    assert.deepStrictEqual(await keysOf(admin), before)
+
+    assert.sameMembers(idsOf(await keysOf(member)), [own.key, below.key])
+    const { body: teams } = await member.send<ReadonlyArray<{ id: string; parent: string | null }>>("GET", "/api/teams")
+    assert.sameDeepMembers(teams.map(({ id, parent }) => ({ id, parent })), [
+      { id: own.team, parent: null },
+      { id: below.team, parent: own.team }
+    ])
+    const { body: requests } = await member.send<ReadonlyArray<{ readonly key: string }>>("GET", "/api/requests")
+    assert.sameMembers(requests.map(({ key }) => key), [own.key, below.key])
+    const counted = await (await member.fetch(`/api/usage?${usage}`)).text()
+    assert.include(counted, own.key)
+    assert.include(counted, below.key)
+
+    for (const [method, path] of [["PATCH", `/api/keys/${own.key}`], ["POST", "/api/keys"]] as const) {
+      for (const team of [other.team, organisation.team, null, "team_unknown"]) {
+        const { body, status } = await member.send(method, path, { name: "moved", team })
+        assert.strictEqual(status, 400)
+        assert.deepInclude(body, { field: "team", message: "team: must be the id of one of your teams" })
+      }
+      for (const precedence of [{ weight: 2 }, { priorityClass: "interactive" }, { batchConcurrency: 33 }]) {
+        const { body, status } = await member.send(method, path, { name: "first", team: own.team, ...precedence })
+        assert.strictEqual(status, 400)
+        assert.deepInclude(body, { field: Object.keys(precedence)[0] })
+      }
+    }
+    assert.strictEqual((await member.send("PATCH", `/api/keys/${own.key}`, { team: below.team })).status, 200)
+
+    for (const [operation, status, body] of ofOwnTeam) {
+      const sent = operation === "POST /api/keys" ? { body: { ...body, team: own.team } } : body && { body }
+      const { status: answered, text } = await perform(member, operation, { ...own, key: below.key }, sent)
+      assert.strictEqual(answered, status, `${operation}: ${text}`)
+    }
+
+    // a team with another name is not the team of the configuration
+    await admin.send("PATCH", `/api/teams/${own.team}`, { name: "Renamed" })
+    await eventually(() => keysOf(member), (keys) => keys.length === 0, 20_000)
+    assert.strictEqual((await member.send("PATCH", `/api/keys/${own.key}`, { name: "a" })).status, 404)
   })
 
   it("rejects a write before it reads what is to be written", async () => {

@@ -1,10 +1,10 @@
 /** How long the admin API waits for NATS. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Layer } from "effect"
+import { Context, Effect, Fiber, Layer } from "effect"
 import { HttpServer } from "effect/http"
 import { HttpApiTest } from "effect/http-api"
 import { TestClock } from "effect/testing"
-import { Admin, CurrentAdmin } from "../../../services/console/api/Admin.ts"
+import { Admin, CurrentAdmin, CurrentScope } from "../../../services/console/api/Admin.ts"
 import { ConsoleApi } from "../../../services/console/api/Api.ts"
 import * as KeyHandlers from "../../../services/console/handlers/KeyHandlers.ts"
 import * as ProblemDetails from "../../../services/console/ProblemDetails.ts"
@@ -19,11 +19,15 @@ import { UsageCounters } from "../../../shared/usage/UsageCounters.ts"
 
 const ada = { name: "Ada", role: "admin", teams: [], session: null } as const
 
+const asAda = Context.make(CurrentAdmin, ada).pipe(
+  Context.add(CurrentScope, { ask: Effect.succeed({ isWhole: true, has: () => true }) })
+)
+
 const signedIn = Layer.succeed(
   Admin,
   Admin.of({
-    session: (handler) => Effect.provideService(handler, CurrentAdmin, ada),
-    token: (handler) => Effect.provideService(handler, CurrentAdmin, ada)
+    session: (handler) => Effect.provide(handler, asAda),
+    token: (handler) => Effect.provide(handler, asAda)
   })
 )
 

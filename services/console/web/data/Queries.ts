@@ -164,7 +164,9 @@ export const useTrace = (id: string) =>
     retry: false
   })
 
-export const useCatalogue = () => useApi(["catalogue"], client.fleet.catalogue(), { refetchInterval: 5_000 })
+/** Not asked for if the person's role does not allow it: other pages do without. */
+export const useCatalogue = () =>
+  useApi(["catalogue"], client.fleet.catalogue(), { refetchInterval: 5_000, enabled: useMay()("fleet", "catalogue") })
 
 export const useFleet = (isLive: boolean) =>
   useApi(["fleet"], client.fleet.live(), { refetchInterval: isLive ? 2_000 : false })

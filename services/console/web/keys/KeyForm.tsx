@@ -15,7 +15,7 @@ import {
 import { useForm } from "@mantine/form"
 import { DateTime, Equal, Option, Schema, Struct } from "effect"
 import { defaults, type KeyChanges, KeySettings } from "../../../../shared/keys/KeySettings.ts"
-import { useCatalogue, useTeams } from "../data/Queries.ts"
+import { useCatalogue, useSession, useTeams } from "../data/Queries.ts"
 
 /** Values of the inputs. An empty number is an empty string. */
 interface Values {
@@ -97,9 +97,11 @@ export const KeyForm = ({ isBusy, onCancel, onSubmit, settings, submit }: {
 }) => {
   const catalogue = useCatalogue()
   const teams = useTeams().data ?? []
+  const isMember = useSession().data?.role === "member"
   const form = useForm<Values>({
     initialValues: valuesOf(settings),
     validate: {
+      team: (team) => isMember && team === null ? "Choose one of your teams" : null,
       name: (name) => Option.isNone(decodeName(name.trim())) ? "Enter a name of up to 200 characters" : null,
       expiryDate: (date, { expiry }) => expiry === "date" && date === "" ? "Choose a date" : null,
       allowedModels: (models) =>
@@ -132,8 +134,9 @@ export const KeyForm = ({ isBusy, onCancel, onSubmit, settings, submit }: {
           <Select
             label="Team"
             description="Its limits, budget and models apply, too, and those of the teams above it"
-            placeholder="No team"
-            clearable
+            placeholder={isMember ? "One of your teams" : "No team"}
+            required={isMember}
+            clearable={!isMember}
             searchable
             data={teams.map(({ id, name }) => ({ value: id, label: name }))}
             {...form.getInputProps("team")}
