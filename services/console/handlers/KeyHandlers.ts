@@ -77,6 +77,12 @@ export const layer = HttpApiBuilder.group(
         const isWithin = ({ team }: Pick<KeySettings, "team">) => scope.has(team)
         const before = (yield* orUnavailable(store.list)).find((key) => key.id === id && isWithin(key))
         if (before === undefined) return yield* new KeyUnknown({ id })
+        if (!scope.isWhole && before.disabled && payload.disabled === false) {
+          return yield* new FieldRefused({
+            field: "disabled",
+            message: "disabled: only an administrator can enable a key"
+          })
+        }
         const { team = before.team } = payload
         const keyDefaults = yield* defaultsOf(scope, team)
         yield* checkPrecedence(scope, team === before.team ? payload : { ...before, ...payload }, keyDefaults)

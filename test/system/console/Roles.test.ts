@@ -239,6 +239,11 @@ describe("the admin API", () => {
         assert.deepInclude(body, { field: Object.keys(precedence)[0] })
       }
     }
+    const disable = (disabled: boolean) => member.send("PATCH", `/api/keys/${own.key}`, { disabled })
+    assert.strictEqual((await disable(true)).status, 200)
+    const { body: refusal, status: refused } = await disable(false)
+    assert.strictEqual(refused, 400)
+    assert.deepInclude(refusal, { field: "disabled" })
     assert.strictEqual((await member.send("PATCH", `/api/keys/${own.key}`, { team: below.team })).status, 200)
 
     for (const [operation, status, body] of ofOwnTeam) {
