@@ -379,7 +379,6 @@ describe("a job's deadline", () => {
       const late = yield* Deferred.make<void>()
       yield* worker(server.url, { run: (job) => Effect.andThen(reply(job, {}), Effect.void) })
       yield* face.submit().usage
-      const deadline = yield* inMs(300)
       yield* worker(server.url, {
         pool: "slow",
         run: (job) =>
@@ -390,6 +389,8 @@ describe("a job's deadline", () => {
             job.reply.end(undefined)
           })
       })
+      // long enough for the claim on a busy machine
+      const deadline = yield* inMs(1_000)
       const slow = face.submit({ pool: "slow", deadline })
       const other = face.submit({ pool: "nobody", deadline })
       yield* slow.claimed
