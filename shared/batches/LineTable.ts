@@ -19,7 +19,7 @@ export class LineTable {
     return this.#counts[state]
   }
 
-  /** A line never goes back: the log may tell of it again. */
+  /** A line never goes back: the log may list it again. */
   set(line: number, state: LineState): void {
     if (line >= this.#lines.length) return
     const [before, after] = [this.#lines[line] ?? 0, states.indexOf(state)]

@@ -136,7 +136,7 @@ export class Guardrail extends Context.Service<Guardrail, {
             guarded.end()
           }))
         return yield* Effect.all([performed, checkAnswer(settings, work, guarded)], { concurrency: 2 }).pipe(
-          // the answer is paid though nobody gets it
+          // the answer is paid although the client does not get it
           Effect.onExit((exit) =>
             Effect.sync(() => Exit.isFailure(exit) && usage !== undefined ? work.onCut(usage) : undefined)
           ),

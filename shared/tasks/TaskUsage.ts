@@ -27,7 +27,7 @@ export type UsageOf = (task: TaskRecord) => Usage | undefined
 
 const outcomes = { completed: "success", failed: "failure", cancelled: "cancelled" } as const
 
-/** What an event tells of a task, or of a line of a batch. */
+/** What an event says about a task, or about a line of a batch. */
 export interface Metered extends
   Pick<
     TaskRecord,

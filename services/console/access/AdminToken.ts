@@ -1,4 +1,4 @@
-/** The token with which administrators sign in, or nobody if an OpenID provider takes its place. */
+/** The token with which administrators sign in, unless an OpenID provider takes its place. */
 import { Config, Context, Effect, Layer, Option, Schema } from "effect"
 import { randomBytes } from "node:crypto"
 import { OidcSettings } from "./OidcSettings.ts"
@@ -6,7 +6,7 @@ import { configured, type Token, TokenUnusable } from "./Token.ts"
 
 const variable = "CONSOLE_ADMIN_TOKEN"
 
-/** Nobody could sign in. */
+/** There is no way to sign in. */
 class NoSignIn extends Schema.TaggedError<NoSignIn>()("NoSignIn", {}) {
   override readonly message = "CONSOLE_ADMIN_TOKEN_ENABLED may be false only if CONSOLE_OIDC_ISSUER is set"
 }

@@ -26,7 +26,7 @@ export const layer = HttpApiBuilder.group(
     const gatewayUrl = yield* Config.String("GATEWAY_PUBLIC_URL").pipe(Config.withDefault("http://127.0.0.1:8080"))
     const cookies = yield* SessionCookie.make
 
-    /** The name under which the audit log records somebody with the token, who may not pass for somebody else. */
+    /** The name under which the audit log records the holder of the token, who may not pass for a person who signed in. */
     const nameOf = (given: string) => Option.isNone(settings) ? given : `${given} (admin token)`
 
     /** Where a browser ends the session at the provider, too. Sign-out succeeds without it. */

@@ -21,7 +21,7 @@ const keysCooldownMs = 1_000
 /** Tolerated difference of clocks, which `openid-client` tolerates, too. */
 const clockToleranceSeconds = 30
 
-/** Signatures by a private key: nobody else can make them. */
+/** Signatures by a private key, which only the provider can make. */
 const algorithms = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "Ed25519"]
 
 /** A logout token is sent at once. */

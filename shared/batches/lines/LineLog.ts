@@ -138,7 +138,7 @@ export class LineDamaged extends Schema.TaggedError<LineDamaged>()("LineDamaged"
 /** The most bytes of a request in a job: many jobs of a batch may be in a queue. */
 const inlineBytes = 64 * 1024
 
-/** Pages are read and written without hints: nobody follows them. */
+/** Pages are read and written without hints, because no reader follows them. */
 const noHints = { give: () => undefined, follow: () => Effect.succeed(Effect.never) }
 
 const none = new Uint8Array(0)
