@@ -1,19 +1,20 @@
 /** Ingress processes hold units of keys' limits for the work of tasks, until it ends or its worker is lost. */
 import { assert, describe, it } from "@effect/vitest"
-import { ConfigProvider, Context, Effect, Exit, Fiber, Latch, Layer, Scope } from "effect"
+import { ConfigProvider, Context, Effect, Exit, Fiber, Latch, Layer, Option, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import type { LimitReached } from "../../../shared/bounds/Limit.ts"
 import { admitSubject } from "../../../shared/bus/protocol/Subjects.ts"
 import { BudgetSpent, type JobError } from "../../../shared/contract/JobError.ts"
 import * as HoldDesk from "../../../shared/limits/HoldDesk.ts"
-import { encodeQuestion, renewMs, silentMs, type Work } from "../../../shared/limits/HoldMessage.ts"
+import { decodeQuestion, encodeQuestion, renewMs, silentMs, type Work } from "../../../shared/limits/HoldMessage.ts"
 import { Holds } from "../../../shared/limits/Holds.ts"
 import { Nats } from "../../../shared/nats/Nats.ts"
 import { NatsServer } from "../../fixture/nats/NatsServer.ts"
 
+const tick = Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 2)))
+
 /** Waits until the condition holds, on the real clock. */
-const until = (holds: () => boolean) =>
-  Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 2))).pipe(Effect.repeat({ until: holds }))
+const until = (holds: () => boolean) => Effect.repeat(tick, { until: holds })
 
 const work = (task: string, tokens = 100): Work => ({ task, key: "key_1", model: "any", tokens })
 
@@ -52,8 +53,12 @@ const startIngress = Effect.fnUntraced(function*(server: NatsServer) {
   const ingress = new Ingress()
   const nats = yield* connect(server)
   yield* Effect.provideService(HoldDesk.serve(ingress.take), Nats, nats)
+  const asked: Array<string> = []
+  nats.connection.subscribe(admitSubject("chat", nats.id), {
+    callback: (_, message) => void asked.push(Option.getOrThrow(decodeQuestion(message.string())).ask)
+  })
   yield* Effect.promise(() => nats.connection.flush())
-  return { ingress, id: nats.id }
+  return { ingress, asked, id: nats.id }
 })
 
 const startWorker = Effect.fnUntraced(function*(server: NatsServer) {
@@ -113,10 +118,15 @@ describe("the work of a task", () => {
         yield* begun.await
         assert.lengthOf(gone.taken, 1)
         yield* Scope.close(scope, Exit.void)
-        const { ingress: next } = yield* startIngress(server)
+        const { asked, ingress: next } = yield* startIngress(server)
         yield* TestClock.adjust(renewMs)
         yield* until(() => next.taken.length === 1)
         assert.deepStrictEqual(next.taken, [work("a", 0)])
+        // the worker knows that the work is held once it renews
+        yield* TestClock.adjust(renewMs).pipe(
+          Effect.andThen(tick),
+          Effect.repeat({ until: () => asked.includes("renew") })
+        )
         yield* end.open
         yield* Fiber.join(running)
         yield* until(() => next.settled.length === 1)
