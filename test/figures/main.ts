@@ -136,7 +136,7 @@ const overload = on(
 )
 
 const batch = on(
-  { services: ["batches"], environment: { WORKER_TASK_SLOTS: "32" } },
+  { services: ["batches"] },
   async (gateway): Promise<ReadonlyArray<Row>> => {
     const { before, completed, during } = await batchLatency(gateway)
     return [
