@@ -1,41 +1,31 @@
 /** Form for the settings of a new or existing key. */
-import {
-  Accordion,
-  Button,
-  Group,
-  NumberInput,
-  SegmentedControl,
-  Select,
-  SimpleGrid,
-  Stack,
-  TagsInput,
-  Text,
-  TextInput
-} from "@mantine/core"
+import { Accordion, Button, Group, NumberInput, SegmentedControl, Select, Stack, Text, TextInput } from "@mantine/core"
 import { useForm } from "@mantine/form"
 import { DateTime, Equal, Option, Schema, Struct } from "effect"
 import { defaults, type KeyChanges, KeySettings } from "../../../../shared/keys/KeySettings.ts"
-import { useCatalogue, useSession, useTeams } from "../data/Queries.ts"
+import { useSession, useTeams } from "../data/Queries.ts"
+import {
+  LimitFields,
+  LimitInput,
+  limitsOf,
+  type LimitValues,
+  limitValuesOf,
+  problemOfModels
+} from "../parts/LimitFields.tsx"
 
-/** Values of the inputs. An empty number is an empty string. */
-interface Values {
+/** Values of the inputs. */
+interface Values extends LimitValues {
   readonly name: string
   /** `null` for none. */
   readonly team: string | null
   readonly expiry: string
   readonly expiryDate: string
-  readonly requestsPerMinute: number | string
-  readonly tokensPerMinute: number | string
-  readonly concurrentRequests: number | string
   readonly batchConcurrency: number | string
-  readonly monthlyBudgetUsd: number | string
-  readonly allowedModels: Array<string>
   readonly priorityClass: string
   readonly weight: number | string
 }
 
 const decodeName = Schema.decodeUnknownOption(KeySettings.fields.name)
-const decodeModels = Schema.decodeUnknownOption(KeySettings.fields.allowedModels)
 const decodeClass = Schema.decodeUnknownSync(KeySettings.fields.priorityClass)
 
 const inDays = [7, 30, 90, 365]
@@ -46,17 +36,11 @@ const valuesOf = (settings: KeySettings | undefined): Values => ({
   ...(settings === undefined || settings.expiresAt === null
     ? { expiry: "never", expiryDate: "" }
     : { expiry: "date", expiryDate: DateTime.formatIsoDateUtc(settings.expiresAt) }),
-  requestsPerMinute: settings?.requestsPerMinute ?? "",
-  tokensPerMinute: settings?.tokensPerMinute ?? "",
-  concurrentRequests: settings?.concurrentRequests ?? "",
+  ...limitValuesOf(settings),
   batchConcurrency: settings?.batchConcurrency ?? defaults.batchConcurrency,
-  monthlyBudgetUsd: settings?.monthlyBudgetUsd ?? "",
-  allowedModels: settings === undefined || settings.allowedModels.includes("*") ? [] : [...settings.allowedModels],
   priorityClass: settings?.priorityClass ?? "standard",
   weight: settings?.weight ?? 1
 })
-
-const orNull = (value: number | string): number | null => value === "" ? null : Number(value)
 
 const expiresAt = ({ expiry, expiryDate }: Values): DateTime.Utc | null => {
   if (expiry === "never") return null
@@ -68,14 +52,10 @@ const settingsOf = (values: Values, disabled: boolean): KeySettings => ({
   name: values.name.trim(),
   expiresAt: expiresAt(values),
   disabled,
-  allowedModels: Option.getOrElse(decodeModels(values.allowedModels), () => ["*"] as const),
-  requestsPerMinute: orNull(values.requestsPerMinute),
-  tokensPerMinute: orNull(values.tokensPerMinute),
-  concurrentRequests: orNull(values.concurrentRequests),
+  ...limitsOf(values),
   batchConcurrency: Number(values.batchConcurrency),
   priorityClass: decodeClass(values.priorityClass),
   weight: Number(values.weight),
-  monthlyBudgetUsd: orNull(values.monthlyBudgetUsd),
   team: values.team
 })
 
@@ -95,7 +75,6 @@ export const KeyForm = ({ isBusy, onCancel, onSubmit, settings, submit }: {
   readonly onSubmit: (settings: KeySettings) => void
   readonly onCancel: () => void
 }) => {
-  const catalogue = useCatalogue()
   const teams = useTeams().data ?? []
   const isMember = useSession().data?.role === "member"
   const form = useForm<Values>({
@@ -104,10 +83,7 @@ export const KeyForm = ({ isBusy, onCancel, onSubmit, settings, submit }: {
       team: (team) => isMember && team === null ? "Choose one of your teams" : null,
       name: (name) => Option.isNone(decodeName(name.trim())) ? "Enter a name of up to 200 characters" : null,
       expiryDate: (date, { expiry }) => expiry === "date" && date === "" ? "Choose a date" : null,
-      allowedModels: (models) =>
-        models.length > 0 && Option.isNone(decodeModels(models))
-          ? "Use model names, or prefixes followed by *"
-          : null
+      allowedModels: problemOfModels
     }
   })
   /** A new key begins with the defaults of its team. */
@@ -119,7 +95,6 @@ export const KeyForm = ({ isBusy, onCancel, onSubmit, settings, submit }: {
     const { expiry, expiryDate } = form.getValues()
     form.setValues({ ...suggested, expiry, expiryDate })
   }
-  const limit = { min: 1, allowDecimal: false, thousandSeparator: ",", placeholder: "No limit" } as const
   return (
     <form onSubmit={form.onSubmit((values) => onSubmit(settingsOf(values, settings?.disabled ?? false)))}>
       <Stack gap="md">
@@ -166,32 +141,9 @@ export const KeyForm = ({ isBusy, onCancel, onSubmit, settings, submit }: {
             </Accordion.Control>
             <Accordion.Panel>
               <Stack gap="md">
-                <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="md">
-                  <NumberInput label="Requests per minute" {...limit} {...form.getInputProps("requestsPerMinute")} />
-                  <NumberInput label="Tokens per minute" {...limit} {...form.getInputProps("tokensPerMinute")} />
-                  <NumberInput label="Concurrent requests" {...limit} {...form.getInputProps("concurrentRequests")} />
-                  <NumberInput
-                    label="Concurrent batch lines"
-                    {...limit}
-                    {...form.getInputProps("batchConcurrency")}
-                  />
-                  <NumberInput
-                    label="Monthly budget"
-                    {...limit}
-                    min={0.01}
-                    allowDecimal
-                    decimalScale={2}
-                    prefix="$"
-                    {...form.getInputProps("monthlyBudgetUsd")}
-                  />
-                </SimpleGrid>
-                <TagsInput
-                  label="Models"
-                  description="All models if empty. gpt-* matches every name that starts with gpt-"
-                  data={catalogue.data?.models.map(({ name }) => name) ?? []}
-                  clearable
-                  {...form.getInputProps("allowedModels")}
-                />
+                <LimitFields inputPropsOf={form.getInputProps}>
+                  <LimitInput label="Concurrent batch lines" {...form.getInputProps("batchConcurrency")} />
+                </LimitFields>
                 <div>
                   <Text size="sm" fw={500} id="priority-label">Priority</Text>
                   <Text size="xs" c="dimmed" mb={6}>Which requests are served first from a queue</Text>
