@@ -2,6 +2,7 @@
 import { assert, beforeAll, describe, it } from "@effect/vitest"
 import axe, { type AxeResults } from "axe-core"
 import type { Page } from "playwright-core"
+import { eventually } from "../../fixture/general/Eventually.ts"
 import { noBrowser, pageErrors, sharedBrowser } from "../../fixture/gateway/Browser.ts"
 import { testAdminToken } from "../../fixture/gateway/Gateway.ts"
 import { freePort } from "../../fixture/gateway/ServiceProcess.ts"
@@ -11,6 +12,7 @@ import { type OpenIdServer, sharedOpenIdServer } from "../../fixture/openid/Open
 const accounts = {
   ada: { preferred_username: "ada", groups: ["operators"] },
   alan: { preferred_username: "alan", groups: ["security"] },
+  mel: { preferred_username: "mel", groups: ["research"] },
   mallory: { preferred_username: "mallory", groups: ["everybody"] }
 }
 
@@ -29,7 +31,7 @@ describe.skipIf(noBrowser !== undefined)(`sign-in in a browser${reason}`, { time
     await gateway().startConsole({
       ...server.environment,
       CONSOLE_OIDC_NAME: "Example ID",
-      CONSOLE_OIDC_ROLES: "{ operators: admin, security: auditor }"
+      CONSOLE_OIDC_ROLES: "{ operators: admin, security: auditor, research: { member: Research } }"
     })
   })
 
@@ -71,6 +73,38 @@ describe.skipIf(noBrowser !== undefined)(`sign-in in a browser${reason}`, { time
     await page.getByRole("table", { name: "API keys" }).waitFor()
     assert.strictEqual(await page.getByRole("button", { name: "Create key" }).count(), 0)
     assert.strictEqual(await page.getByRole("button", { name: /^Actions for/ }).count(), 0)
+  })
+
+  it("lets a member create keys for the team that an administrator has created", async () => {
+    const { page: administrators } = await signIn("ada", "/teams")
+    await heading(administrators, "Teams")
+    await administrators.getByRole("button", { name: "Create team" }).first().click()
+    const team = administrators.getByRole("dialog", { name: "Create a team" })
+    await team.getByLabel("Name").fill("Research")
+    await team.getByRole("button", { name: "Create team" }).click()
+    await administrators.getByRole("table", { name: "Teams" }).getByText("Research").waitFor()
+
+    const { heard, page } = await signIn("mel", "/keys")
+    await heading(page, "API Keys")
+    await page.getByText("member", { exact: true }).waitFor()
+    await page.getByRole("button", { name: "Create key" }).first().click()
+    const key = page.getByRole("dialog", { name: "Create an API key" })
+    await key.getByLabel("Name").fill("notebooks")
+    await key.getByRole("textbox", { name: "Team" }).click()
+    await page.getByRole("option", { name: "Research" }).click()
+    await key.getByRole("button", { name: "Create key" }).click()
+    const secret = await page.getByTestId("secret").innerText()
+    await page.getByRole("button", { name: "Done" }).click()
+    await page.getByRole("table", { name: "API keys" }).getByText("notebooks").waitFor()
+    await eventually(
+      () => fetch(`${gateway().url}/v1/models`, { headers: { authorization: `Bearer ${secret}` } }),
+      ({ status }) => status === 200,
+      20_000
+    )
+    await page.getByRole("link", { name: "Teams" }).click()
+    await page.getByRole("table", { name: "Teams" }).getByText("Research").waitFor()
+    assert.strictEqual(await page.getByRole("button", { name: "Create team" }).count(), 0)
+    assert.deepStrictEqual(heard, [])
   })
 
   it("explains why somebody without a role is refused", async () => {
