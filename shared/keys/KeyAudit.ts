@@ -31,7 +31,7 @@ export class KeyAudit extends Context.Service<KeyAudit, {
   /** A task of the key was cancelled or deleted. */
   readonly taskChanged: (
     by: string,
-    key: Pick<ApiKey, "id" | "name">,
+    key: Pick<ApiKey, "id" | "name" | "team">,
     action: "cancelled" | "deleted",
     task: string
   ) => Effect.Effect<void>
@@ -55,7 +55,7 @@ export class KeyAudit extends Context.Service<KeyAudit, {
 
       const record = Effect.fn("KeyAudit.record")(function*(
         by: string,
-        { id: key, name }: Pick<ApiKey, "id" | "name">,
+        { id: key, name, team }: Pick<ApiKey, "id" | "name"> & Partial<Pick<ApiKey, "team">>,
         action: KeyChange["action"],
         settings?: KeyChange["settings"]
       ) {
@@ -65,6 +65,7 @@ export class KeyAudit extends Context.Service<KeyAudit, {
           action,
           key,
           name,
+          ...(team === undefined ? {} : { team }),
           ...(settings === undefined ? {} : { settings })
         }
         yield* journal.append(`keychanges.${key}`, encode(change)).pipe(

@@ -9,6 +9,8 @@ export const KeyChange = Schema.Struct({
   /** The key's or team's id, and its name at that time. For `erased` the owner's id, and no name; empty if the key was revoked. */
   key: Schema.String,
   name: Schema.String,
+  /** The key's team after the change, or `null`. Absent for teams and `erased`, and in records of earlier versions. */
+  team: Schema.optionalKey(Schema.NullOr(Schema.String)),
   /** The changed settings, if any; for tasks that were `cancelled` or `deleted` the task. */
   settings: Schema.optionalKey(Schema.Record(Schema.String, Schema.Unknown))
 })

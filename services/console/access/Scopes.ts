@@ -1,7 +1,9 @@
 /** The scopes of roles: everything, or what belongs to a member's teams and the teams below them. */
 import type { ApiKey } from "../../../shared/keys/ApiKey.ts"
+import * as PrincipalRecord from "../../../shared/keys/PrincipalRecord.ts"
 import type { Scope } from "../api/Admin.ts"
 import * as Team from "../../../shared/teams/Team.ts"
+import type { KeyTeams } from "../../../shared/usage/KeyTeams.ts"
 
 export const everything: Scope = { isWhole: true, has: () => true }
 
@@ -31,11 +33,18 @@ export const ofTeams = (teams: Team.Teams, wanted: ReadonlyArray<string>): Scope
 
 type Key = Pick<ApiKey, "id" | "owner" | "team">
 
-/** The ids of the keys within a scope. */
-export const keysWithin = (scope: Scope, keys: ReadonlyArray<Key>): ReadonlySet<string> =>
-  new Set(keys.filter(({ team }) => scope.has(team)).map(({ id }) => id))
+/** Whether an id is that of a key, or of an owner of tokens, within a scope. Revoked keys are in no team. */
+export const keysWithin = (
+  scope: Scope,
+  keys: ReadonlyArray<Key>,
+  teamsOf: typeof KeyTeams.Service
+): (id: string) => boolean => {
+  if (scope.isWhole) return () => true
+  const ids = new Set(keys.filter(({ team }) => scope.has(team)).map(({ id }) => id))
+  return (id) => id.startsWith(PrincipalRecord.prefix) ? teamsOf(id).some(scope.has) : ids.has(id)
+}
 
-/** The owners whose keys are all within a scope: a key and its replacements share tasks and a webhook, but perhaps no team. */
+/** The owners whose keys are all within a scope: a key and its replacements share a webhook, but perhaps no team. */
 export const ownersWithin = (scope: Scope, keys: ReadonlyArray<Key>): ReadonlySet<string> => {
   const outside = new Set(keys.filter(({ team }) => !scope.has(team)).map(({ owner }) => owner))
   return new Set(keys.map(({ owner }) => owner).filter((owner) => !outside.has(owner)))

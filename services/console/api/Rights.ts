@@ -33,7 +33,7 @@ export const rights: { readonly [Name in Groups["identifier"]]: { readonly [Endp
     edit: changeTeams,
     revoke: changeTeams,
     principals: read,
-    changes: read
+    changes: readTeams
   },
   teams: {
     list: readTeams,
@@ -53,9 +53,9 @@ export const rights: { readonly [Name in Groups["identifier"]]: { readonly [Endp
     deliveries: readTeams,
     resend: changeTeams
   },
-  tasks: { list: read, get: read, cancel: administer, remove: administer },
+  tasks: { list: readTeams, get: readTeams, cancel: changeTeams, remove: changeTeams },
   usage: { query: readTeams, csv: readTeams, requests: readTeams },
-  traces: { find: read },
+  traces: { find: readTeams },
   fleet: { catalogue: read, live: read }
 }
 

@@ -22,6 +22,9 @@ const searchedDays = 90
 
 const shownChanges = 100
 
+/** How many changes of all keys are read to find those of a member's teams. */
+const searchedChanges = 1_000
+
 const shownPrincipals = 5_000
 
 export const layer = HttpApiBuilder.group(
@@ -60,6 +63,14 @@ export const layer = HttpApiBuilder.group(
       return keys
         .toSorted((a, b) => b.createdAt.epochMilliseconds - a.createdAt.epochMilliseconds)
         .map((key) => ({ ...key, ...use(key.id) }))
+    })
+
+    /** The changes of keys that were in a team within the scope. Teams have their settings from administrators, who see those changes. */
+    const changes = Effect.gen(function*() {
+      const scope = yield* currentScope
+      if (scope.isWhole) return yield* audit.latest(shownChanges)
+      const found = yield* audit.latest(searchedChanges)
+      return found.filter(({ team = null }) => scope.has(team)).slice(0, shownChanges)
     })
 
     return handlers.handleAll({
@@ -102,7 +113,7 @@ export const layer = HttpApiBuilder.group(
         if (!isReplaced) yield* orUnavailable(endpoints.remove(key.owner))
       }, Effect.uninterruptible),
       principals: () => orUnavailable(owners.latest(shownPrincipals)),
-      changes: () => orUnavailable(audit.latest(shownChanges))
+      changes: () => orUnavailable(changes)
     })
   })
 )

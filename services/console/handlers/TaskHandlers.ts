@@ -8,14 +8,17 @@ import { type BatchStatus, isBatchId } from "../../../shared/batches/BatchRecord
 import { batchOf } from "../../../shared/batches/BatchState.ts"
 import { KeyAudit } from "../../../shared/keys/KeyAudit.ts"
 import { KeyStore } from "../../../shared/keys/KeyStore.ts"
+import { sameTime } from "../../../shared/tasks/answers/AnswerTaskId.ts"
 import { answerResult } from "../../../shared/tasks/answers/AnswerResult.ts"
 import type { TaskRecord } from "../../../shared/tasks/TaskRecord.ts"
 import { hasEnded } from "../../../shared/tasks/TaskState.ts"
 import * as TraceParent from "../../../shared/telemetry/TraceParent.ts"
-import { CurrentAdmin } from "../api/Admin.ts"
+import { KeyTeams } from "../../../shared/usage/KeyTeams.ts"
+import { CurrentAdmin, currentScope } from "../api/Admin.ts"
 import { ConsoleApi } from "../api/Api.ts"
 import { BatchRunning, type TaskQuery, TaskUnknown, type TaskView } from "../api/Tasks.ts"
 import { orUnavailable } from "../access/Availability.ts"
+import { keysWithin } from "../access/Scopes.ts"
 import { Tasks } from "./Tasks.ts"
 
 /** How many tasks a page has, and how many records are read at most to find them. */
@@ -68,10 +71,20 @@ export const layer = HttpApiBuilder.group(
     const { allKeys, find, stored } = yield* Tasks
     const keys = yield* KeyStore
     const audit = yield* KeyAudit
+    const teamsOf = yield* KeyTeams
 
-    const keyOf = Effect.fnUntraced(function*(id: string) {
+    /** Whether the key that created a task is within the scope of the request. */
+    const isWithinScope = Effect.gen(function*() {
+      const scope = yield* currentScope
+      const isWithin = keysWithin(scope, scope.isWhole ? [] : yield* orUnavailable(keys.list), teamsOf)
+      return ({ tenant }: TaskRecord) => isWithin(tenant)
+    })
+    /** A task within the scope of the request, and the key of its record. */
+    const findTask = Effect.fnUntraced(function*(id: string) {
       const key = yield* orUnavailable(stored.keyOf(id))
-      return Option.isSome(key) ? key.value : yield* new TaskUnknown({ id })
+      if (Option.isNone(key)) return yield* new TaskUnknown({ id })
+      const task = Option.filter(yield* orUnavailable(find(key.value)), yield* isWithinScope)
+      return { key: key.value, task: yield* orUnknown(id, task) }
     })
     const orUnknown = (id: string, task: Option.Option<TaskRecord>) =>
       Effect.fromOption(task, () => new TaskUnknown({ id }))
@@ -79,34 +92,38 @@ export const layer = HttpApiBuilder.group(
     /** Records a change, under the name of the key that created the task. */
     const record = Effect.fnUntraced(function*(action: "cancelled" | "deleted", { id, tenant }: TaskRecord) {
       const all = yield* orUnavailable(keys.list).pipe(Effect.orElseSucceed(() => []))
-      const name = all.find((key) => key.id === tenant)?.name ?? ""
-      yield* audit.taskChanged((yield* CurrentAdmin).name, { id: tenant, name }, action, id)
+      const { name = "", team = teamsOf(tenant)[0] ?? null } = all.find((key) => key.id === tenant) ?? {}
+      yield* audit.taskChanged((yield* CurrentAdmin).name, { id: tenant, name, team }, action, id)
     })
 
     return handlers.handleAll({
       list: Effect.fnUntraced(function*({ query }) {
-        const page = { after: query.after, limit: shownTasks, mostRead, isWanted: isWanted(query) }
+        const isWithin = yield* isWithinScope
+        const isShown = isWanted(query)
+        const page = {
+          after: query.after,
+          limit: shownTasks,
+          mostRead,
+          isWanted: (task: TaskRecord) => isWithin(task) && isShown(task)
+        }
         const { next, tasks } = yield* orUnavailable(
           Effect.flatMap(allKeys, (keys) => stored.page(keys, page)),
           whileListing
         )
-        return { tasks: tasks.map(view), next: next ?? null }
+        const isShownId = tasks.some(({ id }) => id === next)
+        return { tasks: tasks.map(view), next: next === undefined ? null : isShownId ? next : sameTime(next) }
       }),
       get: Effect.fnUntraced(function*({ params: { id } }) {
-        const key = yield* keyOf(id)
-        return view(yield* orUnknown(id, yield* orUnavailable(find(key))))
+        return view((yield* findTask(id)).task)
       }),
       cancel: Effect.fnUntraced(function*({ params: { id } }) {
-        const key = yield* keyOf(id)
-        const before = yield* orUnavailable(find(key))
+        const { key, task: before } = yield* findTask(id)
         const task = yield* orUnknown(id, yield* orUnavailable(stored.cancel(key)))
-        if (isStopped(task) && !Option.exists(before, isStopped)) yield* record("cancelled", task)
+        if (isStopped(task) && !isStopped(before)) yield* record("cancelled", task)
         return view(task)
       }, Effect.uninterruptible),
       remove: Effect.fnUntraced(function*({ params: { id } }) {
-        const key = yield* keyOf(id)
-        const found = yield* orUnknown(id, yield* orUnavailable(find(key)))
-        // its holder has to stop its lines
+        const { key, task: found } = yield* findTask(id)
         if (isBatchId(id) && !hasEnded(found.status)) return yield* new BatchRunning()
         const task = yield* orUnknown(id, yield* orUnavailable(stored.delete(key), whileListing))
         yield* record("deleted", task)

@@ -1,6 +1,11 @@
 /** Handler of `/api/traces`. */
 import { Effect, Option } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
+import { KeyStore } from "../../../shared/keys/KeyStore.ts"
+import { KeyTeams } from "../../../shared/usage/KeyTeams.ts"
+import { orUnavailable } from "../access/Availability.ts"
+import { keysWithin } from "../access/Scopes.ts"
+import { currentScope } from "../api/Admin.ts"
 import { ConsoleApi } from "../api/Api.ts"
 import { TracesElsewhere, TraceUnknown } from "../api/Traces.ts"
 import { Traces } from "../traces/Traces.ts"
@@ -10,10 +15,14 @@ export const layer = HttpApiBuilder.group(
   "traces",
   Effect.fn(function*(handlers) {
     const { kept } = yield* Traces
+    const keys = yield* KeyStore
+    const teamsOf = yield* KeyTeams
     return handlers.handleAll({
       find: Effect.fnUntraced(function*({ params }) {
+        const scope = yield* currentScope
         if (Option.isNone(kept)) return yield* new TracesElsewhere()
-        const spans = kept.value.inbox.find(params.id)
+        const isWithin = scope.isWhole ? undefined : keysWithin(scope, yield* orUnavailable(keys.list), teamsOf)
+        const spans = kept.value.inbox.find(params.id, isWithin)
         return spans.length === 0 ? yield* new TraceUnknown() : spans
       })
     })

@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import { HttpEffect, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { KeyStore } from "../../../shared/keys/KeyStore.ts"
+import { KeyTeams } from "../../../shared/usage/KeyTeams.ts"
 import { UsageCounters } from "../../../shared/usage/UsageCounters.ts"
 import { currentScope } from "../api/Admin.ts"
 import { ConsoleApi } from "../api/Api.ts"
@@ -22,13 +23,14 @@ export const layer = HttpApiBuilder.group(
     const counters = yield* UsageCounters
     const log = yield* RequestLog
     const keys = yield* KeyStore
+    const teamsOf = yield* KeyTeams
 
     const latest = Effect.gen(function*() {
       const scope = yield* currentScope
       if (scope.isWhole) return yield* log.latest(shownRequests)
-      const within = keysWithin(scope, yield* keys.list)
+      const isWithin = keysWithin(scope, yield* keys.list, teamsOf)
       const found = yield* log.latest(searchedRequests)
-      return found.filter(({ key }) => within.has(key)).slice(0, shownRequests)
+      return found.filter(({ key }) => isWithin(key)).slice(0, shownRequests)
     })
 
     return handlers.handleAll({

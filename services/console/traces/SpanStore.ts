@@ -127,10 +127,18 @@ export class SpanStore {
 
   /**
    * The spans of a request, by the id of the request, job or task, or all spans of a trace by its id; in the order of their start.
-   * Empty if none are stored.
+   * Empty if none are stored. With `isWithin`, only spans of requests with keys for which it returns true: clients choose the ids of
+   * traces and of parents, so that one trace may have requests of several keys.
    */
-  find(id: string): ReadonlyArray<StoredSpan> {
-    return this.#lookUp(id).toSorted((a, b) => a.start - b.start)
+  find(id: string, isWithin?: (key: string) => boolean): ReadonlyArray<StoredSpan> {
+    const found = this.#lookUp(id).toSorted((a, b) => a.start - b.start)
+    return isWithin === undefined ? found : found.filter((span) => isWithin(this.#keyOf(span)))
+  }
+
+  /** The key of the request that a span belongs to; empty without one. */
+  #keyOf(span: StoredSpan): string {
+    const spans = this.#traces.get(span.traceId) ?? []
+    return String(topOf(spans, span).attributes[name.tenant] ?? "")
   }
 
   #lookUp(id: string): ReadonlyArray<StoredSpan> {

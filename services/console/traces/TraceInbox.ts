@@ -49,9 +49,9 @@ export class TraceInbox {
   }
 
   /** See `SpanStore.find`. */
-  find(id: string): ReadonlyArray<StoredSpan> {
+  find(...wanted: Parameters<SpanStore["find"]>): ReadonlyArray<StoredSpan> {
     this.#decodeWaiting()
-    return this.#store.find(id)
+    return this.#store.find(...wanted)
   }
 
   #decodeWaiting(): void {

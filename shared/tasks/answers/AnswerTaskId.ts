@@ -14,5 +14,11 @@ const anyPattern = /^[a-z]+_[0-9a-f]{32}$/
 /** Whether it may be the id of a task of any kind. */
 export const isTaskId = (id: string): boolean => anyPattern.test(id)
 
+/**
+ * An id with the time of another one and nothing else of it, for pages that begin after a task which may not be shown. Such a page may
+ * begin with tasks of the same millisecond that were shown before.
+ */
+export const sameTime = (id: string): string => id.slice(0, -20) + "f".repeat(20)
+
 /** The end of an id or of the key of its record, which orders tasks by their times. */
 export const suffixOf = (idOrKey: string): string => idOrKey.slice(-32)

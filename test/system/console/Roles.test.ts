@@ -2,6 +2,7 @@
 import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { DateTime } from "effect"
 import { chat } from "../../fixture/client/ChatClient.ts"
+import { serviceHeaders, traceOf, tracesPath } from "../../fixture/telemetry/OtlpTraces.ts"
 import type { ConsoleClient } from "../../fixture/client/ConsoleClient.ts"
 import { eventually } from "../../fixture/general/Eventually.ts"
 import { freePort } from "../../fixture/gateway/ServiceProcess.ts"
@@ -15,6 +16,7 @@ interface Document {
 
 const gateway = sharedGateway()
 const open = sharedOpenIdServer()
+const otlpToken = "a-token-for-traces-in-this-test"
 let url = ""
 
 beforeAll(async () => {
@@ -27,6 +29,7 @@ beforeAll(async () => {
   const server = await open({ accounts, consoleUrl: url })
   await gateway().startConsole({
     ...server.environment,
+    CONSOLE_OTLP_TOKEN: otlpToken,
     CONSOLE_OIDC_ROLES: "{ operators: admin, security: auditor, research: { member: Research } }"
   })
 })
@@ -63,7 +66,7 @@ const expected: Readonly<
   "POST /api/keys": [201, 403, 400, { body: { name: "a" } }],
   "PATCH /api/keys/{id}": [404, 403, 404, { body: { disabled: true } }],
   "DELETE /api/keys/{id}": [404, 403, 404],
-  "GET /api/key-changes": [200, 200, 403],
+  "GET /api/key-changes": [200, 200, 200],
   "GET /api/principals": [200, 200, 403],
   "GET /api/keys/{id}/webhook": [404, 404, 404],
   "PUT /api/keys/{id}/webhook": [404, 403, 404, { body: { url: "https://hooks.example/" } }],
@@ -79,14 +82,14 @@ const expected: Readonly<
   "GET /api/teams/{team}/webhook": [404, 404, 403],
   "PUT /api/teams/{team}/webhook": [404, 403, 403, { body: { url: "https://hooks.example/" } }],
   "DELETE /api/teams/{team}/webhook": [404, 403, 403],
-  "GET /api/tasks": [200, 200, 403],
-  "GET /api/tasks/{id}": [404, 404, 403],
-  "POST /api/tasks/{id}/cancel": [404, 403, 403],
-  "DELETE /api/tasks/{id}": [404, 403, 403],
+  "GET /api/tasks": [200, 200, 200],
+  "GET /api/tasks/{id}": [404, 404, 404],
+  "POST /api/tasks/{id}/cancel": [404, 403, 404],
+  "DELETE /api/tasks/{id}": [404, 403, 404],
   "GET /api/usage": [200, 200, 200, { query: usage }],
   "GET /api/usage.csv": [200, 200, 200, { query: usage }],
   "GET /api/requests": [200, 200, 200],
-  "GET /api/traces/{id}": [404, 404, 403],
+  "GET /api/traces/{id}": [404, 404, 404],
   "GET /api/models": [200, 200, 403],
   "GET /api/fleet": [200, 200, 403],
   // last, because it ends the session
@@ -97,11 +100,17 @@ interface Ids {
   readonly team: string
   readonly key: string
   readonly task: string
+  readonly trace: string
 }
 
-const unknown: Ids = { key: "key_000000000000", team: "team_000000000000", task: "key_000000000000" }
+const unknown: Ids = {
+  key: "key_000000000000",
+  team: "team_000000000000",
+  task: `task_${"0".repeat(32)}`,
+  trace: "0".repeat(32)
+}
 
-/** What a member may do with a key of a team, in this order. */
+/** What a member may do with a key of a team and its tasks and traces, in this order. */
 const ofOwnTeam: ReadonlyArray<readonly [operation: string, status: number, body?: object]> = [
   ["POST /api/keys", 201, { name: "a" }],
   ["PATCH /api/keys/{id}", 200, { requestsPerMinute: 5 }],
@@ -112,10 +121,15 @@ const ofOwnTeam: ReadonlyArray<readonly [operation: string, status: number, body
   ["GET /api/keys/{id}/webhook/deliveries", 200],
   ["POST /api/keys/{id}/webhook/deliveries/{delivery}/resend", 404],
   ["DELETE /api/keys/{id}/webhook", 204],
+  ["GET /api/traces/{id}", 200],
+  ["GET /api/tasks/{id}", 200],
+  ["POST /api/tasks/{id}/cancel", 200],
+  ["DELETE /api/tasks/{id}", 204],
+  ["GET /api/tasks/{id}", 404],
   ["DELETE /api/keys/{id}", 204]
 ]
 
-/** A team, and a key of it with a webhook, a request and its usage, all with the team's name. */
+/** A team, and a key of it with a webhook, a task, its usage and a trace, all with the team's name. */
 const plant = async (admin: ConsoleClient, name: string, parent: string | null): Promise<Ids> => {
   const { body: { id: team } } = await admin.send<{ readonly id: string }>("POST", "/api/teams", { name, parent })
   const { body } = await admin.send<{ readonly key: { readonly id: string }; readonly secret: string }>(
@@ -133,26 +147,39 @@ const plant = async (admin: ConsoleClient, name: string, parent: string | null):
     ({ status }) => status === 202,
     20_000
   )
-  return { team, key, task: (await accepted.json() as { readonly id: string }).id }
+  const trace = `trace-of-${name.replaceAll(" ", "-")}`
+  const sent = await fetch(`${url}${tracesPath}`, {
+    method: "POST",
+    headers: serviceHeaders(otlpToken),
+    body: JSON.stringify(traceOf(trace, { "gateway.tenant": key }))
+  })
+  assert.strictEqual(sent.status, 200)
+  return { team, key, trace, task: (await accepted.json() as { readonly id: string }).id }
 }
 
 const idsOf = (all: ReadonlyArray<{ readonly id: string }>) => all.map(({ id }) => id)
+const tasksOf = async (client: ConsoleClient) =>
+  (await client.send<{ readonly tasks: ReadonlyArray<{ readonly id: string }> }>("GET", "/api/tasks")).body.tasks
+const changesOf = async (client: ConsoleClient) =>
+  (await client.send<ReadonlyArray<{ readonly key: string; readonly action: string }>>("GET", "/api/key-changes")).body
 const keysOf = async (client: ConsoleClient) =>
   (await client.send<ReadonlyArray<{ readonly id: string }>>("GET", "/api/keys")).body
+
+/** The id that a path needs. */
+const idIn = (path: string, { key, task, team, trace }: Ids): string => {
+  if (path.includes("{team}")) return team
+  if (path.startsWith("/api/keys/")) return key
+  return path.startsWith("/api/traces/") ? trace : task
+}
 
 const perform = async (
   client: ConsoleClient,
   operation: string,
-  { key, task, team }: Ids,
+  ids: Ids,
   { body, query }: { readonly query?: string; readonly body?: object } = {}
 ) => {
   const [method = "", path = ""] = operation.split(" ")
-  const named: Readonly<Record<string, string>> = {
-    "{id}": path.startsWith("/api/keys") ? key : task,
-    "{team}": team,
-    "{delivery}": "msg_0"
-  }
-  const target = path.replaceAll(/\{\w+\}/g, (name) => named[name] ?? assert.fail(name))
+  const target = path.replaceAll("{delivery}", "msg_0").replaceAll(/\{\w+\}/g, () => idIn(path, ids))
   const response = await client.fetch(query === undefined ? target : `${target}?${query}`, {
     method,
     ...(body === undefined ? {} : { body: JSON.stringify(body) })
@@ -199,6 +226,7 @@ describe("the admin API", () => {
     )
 
     const before = await keysOf(admin)
+    const tasksBefore = idsOf(await tasksOf(admin))
     for (const foreign of [other, organisation]) {
       for (const [operation, [, , status, more = {}]] of Object.entries(expected)) {
         if (operation === "DELETE /api/session") continue
@@ -206,15 +234,24 @@ describe("the admin API", () => {
         const { status: answered, text } = await perform(member, operation, foreign, sent)
         assert.strictEqual(answered, status, `${operation}: ${text}`)
         // an error repeats the id that it does not know
-        const named = operation.includes("{team}") ? foreign.team : operation.includes("{id}") ? foreign.key : ""
-        const said = answered === 404 && named !== "" ? text.replace(`"id":"${named}"`, "") : text
+        const said = answered === 404
+          ? text.replace(`"id":"${idIn(operation.split(" ")[1] ?? "", foreign)}"`, "")
+          : text
         for (const secret of [...Object.values(other), ...Object.values(organisation), "Zebra", "Quagga"]) {
           assert.notInclude(said, secret, operation)
         }
       }
     }
     assert.deepStrictEqual(await keysOf(admin), before)
+    assert.deepStrictEqual(idsOf(await tasksOf(admin)), tasksBefore)
+    assert.includeMembers(tasksBefore, [own, below, other, organisation].map(({ task }) => task))
 
+    assert.sameMembers(idsOf(await tasksOf(member)), [own.task, below.task])
+    assert.sameMembers(
+      (await changesOf(member)).map(({ action, key }) => `${action} ${key}`),
+      [own, below].flatMap(({ key }) => [`created ${key}`, `edited ${key}`])
+    )
+    assert.strictEqual((await admin.send("GET", `/api/traces/${other.trace}`)).status, 200)
     assert.sameMembers(idsOf(await keysOf(member)), [own.key, below.key])
     const { body: teams } = await member.send<ReadonlyArray<{ id: string; parent: string | null }>>("GET", "/api/teams")
     assert.sameDeepMembers(teams.map(({ id, parent }) => ({ id, parent })), [
@@ -251,6 +288,18 @@ describe("the admin API", () => {
       const { status: answered, text } = await perform(member, operation, { ...own, key: below.key }, sent)
       assert.strictEqual(answered, status, `${operation}: ${text}`)
     }
+
+    // the audit log shows what happened to keys in a member's teams, also after they were revoked, but nothing from elsewhere
+    const { body: { key: moved } } = await admin.send<{ readonly key: { readonly id: string } }>("POST", "/api/keys", {
+      name: "moved",
+      team: other.team
+    })
+    await admin.send("PATCH", `/api/keys/${moved.id}`, { team: own.team })
+    const changes = await changesOf(member)
+    const actionsOn = (id: string) => changes.filter(({ key }) => key === id).map(({ action }) => action)
+    assert.deepStrictEqual(actionsOn(moved.id), ["edited"])
+    assert.deepStrictEqual(actionsOn(below.key)[0], "revoked")
+    assert.include(actionsOn(own.key), "deleted")
 
     // a team with another name is not the team of the configuration
     await admin.send("PATCH", `/api/teams/${own.team}`, { name: "Renamed" })

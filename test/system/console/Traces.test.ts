@@ -1,6 +1,7 @@
 /** The traces that the console stores: which senders it accepts, and what it does with malformed ones. */
 import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { ConsoleClient } from "../../fixture/client/ConsoleClient.ts"
+import { serviceHeaders, traceOf, tracesPath } from "../../fixture/telemetry/OtlpTraces.ts"
 import { testAdminToken, testKey } from "../../fixture/gateway/Gateway.ts"
 import { type RawAnswer, sendRaw } from "../../fixture/client/RawHttp.ts"
 import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
@@ -16,32 +17,14 @@ beforeAll(async () => {
   other = await ConsoleClient.signedIn((await gateway().startConsole()).port)
 }, 60_000)
 
-const traces = (traceId: string) => ({
-  resourceSpans: [{
-    resource: { attributes: [{ key: "service.name", value: { stringValue: "ingress" } }] },
-    scopeSpans: [{
-      scope: { name: "test" },
-      spans: [{
-        traceId,
-        spanId: "a",
-        name: "POST /v1/chat/completions",
-        kind: 2,
-        startTimeUnixNano: "1000000000",
-        endTimeUnixNano: "2000000000",
-        attributes: [{ key: "gateway.request.id", value: { stringValue: `req_${traceId}` } }]
-      }]
-    }]
-  }]
-})
-
-const path = "/otlp/v1/traces"
+const traces = (traceId: string) => traceOf(traceId, { "gateway.request.id": `req_${traceId}` })
 
 /** Sends them as a service does, with these headers changed. */
 const send = async (client: ConsoleClient, body: string, headers: Readonly<Record<string, string>> = {}) => {
-  const response = await fetch(`${client.url}${path}`, {
+  const response = await fetch(`${client.url}${tracesPath}`, {
     method: "POST",
     body,
-    headers: { "content-type": "application/json", authorization: `Bearer ${token}`, ...headers }
+    headers: { ...serviceHeaders(token), ...headers }
   })
   return { status: response.status, body: await response.json() as { readonly message?: string } }
 }
@@ -54,7 +37,7 @@ const raw = async (lines: ReadonlyArray<string>): Promise<RawAnswer> => {
   const { host, port } = new URL(keeping.url)
   const body = JSON.stringify(traces("raw"))
   const head = [
-    `POST ${path} HTTP/1.1`,
+    `POST ${tracesPath} HTTP/1.1`,
     ...(lines.some((line) => line.startsWith("host:")) ? [] : [`host: ${host}`]),
     "connection: close",
     `authorization: Bearer ${token}`,
@@ -92,7 +75,7 @@ describe("the console's traces", () => {
       assert.strictEqual((await send(keeping, "{}", { authorization: `Bearer ${word}` })).status, 401)
     }
     // a session is not the services' token
-    assert.strictEqual((await keeping.send("POST", path, traces("strange"))).status, 401)
+    assert.strictEqual((await keeping.send("POST", tracesPath, traces("strange"))).status, 401)
     assert.strictEqual((await find(keeping, "strange")).status, 404)
   })
 

@@ -1,7 +1,7 @@
 /** What a member may see: the scope fails closed. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { keysWithin, ofTeams, ownersWithin } from "../../../services/console/access/Scopes.ts"
+import { everything, keysWithin, ofTeams, ownersWithin } from "../../../services/console/access/Scopes.ts"
 import { precedenceMistake } from "../../../services/console/handlers/KeyPrecedence.ts"
 import * as Team from "../../../shared/teams/Team.ts"
 
@@ -39,7 +39,7 @@ describe("the scope of a member", () => {
       }
     }))
 
-  it.effect("has an owner only if all keys of the owner are of its teams", () =>
+  it.effect("has keys and owners of tokens, but an owner of keys only if all its keys are of its teams", () =>
     Effect.gen(function*() {
       const scope = ofTeams(yield* teams, ["Research"])
       const keys = [
@@ -48,7 +48,11 @@ describe("the scope of a member", () => {
         { id: "key_3", owner: "key_3", team: "team_b" },
         { id: "key_4", owner: "key_4", team: null }
       ]
-      assert.deepStrictEqual([...keysWithin(scope, keys)], ["key_1", "key_3"])
+      const teamsOf = (id: string) =>
+        id === "jwt_1" ? ["team_b", "team_a", "team_org"] : id === "jwt_2" ? ["team_org"] : []
+      const ids = ["jwt_1", "jwt_2", "jwt_unknown", "key_1", "key_2", "key_3", "key_unknown", ""]
+      assert.deepStrictEqual(ids.filter(keysWithin(scope, keys, teamsOf)), ["jwt_1", "key_1", "key_3"])
+      assert.deepStrictEqual(ids.filter(keysWithin(everything, [], teamsOf)), ids)
       assert.deepStrictEqual([...ownersWithin(scope, keys)], ["key_3"])
     }))
 })

@@ -101,6 +101,24 @@ describe("the span store", () => {
     assert.isEmpty(store.find("nobody's"))
   })
 
+  it("tells the requests of several keys in one trace apart, whatever parents their clients choose", () => {
+    const store = new SpanStore()
+    const ofKey = (stringValue: string) => ({ attributes: [{ key: "gateway.tenant", value: { stringValue } }] })
+    store.add(payload(
+      span("t", "ours", 1, { ...ofKey("key_1") }),
+      span("t", "our job", 2, { parentSpanId: "ours", kind: 5 }),
+      span("t", "theirs", 3, { parentSpanId: "our job", ...ofKey("key_2") }),
+      span("t", "their job", 4, { parentSpanId: "theirs", kind: 5 }),
+      span("t", "without a key", 5, { parentSpanId: "ours" }),
+      span("t", "without a request", 6, { kind: 5 })
+    ))
+    const found = (isWithin?: (key: string) => boolean) => store.find("t", isWithin).map(({ spanId }) => spanId)
+    assert.lengthOf(found(), 6)
+    assert.deepStrictEqual(found((key) => key === "key_1"), ["ours", "our job"])
+    assert.deepStrictEqual(found((key) => key === "key_2"), ["theirs", "their job"])
+    assert.isEmpty(found(() => false))
+  })
+
   it("tolerates cyclic parents, and bounds the size of a span", () => {
     const store = new SpanStore()
     const huge = "x".repeat(100_000)

@@ -1,6 +1,7 @@
 /** Pages of tasks of all owners: each task once, the latest first, and a bounded number of records read. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Option, Schedule } from "effect"
+import { newSuffix, sameTime, suffixOf } from "../../../shared/tasks/answers/AnswerTaskId.ts"
 import * as StoredTasks from "../../../shared/tasks/answers/StoredTasks.ts"
 import * as TaskRecord from "../../../shared/tasks/TaskRecord.ts"
 
@@ -73,6 +74,15 @@ describe("pages of tasks", () => {
       assert.deepStrictEqual(pages.flat(), expected(100, (at) => at % 3 === 0))
       assert.isAbove(pages.length, 9)
     }))
+
+  it("continue after a task that is not shown by its time alone", () => {
+    const hidden = `task_${newSuffix(5_000)}`
+    const after = sameTime(hidden)
+    assert.notInclude(after, hidden.slice(-20))
+    assert.isBelow(Buffer.compare(Buffer.from(newSuffix(4_999)), Buffer.from(suffixOf(after))), 0)
+    assert.isBelow(Buffer.compare(Buffer.from(suffixOf(hidden)), Buffer.from(suffixOf(after))), 1)
+    assert.isAbove(Buffer.compare(Buffer.from(newSuffix(5_001)), Buffer.from(suffixOf(after))), 0)
+  })
 
   it.effect("are one empty page without tasks", () =>
     Effect.map(make(0).all({ limit: 5 }), (pages) => assert.deepStrictEqual(pages, [[]])))

@@ -89,7 +89,11 @@ export const useKeys = () => useApi(["keys"], client.keys.list(), { refetchInter
 /** What stands for a key's id: the name of the key; for the owner of tokens, the value of the claim, and the issuer. */
 export const useKeyNames = (): (id: string) => string => {
   const keys = useKeys()
-  const principals = useApi(["keys", "principals"], client.keys.principals(), { staleTime: 60_000 })
+  const isAllowed = useMay()("keys", "principals")
+  const principals = useApi(["keys", "principals"], client.keys.principals(), {
+    staleTime: 60_000,
+    enabled: isAllowed
+  })
   const names = useMemo(() =>
     new Map([
       ...(principals.data ?? []).map(({ id, issuer, subject }) => [id, `${subject} (${issuer})`] as const),
