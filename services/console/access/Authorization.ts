@@ -5,7 +5,7 @@
 import { Effect, Layer, Option, Redacted, Result, Schema } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { AdminToken } from "./AdminToken.ts"
-import { Admin, CurrentAdmin, CurrentScope, type Scope } from "../api/Admin.ts"
+import { Admin, CurrentAdmin, CurrentScope } from "../api/Admin.ts"
 import { NotAllowed, NotSignedIn, Unavailable } from "../api/Errors.ts"
 import { extentOf } from "../api/Rights.ts"
 import { TeamTree } from "../../../shared/teams/TeamTree.ts"
@@ -17,16 +17,6 @@ import { Sessions } from "./Sessions.ts"
 // responses instead of failures, after which Effect would try the token and report `NotSignedIn`
 const unavailable = HttpServerResponse.jsonUnsafe(Schema.encodeSync(Unavailable)(new Unavailable()), { status: 503 })
 const notAllowed = HttpServerResponse.jsonUnsafe(Schema.encodeSync(NotAllowed)(new NotAllowed()), { status: 403 })
-
-/** Provides a handler with a scope. `asked` says whether the handler asked for it. */
-const within = (scope: Scope) => {
-  let isAsked = false
-  const ask = Effect.sync(() => {
-    isAsked = true
-    return scope
-  })
-  return { provide: Effect.provideService(CurrentScope, { ask }), asked: () => isAsked }
-}
 
 export const layer = Layer.effect(
   Admin,
@@ -44,28 +34,19 @@ export const layer = Layer.effect(
         const { expiresAt, id, name, role, teams } = session.success.value
         const extent = extentOf(role, group.identifier, endpoint.identifier)
         if (extent === "none") return notAllowed
-        const { asked, provide } = within(extent === "all" ? Scopes.everything : Scopes.ofTeams(tree.all(), teams))
-        const response = yield* provide(Effect.provideService(handler, CurrentAdmin, {
-          name,
-          role,
-          teams,
-          session: { id, expiresAt }
-        }))
-        if (extent === "all" || asked()) return response
-        yield* Effect.logError("an endpoint for members does not narrow itself to their teams", {
-          endpoint: `${group.identifier}.${endpoint.identifier}`
-        })
-        return notAllowed
+        const scope = extent === "all" ? Scopes.everything : Scopes.ofTeams(tree.all(), teams)
+        return yield* handler.pipe(
+          Effect.provideService(CurrentScope, scope),
+          Effect.provideService(CurrentAdmin, { name, role, teams, session: { id, expiresAt } })
+        )
       }),
       token: Effect.fnUntraced(function*(handler, { credential }) {
         if (Redacted.value(credential) === "") return yield* new NotSignedIn()
         if (!(yield* attempts.check(() => token.matches(credential)))) return yield* new NotSignedIn()
-        return yield* within(Scopes.everything).provide(Effect.provideService(handler, CurrentAdmin, {
-          name: "admin token",
-          role: "admin",
-          teams: [],
-          session: null
-        }))
+        return yield* handler.pipe(
+          Effect.provideService(CurrentScope, Scopes.everything),
+          Effect.provideService(CurrentAdmin, { name: "admin token", role: "admin", teams: [], session: null })
+        )
       })
     })
   })

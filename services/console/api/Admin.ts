@@ -1,5 +1,5 @@
 /** Authentication and authorization of the admin API: by a session cookie, or by the admin token as a bearer token. */
-import { Context, Effect, Schema } from "effect"
+import { Context, Schema } from "effect"
 import { HttpApiMiddleware, HttpApiSecurity } from "effect/http-api"
 import { NotAllowed, NotSignedIn, TooManyAttempts, Unavailable } from "./Errors.ts"
 import { Person } from "./Role.ts"
@@ -29,13 +29,8 @@ export interface Scope {
   readonly has: (team: string | null) => boolean
 }
 
-export class CurrentScope extends Context.Service<CurrentScope, {
-  /** Notes that the handler asked: otherwise a member gets 403 instead of its response. */
-  readonly ask: Effect.Effect<Scope>
-}>()("services/console/CurrentScope") {}
-
-/** The scope of the request, to which the handler must narrow what it reads and changes. */
-export const currentScope = Effect.flatMap(CurrentScope, ({ ask }) => ask)
+/** The scope of the request, to which handlers must narrow what they read and change. */
+export class CurrentScope extends Context.Service<CurrentScope, Scope>()("services/console/CurrentScope") {}
 
 /** @effect-expect-leaking HttpServerRequest | ParsedSearchParams | RouteContext */
 export class Admin

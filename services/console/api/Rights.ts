@@ -3,29 +3,30 @@ import type { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import type { ConsoleApi } from "./Api.ts"
 import type { Role } from "./Role.ts"
 
-/** `teams`: what belongs to the person's teams and the teams below. The handler must narrow itself to `currentScope`. */
+/** `teams`: what belongs to the person's teams and the teams below. The handler must narrow itself to `CurrentScope`. */
 type Extent = "all" | "teams" | "none"
 
 /** An administrator may do everything. */
 type Right = Readonly<Record<Exclude<Role, "admin">, Extent>>
 
 /** Everybody who has signed in: it concerns only themselves. */
-const own: Right = { auditor: "all", member: "all" }
-const read: Right = { auditor: "all", member: "none" }
+const own = { auditor: "all", member: "all" } as const satisfies Right
+const read = { auditor: "all", member: "none" } as const satisfies Right
 /** Reads what belongs to teams. */
-const readTeams: Right = { auditor: "all", member: "teams" }
+const readTeams = { auditor: "all", member: "teams" } as const satisfies Right
 /** Changes what belongs to teams. */
-const changeTeams: Right = { auditor: "none", member: "teams" }
-const administer: Right = { auditor: "none", member: "none" }
+const changeTeams = { auditor: "none", member: "teams" } as const satisfies Right
+const administer = { auditor: "none", member: "none" } as const satisfies Right
 
-type Groups = typeof ConsoleApi extends { readonly groups: Readonly<Record<string, infer Group>> } ? Group : never
+export type Groups = typeof ConsoleApi extends { readonly groups: Readonly<Record<string, infer Group>> } ? Group
+  : never
 /** The endpoints of a group that require a session. */
 type Endpoints<Name extends Groups["identifier"]> = Exclude<
   HttpApiEndpoint.Identifier<HttpApiGroup.Endpoints<HttpApiGroup.WithIdentifier<Groups, Name>>>,
   Name extends "session" ? "signIn" | "ways" : never
 >
 
-export const rights: { readonly [Name in Groups["identifier"]]: { readonly [Endpoint in Endpoints<Name>]: Right } } = {
+export const rights = {
   session: { current: own, signOut: own },
   keys: {
     list: readTeams,
@@ -57,7 +58,7 @@ export const rights: { readonly [Name in Groups["identifier"]]: { readonly [Endp
   usage: { query: readTeams, csv: readTeams, requests: readTeams },
   traces: { find: readTeams },
   fleet: { catalogue: read, live: read }
-}
+} as const satisfies { readonly [Name in Groups["identifier"]]: { readonly [Endpoint in Endpoints<Name>]: Right } }
 
 /** What a role may do at an endpoint. An endpoint without a row is for administrators. */
 export const extentOf = (role: Role, group: string, endpoint: string): Extent => {

@@ -10,6 +10,7 @@ import { poolsOf } from "../../../shared/catalogue/Model.ts"
 import { ConsoleApi } from "../api/Api.ts"
 import type { Circuits, ProcessView, ProviderView, QueueView } from "../api/Fleet.ts"
 import { orUnavailable } from "../access/Availability.ts"
+import { handleAll } from "../access/Narrowed.ts"
 import { Fleet, type KnownProcess } from "./Fleet.ts"
 
 /** The answering workers of a pool. */
@@ -91,7 +92,7 @@ export const layer = HttpApiBuilder.group(
       return view
     })
 
-    return handlers.handleAll({
+    return handleAll("fleet", handlers, {
       catalogue: Effect.fnUntraced(function*() {
         const processes = (yield* orUnavailable(fleet.list)).filter(({ isSilent }) => !isSilent)
         const { models, providers } = catalogue.current()

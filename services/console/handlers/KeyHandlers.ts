@@ -6,11 +6,12 @@ import type { KeyDefaults, KeySettings } from "../../../shared/keys/KeySettings.
 import { KeyStore } from "../../../shared/keys/KeyStore.ts"
 import { TeamStore } from "../../../shared/teams/TeamStore.ts"
 import { UsageCounters } from "../../../shared/usage/UsageCounters.ts"
-import { CurrentAdmin, currentScope, type Scope } from "../api/Admin.ts"
+import { CurrentAdmin, CurrentScope, type Scope } from "../api/Admin.ts"
 import { ConsoleApi } from "../api/Api.ts"
 import { FieldRefused } from "../api/Errors.ts"
 import { KeyUnknown } from "../api/Keys.ts"
 import { orUnavailable, whileCounting } from "../access/Availability.ts"
+import { handleAll } from "../access/Narrowed.ts"
 import { precedenceMistake } from "./KeyPrecedence.ts"
 import { usageByKey } from "./KeyUse.ts"
 import { asRefusal } from "./TeamHandlers.ts"
@@ -53,7 +54,7 @@ export const layer = HttpApiBuilder.group(
     })
 
     const list = Effect.gen(function*() {
-      const scope = yield* currentScope
+      const scope = yield* CurrentScope
       const now = yield* DateTime.now
       const to = DateTime.formatIsoDateUtc(now)
       const from = DateTime.formatIsoDateUtc(DateTime.subtract(now, { days: searchedDays }))
@@ -67,16 +68,16 @@ export const layer = HttpApiBuilder.group(
 
     /** The changes of keys that were in a team within the scope. Teams have their settings from administrators, who see those changes. */
     const changes = Effect.gen(function*() {
-      const scope = yield* currentScope
+      const scope = yield* CurrentScope
       if (scope.isWhole) return yield* audit.latest(shownChanges)
       const found = yield* audit.latest(searchedChanges)
       return found.filter(({ team = null }) => scope.has(team)).slice(0, shownChanges)
     })
 
-    return handlers.handleAll({
+    return handleAll("keys", handlers, {
       list: () => orUnavailable(list, whileCounting),
       create: Effect.fnUntraced(function*({ payload }) {
-        const scope = yield* currentScope
+        const scope = yield* CurrentScope
         const keyDefaults = yield* defaultsOf(scope, payload.team)
         yield* checkPrecedence(scope, payload, keyDefaults)
         const { key, secret } = yield* orUnavailable(store.create({ ...keyDefaults, ...payload }))
@@ -84,7 +85,7 @@ export const layer = HttpApiBuilder.group(
         return { key, secret: Redacted.value(secret) }
       }, Effect.uninterruptible),
       edit: Effect.fnUntraced(function*({ params: { id }, payload }) {
-        const scope = yield* currentScope
+        const scope = yield* CurrentScope
         const isWithin = ({ team }: Pick<KeySettings, "team">) => scope.has(team)
         const before = (yield* orUnavailable(store.list)).find((key) => key.id === id && isWithin(key))
         if (before === undefined) return yield* new KeyUnknown({ id })
@@ -104,7 +105,7 @@ export const layer = HttpApiBuilder.group(
         return key
       }, Effect.uninterruptible),
       revoke: Effect.fnUntraced(function*({ params: { id } }) {
-        const scope = yield* currentScope
+        const scope = yield* CurrentScope
         const key = yield* orUnavailable(store.revoke(id, ({ team }) => scope.has(team))).pipe(
           Effect.catchTag("KeyNotFound", unknown)
         )

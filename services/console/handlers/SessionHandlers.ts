@@ -11,6 +11,7 @@ import { orUnavailable } from "../access/Availability.ts"
 import { OidcSettings } from "../access/OidcSettings.ts"
 import * as SessionCookie from "../access/SessionCookie.ts"
 import { Sessions } from "../access/Sessions.ts"
+import { handleAll } from "../access/Narrowed.ts"
 import { OpenIdProvider } from "../signin/OpenIdProvider.ts"
 
 /** Reads `GATEWAY_PUBLIC_URL` (default `http://127.0.0.1:8080`) and `CONSOLE_PUBLIC_URL`. */
@@ -39,7 +40,7 @@ export const layer = HttpApiBuilder.group(
       )
     })
 
-    return handlers.handleAll({
+    return handleAll("session", handlers, {
       ways: () =>
         Effect.succeed({
           adminToken: token.isEnabled,

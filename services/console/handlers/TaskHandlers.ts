@@ -14,11 +14,12 @@ import type { TaskRecord } from "../../../shared/tasks/TaskRecord.ts"
 import { hasEnded } from "../../../shared/tasks/TaskState.ts"
 import * as TraceParent from "../../../shared/telemetry/TraceParent.ts"
 import { KeyTeams } from "../../../shared/usage/KeyTeams.ts"
-import { CurrentAdmin, currentScope } from "../api/Admin.ts"
+import { CurrentAdmin, CurrentScope } from "../api/Admin.ts"
 import { ConsoleApi } from "../api/Api.ts"
 import { BatchRunning, type TaskQuery, TaskUnknown, type TaskView } from "../api/Tasks.ts"
 import { orUnavailable } from "../access/Availability.ts"
 import { keysWithin } from "../access/Scopes.ts"
+import { handleAll } from "../access/Narrowed.ts"
 import { Tasks } from "./Tasks.ts"
 
 /** How many tasks a page has, and how many records are read at most to find them. */
@@ -75,7 +76,7 @@ export const layer = HttpApiBuilder.group(
 
     /** Whether the key that created a task is within the scope of the request. */
     const isWithinScope = Effect.gen(function*() {
-      const scope = yield* currentScope
+      const scope = yield* CurrentScope
       const isWithin = keysWithin(scope, scope.isWhole ? [] : yield* orUnavailable(keys.list), teamsOf)
       return ({ tenant }: TaskRecord) => isWithin(tenant)
     })
@@ -96,7 +97,7 @@ export const layer = HttpApiBuilder.group(
       yield* audit.taskChanged((yield* CurrentAdmin).name, { id: tenant, name, team }, action, id)
     })
 
-    return handlers.handleAll({
+    return handleAll("tasks", handlers, {
       list: Effect.fnUntraced(function*({ query }) {
         const isWithin = yield* isWithinScope
         const isShown = isWanted(query)

@@ -10,12 +10,13 @@ import { type TeamMisplaced, TeamStore } from "../../../shared/teams/TeamStore.t
 import { Spending } from "../../../shared/usage/Spending.ts"
 import { UsageCounters } from "../../../shared/usage/UsageCounters.ts"
 import type { UsageRow } from "../../../shared/usage/UsageTable.ts"
-import { CurrentAdmin, currentScope } from "../api/Admin.ts"
+import { CurrentAdmin, CurrentScope } from "../api/Admin.ts"
 import { ConsoleApi } from "../api/Api.ts"
 import { FieldRefused } from "../api/Errors.ts"
 import { TeamNotEmpty, TeamUnknown } from "../api/Teams.ts"
 import { WebhookUnknown } from "../api/Webhooks.ts"
 import { orUnavailable, whileCounting } from "../access/Availability.ts"
+import { handleAll } from "../access/Narrowed.ts"
 import { securedView, view, Webhooks } from "./WebhookHandlers.ts"
 
 const changesAsJson = Schema.encodeSync(TeamChanges)
@@ -52,7 +53,7 @@ export const layer = HttpApiBuilder.group(
     const unknown = ({ id }: { readonly id: string }) => new TeamUnknown({ id })
 
     const list = Effect.gen(function*() {
-      const scope = yield* currentScope
+      const scope = yield* CurrentScope
       const to = DateTime.formatIsoDateUtc(yield* DateTime.now)
       const teams = yield* store.list
       const rows = yield* counters.query({ from: `${to.slice(0, 7)}-01`, to, by: "team" })
@@ -71,7 +72,7 @@ export const layer = HttpApiBuilder.group(
     })
     const find = (id: string) => orUnavailable(store.find(id)).pipe(Effect.catchTag("TeamNotFound", unknown))
 
-    return handlers.handleAll({
+    return handleAll("teams", handlers, {
       list: () => orUnavailable(list, whileCounting),
       create: Effect.fnUntraced(function*({ payload }) {
         const team = yield* asRefusal(store.create(payload))

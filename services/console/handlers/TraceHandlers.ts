@@ -5,7 +5,8 @@ import { KeyStore } from "../../../shared/keys/KeyStore.ts"
 import { KeyTeams } from "../../../shared/usage/KeyTeams.ts"
 import { orUnavailable } from "../access/Availability.ts"
 import { keysWithin } from "../access/Scopes.ts"
-import { currentScope } from "../api/Admin.ts"
+import { handleAll } from "../access/Narrowed.ts"
+import { CurrentScope } from "../api/Admin.ts"
 import { ConsoleApi } from "../api/Api.ts"
 import { TracesElsewhere, TraceUnknown } from "../api/Traces.ts"
 import { Traces } from "../traces/Traces.ts"
@@ -17,9 +18,9 @@ export const layer = HttpApiBuilder.group(
     const { kept } = yield* Traces
     const keys = yield* KeyStore
     const teamsOf = yield* KeyTeams
-    return handlers.handleAll({
+    return handleAll("traces", handlers, {
       find: Effect.fnUntraced(function*({ params }) {
-        const scope = yield* currentScope
+        const scope = yield* CurrentScope
         if (Option.isNone(kept)) return yield* new TracesElsewhere()
         const isWithin = scope.isWhole ? undefined : keysWithin(scope, yield* orUnavailable(keys.list), teamsOf)
         const spans = kept.value.inbox.find(params.id, isWithin)

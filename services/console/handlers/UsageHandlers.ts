@@ -5,10 +5,11 @@ import { HttpApiBuilder } from "effect/http-api"
 import { KeyStore } from "../../../shared/keys/KeyStore.ts"
 import { KeyTeams } from "../../../shared/usage/KeyTeams.ts"
 import { UsageCounters } from "../../../shared/usage/UsageCounters.ts"
-import { currentScope } from "../api/Admin.ts"
+import { CurrentScope } from "../api/Admin.ts"
 import { ConsoleApi } from "../api/Api.ts"
 import { orUnavailable, whileCounting } from "../access/Availability.ts"
 import { keysWithin } from "../access/Scopes.ts"
+import { handleAll } from "../access/Narrowed.ts"
 import { RequestLog } from "./RequestLog.ts"
 
 const shownRequests = 200
@@ -26,20 +27,20 @@ export const layer = HttpApiBuilder.group(
     const teamsOf = yield* KeyTeams
 
     const latest = Effect.gen(function*() {
-      const scope = yield* currentScope
+      const scope = yield* CurrentScope
       if (scope.isWhole) return yield* log.latest(shownRequests)
       const isWithin = keysWithin(scope, yield* keys.list, teamsOf)
       const found = yield* log.latest(searchedRequests)
       return found.filter(({ key }) => isWithin(key)).slice(0, shownRequests)
     })
 
-    return handlers.handleAll({
+    return handleAll("usage", handlers, {
       query: Effect.fnUntraced(function*({ query }) {
-        const { has } = yield* currentScope
+        const { has } = yield* CurrentScope
         return yield* orUnavailable(counters.query(query, has), whileCounting)
       }),
       csv: Effect.fnUntraced(function*({ query }) {
-        const { has } = yield* currentScope
+        const { has } = yield* CurrentScope
         const disposition = `attachment; filename="usage-${query.from}-${query.to}.csv"`
         yield* HttpEffect.appendPreResponseHandler((_, response) =>
           Effect.succeed(HttpServerResponse.setHeader(response, "content-disposition", disposition))

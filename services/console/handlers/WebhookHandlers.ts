@@ -7,12 +7,13 @@ import { whileJetStreamFails } from "../../../shared/nats/JetStream.ts"
 import { type Deliveries, openDeliveries } from "../../../shared/webhooks/Deliveries.ts"
 import type { Delivery } from "../../../shared/webhooks/Delivery.ts"
 import { type Endpoint, type Endpoints, openEndpoints } from "../../../shared/webhooks/Endpoints.ts"
-import { CurrentAdmin, currentScope } from "../api/Admin.ts"
+import { CurrentAdmin, CurrentScope } from "../api/Admin.ts"
 import { ConsoleApi } from "../api/Api.ts"
 import { KeyUnknown } from "../api/Keys.ts"
 import { type DeliveryView, WebhookUnknown } from "../api/Webhooks.ts"
 import { orUnavailable } from "../access/Availability.ts"
 import { ownersWithin } from "../access/Scopes.ts"
+import { handleAll } from "../access/Narrowed.ts"
 
 const shownDeliveries = 100
 
@@ -64,7 +65,7 @@ export const layer = HttpApiBuilder.group(
     const { deliveries, endpoints } = yield* Webhooks
 
     const findKey = Effect.fnUntraced(function*(id: string) {
-      const scope = yield* currentScope
+      const scope = yield* CurrentScope
       const keys = yield* orUnavailable(store.list)
       const owners = ownersWithin(scope, keys)
       const key = keys.find((key) => key.id === id && owners.has(key.owner))
@@ -72,7 +73,7 @@ export const layer = HttpApiBuilder.group(
     })
     const orUnknown = <A>(found: Option.Option<A>) => Effect.fromOption(found, () => new WebhookUnknown())
 
-    return handlers.handleAll({
+    return handleAll("webhooks", handlers, {
       get: Effect.fnUntraced(function*({ params: { id } }) {
         const { owner } = yield* findKey(id)
         return view(yield* orUnknown(yield* orUnavailable(endpoints.find(owner))), yield* DateTime.now)

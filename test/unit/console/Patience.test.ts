@@ -4,6 +4,7 @@ import { Context, Effect, Fiber, Layer } from "effect"
 import { HttpServer } from "effect/http"
 import { HttpApiTest } from "effect/http-api"
 import { TestClock } from "effect/testing"
+import { everything } from "../../../services/console/access/Scopes.ts"
 import { Admin, CurrentAdmin, CurrentScope } from "../../../services/console/api/Admin.ts"
 import { ConsoleApi } from "../../../services/console/api/Api.ts"
 import * as KeyHandlers from "../../../services/console/handlers/KeyHandlers.ts"
@@ -20,7 +21,7 @@ import { UsageCounters } from "../../../shared/usage/UsageCounters.ts"
 const ada = { name: "Ada", role: "admin", teams: [], session: null } as const
 
 const asAda = Context.make(CurrentAdmin, ada).pipe(
-  Context.add(CurrentScope, { ask: Effect.succeed({ isWhole: true, has: () => true }) })
+  Context.add(CurrentScope, everything)
 )
 
 const signedIn = Layer.succeed(

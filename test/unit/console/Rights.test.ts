@@ -1,5 +1,10 @@
 /** The table of rights fails closed. */
+import { Effect } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
 import { assert, describe, it } from "@effect/vitest"
+import { handleAll } from "../../../services/console/access/Narrowed.ts"
+import { CurrentScope } from "../../../services/console/api/Admin.ts"
+import { ConsoleApi } from "../../../services/console/api/Api.ts"
 import { extentOf, rights } from "../../../services/console/api/Rights.ts"
 
 describe("rights", () => {
@@ -17,5 +22,18 @@ describe("rights", () => {
       assert.strictEqual(extentOf("auditor", group ?? "", endpoint ?? ""), "none")
       assert.strictEqual(extentOf("member", group ?? "", endpoint ?? ""), "none")
     }
+  })
+
+  it("let no handler compile that ignores the scope where members are limited to their teams", () => {
+    HttpApiBuilder.group(
+      ConsoleApi,
+      "traces",
+      (handlers) => handleAll("traces", handlers, { find: () => Effect.as(CurrentScope, []) })
+    )
+    HttpApiBuilder.group(ConsoleApi, "traces", (handlers) =>
+      handleAll("traces", handlers, {
+        // @ts-expect-error -- spans of every key
+        find: () => Effect.succeed([])
+      }))
   })
 })
