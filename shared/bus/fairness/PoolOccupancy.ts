@@ -34,6 +34,9 @@ const silentWorkerMs = 60_000
 /** Maximum number of such workers to remember; one is enough to know. */
 const maxSilentWorkers = 100
 
+/** The name of workers of version 0.1.0 that have claimed no job yet. */
+const unnamedWorker = "-"
+
 /** Maximum number of workers to remember that take no more jobs. */
 const maxLeaving = 1_000
 
@@ -183,7 +186,10 @@ export class PoolOccupancy {
     this.#slots += slots - (known?.slots ?? 0)
     this.#newest += Number(isNewest && slots > 0) - Number(known?.isNewest ?? false)
     if (slots === 0) this.#leave(worker)
-    else this.#workers.set(worker, { slots, isNewest })
+    else {
+      this.#workers.set(worker, { slots, isNewest })
+      this.#silentWorkers.delete(unnamedWorker)
+    }
     // after a failure of NATS those come back that were there before
     if (this.#workers.size > 0) this.#version = this.#newest === this.#workers.size ? newestVersion : 2
     this.#isDirty = true
@@ -193,6 +199,11 @@ export class PoolOccupancy {
   claimedBy(worker: string, version: Version, now: number): void {
     if (this.#workers.has(worker) || this.#leaving.has(worker)) return
     if (this.#silentWorkers.size < maxSilentWorkers) this.#silentWorkers.set(worker, { at: now, version })
+  }
+
+  /** While no worker is known that takes jobs, the queue of the oldest version has pull requests. */
+  pulledFormer(now: number): void {
+    if (this.isDeserted) this.#silentWorkers.set(unnamedWorker, { at: now, version: 2 })
   }
 
   #leave(worker: string): void {

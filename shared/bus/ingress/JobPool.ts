@@ -45,6 +45,8 @@ export class JobPool<Job> {
   /** When ingress may next ask JetStream for the state of the queue, and since when it waits for an answer. */
   askAt = 0
   askingSince: number | undefined
+  /** When ingress may next look for workers that do not announce themselves. */
+  lookAt = 0
   /** Up to which sequence each version's queue has been delivered, as far as ingress knows. */
   readonly delivered = new Map<Version, number>()
   /** When JetStream last answered a confirmation of a job, whether it owes an answer since, and when to ask again. */
@@ -62,6 +64,16 @@ export class JobPool<Job> {
   /** The version of the protocol for the next publication. */
   get version(): Version {
     return this.#occupancy.version
+  }
+
+  /** Whether no worker is known that takes jobs. */
+  get isDeserted(): boolean {
+    return this.#occupancy.isDeserted
+  }
+
+  /** While the pool is deserted, the queue of the oldest version has pull requests. */
+  pulledFormer(now: number): void {
+    this.#occupancy.pulledFormer(now)
   }
 
   /** Jobs in the stream, as far as ingress knows, without a worker. */

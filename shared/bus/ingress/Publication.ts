@@ -4,6 +4,7 @@ import * as Metrics from "../../telemetry/Metrics.ts"
 import type { OpenJob } from "./OpenJob.ts"
 import { encodeHeaders, type Outbox } from "../../nats/Outbox.ts"
 import * as Subjects from "../protocol/Subjects.ts"
+import type { Version } from "../protocol/Subjects.ts"
 
 /**
  * `stored`: now in the stream. `duplicate`: it was already. `full`: the stream or its server has no room. `leaderless`: the stream
@@ -51,16 +52,24 @@ export const confirm = async (outbox: Outbox, message: Message, timeoutMs: numbe
   return answer
 }
 
-/** Up to where in its stream a pool's queue has been delivered; `undefined` if its leader does not answer. Never fails. */
-export const deliveredUpTo = async (
+/** The state of a pool's queue. */
+interface QueueState {
+  /** Up to which sequence of its stream it has been delivered. */
+  readonly delivered?: { readonly stream_seq?: number }
+  /** The number of pull requests that wait for a job. */
+  readonly num_waiting?: number
+}
+
+/** The state of a pool's queue in one version; `undefined` if its leader does not answer. Never fails. */
+export const queueState = async (
   outbox: Outbox,
-  { request: { pool, workload }, version }: OpenJob,
+  { pool, workload }: OpenJob["request"],
+  version: Version,
   timeoutMs: number
-): Promise<number | undefined> => {
+): Promise<QueueState | undefined> => {
   try {
     const subject = Subjects.queueStateSubject(workload, pool, version)
-    const answer = await outbox.request(subject, new Uint8Array(0), encodeHeaders({}), timeoutMs)
-    return answer.json<{ readonly delivered?: { readonly stream_seq?: number } }>().delivered?.stream_seq
+    return (await outbox.request(subject, new Uint8Array(0), encodeHeaders({}), timeoutMs)).json<QueueState>()
   } catch {
     return undefined
   }

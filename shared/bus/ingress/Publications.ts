@@ -5,7 +5,7 @@
 import type { Outbox } from "../../nats/Outbox.ts"
 import * as Timings from "../protocol/Timings.ts"
 import type { OpenJob } from "./OpenJob.ts"
-import { confirm, deliveredUpTo, type Verdict } from "./Publication.ts"
+import { confirm, queueState, type Verdict } from "./Publication.ts"
 
 /** How long a published job may be unclaimed before ingress confirms it with JetStream, in milliseconds. */
 const confirmAfterMs = 300
@@ -73,6 +73,7 @@ export class Publications {
     if (job.confirmingSince !== undefined && now - job.confirmingSince > stalledAfterMs) this.#unanswered(pool, now)
     if (pool.askingSince !== undefined && now - pool.askingSince > stalledAfterMs) pool.stalled(now)
     if (pool.hasOvertaken(job.publication)) job.overtakenAt ??= now
+    this.#lookForFormerWorkers(job, now)
     if (job.version <= pool.version) job.unreadableAt = undefined
     else job.unreadableAt ??= now
     const since = job.overtakenAt ?? job.unreadableAt
@@ -125,14 +126,27 @@ export class Publications {
     }
   }
 
+  /**
+   * Workers of version 0.1.0 do not announce themselves, and read only version 2. If they replace the last newer ones, in a rollback,
+   * only their pull requests show that they are there.
+   */
+  #lookForFormerWorkers({ pool, publishedAt, request, version }: OpenJob, now: number): void {
+    if (version === 2 || !pool.isDeserted || now - publishedAt < confirmAfterMs || now < pool.lookAt) return
+    pool.lookAt = now + askEveryMs
+    void queueState(this.#options.outbox, request, 2, confirmTimeoutMs).then((state) => {
+      if ((state?.num_waiting ?? 0) > 0) pool.pulledFormer(this.#options.now())
+    })
+  }
+
   /** Finds unclaimed jobs of the same pool that were delivered. */
   #askForDelivery(job: OpenJob, now: number): void {
     const { pool, storedAs, version } = job
     if (storedAs === undefined || now < pool.askAt) return
     pool.askAt = now + askEveryMs
     pool.askingSince ??= now
-    void deliveredUpTo(this.#options.outbox, job, confirmTimeoutMs).then((delivered) => {
+    void queueState(this.#options.outbox, job.request, version, confirmTimeoutMs).then((state) => {
       pool.askingSince = undefined
+      const delivered = state?.delivered?.stream_seq
       if (delivered === undefined) return pool.stalled(this.#options.now())
       pool.delivered.set(version, delivered)
       for (const each of this.#unclaimed()) {

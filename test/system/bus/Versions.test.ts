@@ -13,8 +13,8 @@ import { head, type Ingress, ingress, piece, reply, worker } from "../../fixture
 
 const end: Frame = { type: "data", sequence: 0, redispatch: "idempotent", head, end: { usage: undefined } }
 
-/** A worker of the former version: reads version 2, and announces its slots without a version. */
-const formerWorker = Effect.fnUntraced(function*({ nats }: Ingress) {
+/** A worker of the former version: reads version 2, and announces its slots without a version, or not at all. */
+const formerWorker = Effect.fnUntraced(function*({ nats }: Ingress, isSilent = false) {
   const { connection, outbox } = nats
   yield* provision("chat", "default", 2).pipe(Effect.provideService(Nats, nats), Effect.orDie)
   const jobs = yield* Effect.promise(async () => {
@@ -39,7 +39,7 @@ const formerWorker = Effect.fnUntraced(function*({ nats }: Ingress) {
   }
   const serving = serve()
   yield* Effect.addFinalizer(() => Effect.promise(() => jobs.close().then(() => serving)))
-  yield* announce(4)
+  if (!isSilent) yield* announce(4)
   return { announce, served }
 })
 
@@ -162,6 +162,30 @@ describe("an ingress", () => {
       assert.strictEqual(waiting.claims, 1)
       assert.strictEqual(stuck.outcome, undefined)
     }))
+
+  it.live(
+    "gives jobs to a former worker that announces nothing, once the newer ones have left",
+    () =>
+      Effect.gen(function*() {
+        const server = yield* NatsServer.make()
+        const face = yield* ingress(server.url)
+        const newer = yield* worker(server.url, { run: reply })
+        yield* face.submit().usage
+        const published = yield* publications(face.nats.connection)
+        const former = yield* formerWorker(face, true)
+        yield* newer.close
+        const stranded = face.submit()
+        yield* stranded.usage
+        const next = face.submit()
+        yield* next.usage
+        assert.deepStrictEqual(former.served, [stranded.job.id, next.job.id])
+        assert.deepStrictEqual(yield* Queue.takeBetween(published, 2, 9).pipe(Effect.map((all) => all.slice(-2))), [
+          2,
+          2
+        ])
+      }),
+    15_000
+  )
 
   it.live("that starts asks every worker to announce itself", () =>
     Effect.gen(function*() {
