@@ -1,15 +1,18 @@
 /** What teams have used, and the alerts when their budgets are nearly spent. */
 import { assert, beforeAll, describe, it } from "@effect/vitest"
-import { ConfigProvider, DateTime, Effect, Layer } from "effect"
+import { ConfigProvider, DateTime, Effect, Exit, Layer, Scope } from "effect"
+import { readFile, writeFile } from "node:fs/promises"
 import { once } from "node:events"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import OpenAI from "openai"
 import { afterAll } from "vitest"
 import { Nats } from "../../../shared/nats/Nats.ts"
+import { chat } from "../../fixture/client/ChatClient.ts"
 import { ConsoleClient } from "../../fixture/client/ConsoleClient.ts"
 import { eventually } from "../../fixture/general/Eventually.ts"
 import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
+import { audience, Issuer } from "../../fixture/identity/Issuer.ts"
 import { store, usageEvent } from "../../fixture/nats/UsageEvents.ts"
 
 const received: Array<{ readonly headers: Headers; readonly body: string }> = []
@@ -23,7 +26,26 @@ await once(receiver, "listening")
 const origin = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}`
 afterAll(() => void receiver.close())
 
-const gateway = sharedGateway({ environment: { GATEWAY_WEBHOOK_ORIGINS: origin } })
+const scope = Scope.makeUnsafe()
+let issuer: Issuer
+beforeAll(async () => {
+  issuer = await Effect.runPromise(Scope.provide(Issuer.make, scope))
+})
+afterAll(() => Effect.runPromise(Scope.close(scope, Exit.void)))
+
+const teamOfTokens = "team_placeholder"
+
+const gateway = sharedGateway({
+  environment: { GATEWAY_WEBHOOK_ORIGINS: origin },
+  models: "  dear-chat: { workload: chat, targets: [{ provider: free }], price: { perRequest: 0.4 } }",
+  settings: () => `
+identities:
+  cluster:
+    issuer: ${issuer.url}
+    audience: ${audience}
+    team: ${teamOfTokens}
+    principals: [{ match: "system:serviceaccount:*" }]`
+})
 let client: ConsoleClient
 
 beforeAll(async () => {
@@ -113,5 +135,38 @@ describe("teams", { timeout: 60_000 }, () => {
     assert.lengthOf(received, 3)
     assert.strictEqual((await client.send("DELETE", `/api/teams/${team}/webhook`)).status, 204)
     assert.strictEqual((await client.send("GET", `/api/teams/${team}/webhook`)).status, 404)
+  })
+
+  it("are told when a request with a token instead of a key has spent half of their budget", async () => {
+    const before = received.length
+    const team = await createTeam({ name: "of tokens", monthlyBudgetUsd: 0.7 })
+    const { body: { secret } } = await client.send<{ readonly secret: string }>("PUT", `/api/teams/${team}/webhook`, {
+      url: `${origin}/budget`
+    })
+    const file = gateway().catalogueFile
+    await writeFile(file, (await readFile(file, "utf8")).replace(teamOfTokens, team))
+    const token = await issuer.token()
+    await eventually(
+      () => gateway().request(chat("dear-chat"), { headers: { authorization: `Bearer ${token}` } }),
+      ({ status }) => status === 200,
+      20_000
+    )
+    await eventually(async () => received.length, (count) => count > before, 30_000)
+    const [alert, ...others] = received.slice(before)
+    assert.isDefined(alert)
+    assert.isEmpty(others)
+    const { data } = await new OpenAI({ apiKey: "none" }).webhooks.unwrap(
+      alert.body,
+      alert.headers,
+      secret
+    ) as unknown as {
+      readonly data: Readonly<Record<string, unknown>>
+    }
+    assert.deepInclude(data, { id: team, percent: 50, budget_usd: 0.7 })
+    const { body: rows } = await client.send<ReadonlyArray<{ readonly key: string; readonly team: string }>>(
+      "GET",
+      `/api/usage?from=${today()}&to=${today()}&by=key&by=team`
+    )
+    assert.match(rows.find((row) => row.team === team)?.key ?? "", /^jwt_/)
   })
 })

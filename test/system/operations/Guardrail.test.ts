@@ -5,6 +5,7 @@ import { Effect, Exit, Scope } from "effect"
 import OpenAI, { APIError } from "openai"
 import { afterAll, beforeAll, beforeEach } from "vitest"
 import type { UsageEvent } from "../../../shared/usage/UsageEvent.ts"
+import { BatchClient } from "../../fixture/batches/BatchClient.ts"
 import { eventually } from "../../fixture/general/Eventually.ts"
 import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
 import { forbidden, HookServer, reason } from "../../fixture/guardrail/HookServer.ts"
@@ -28,7 +29,7 @@ const shared = sharedGateway({
     "    guardrail: { checks: [request, answer], onUnreachable: open }",
     "    targets: [{ provider: paid }]"
   ].join("\n"),
-  services: ["video"]
+  services: ["video", "batches"]
 })
 
 const words = (count: number): string => Array.from({ length: count }, (_, index) => `word${index}`).join(" ")
@@ -145,6 +146,24 @@ describe("a guardrail", { timeout: 60_000 }, () => {
     }
     const task = await eventually(read, ({ status }) => status === "failed" || status === "completed", 20_000)
     assert.deepNestedInclude(task, { status: "failed", "error.code": "content_filter" })
+  })
+
+  it("checks each request of a batch, and refuses only those that it must", async () => {
+    const called = shared().provider.requests.length
+    const client = new BatchClient({ url: shared().url, key: shared().key })
+    const question = (at: number) => at === 1 ? `question ${at} of a ${forbidden}` : `question ${at}`
+    const batch = await client.ended((await client.create("guarded", 3, { question })).id)
+    assert.deepInclude(batch, { status: "completed", request_counts: { total: 3, completed: 2, failed: 1 } })
+    const { answers, errors: [refused] } = await client.results(batch)
+    assert.deepStrictEqual(answers.map(({ custom_id: id }) => id).toSorted(), ["c0", "c2"])
+    assert.deepInclude(refused, { custom_id: "c1" })
+    assert.deepInclude(refused?.response, { status_code: 400 })
+    assert.deepNestedInclude(refused?.response?.body, { "error.code": "content_filter" })
+    assert.include(JSON.stringify(refused?.response?.body), reason)
+    const sent = shared().provider.requests.slice(called).map(({ body }) => JSON.stringify(body))
+    assert.lengthOf(sent, 2)
+    assert.notInclude(sent.join(), forbidden)
+    assert.lengthOf(hook.requests.filter((request) => request.includes(forbidden)), 1)
   })
 
   it("checks the prompt of a video before it is begun", async () => {
