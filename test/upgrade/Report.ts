@@ -1,4 +1,5 @@
 /** What came of an upgrade, as tables in Markdown, and what of it is wrong. */
+import { table } from "../bench/Results.ts"
 import { tally } from "../fixture/client/ChatClient.ts"
 import type { Move, Sums, UpgradeReport } from "./Upgrade.ts"
 
@@ -8,11 +9,6 @@ export interface Outcome extends UpgradeReport {
   /** What counts towards the budgets of these keys, in US dollars. */
   readonly spentUsd: number
 }
-
-const rowOf = (cells: ReadonlyArray<string | number>): string => `| ${cells.join(" | ")} |`
-
-const tableOf = (head: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<string | number>>): string =>
-  [rowOf(head), rowOf(head.map(() => "---")), ...rows.map(rowOf)].join("\n")
 
 const seconds = (ms: number): string => `${(ms / 1_000).toFixed(1)} s`
 const dollars = (usd: number): string => usd.toFixed(6)
@@ -40,16 +36,16 @@ export const textOf = ({ counted, events, failed, moves, requests, served, spent
   [
     "A gateway of two ingresses, two chat workers, a worker for embeddings and the console is upgraded and rolled back, one process " +
     `at a time, while clients send chats, streams and embeddings. Of ${requests} requests, ${failed.length} failed.`,
-    tableOf(
+    table(
       ["process", "from", "to", "ready after", "former one ended after", "exit status", "requests meanwhile", "failed"],
       moves.map(row)
-    ),
-    tableOf(["usage", "requests", "input tokens", "output tokens", "cost in USD"], [
+    ).join("\n"),
+    table(["usage", "requests", "input tokens", "output tokens", "cost in USD"], [
       sums("served by the provider", served),
       sums("in usage events", events),
       sums("in counters", counted),
       ["in budgets", "", "", "", dollars(spentUsd)]
-    ])
+    ]).join("\n")
   ].join("\n\n")
 
 const isSame = (one: Sums, other: Sums): boolean =>
