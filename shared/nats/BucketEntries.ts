@@ -29,14 +29,14 @@ const subjectsOf = Effect.fnUntraced(function*(nats: Nats["Service"], bucket: Bu
   const { state } = yield* attempt(() =>
     manager.streams.info(bucketStream(bucket), { subjects_filter: prefixOf(bucket) + filter })
   )
-  return Object.keys(state.subjects ?? {})
+  return { subjects: Object.keys(state.subjects ?? {}), last: state.last_seq }
 })
 
 /** The keys that match the filter, including deleted ones. */
 export const keysOf = (nats: Nats["Service"], bucket: BucketSpec, filter: string) =>
   Effect.map(
     subjectsOf(nats, bucket, filter),
-    (subjects) => subjects.map((subject) => subject.slice(prefixOf(bucket).length))
+    ({ subjects }) => subjects.map((subject) => subject.slice(prefixOf(bucket).length))
   )
 
 /** A record and the number of the write that made it. */
@@ -73,8 +73,8 @@ const nothing: Read = { entries: [], isLast: true }
 
 /**
  * Every current record whose key matches the filter, once each. Lists the keys first, because the server's own count of
- * pending records is wrong if others write meanwhile. Reads again those that do not come: old servers skip records for a consumer
- * when others are removed.
+ * pending records is wrong if others write meanwhile. Lists again, and reads again, those that do not come: they have been removed,
+ * or an old server has skipped them when others were.
  */
 export const entriesOf = (
   nats: Nats["Service"],
@@ -88,7 +88,8 @@ export const entriesOf = (
 
     const read = (attempts: number): Stream.Stream<Read, JetStreamFailed> =>
       Stream.unwrap(Effect.gen(function*() {
-        const stored = new Set(yield* subjectsOf(nats, bucket, filter))
+        const { last, subjects } = yield* subjectsOf(nats, bucket, filter)
+        const stored = new Set(subjects)
         const missing = awaited = awaited?.intersection(stored) ?? stored
         if (missing.size === 0) return Stream.make(nothing)
         const { consumers } = jetstream(nats.connection, { timeout: answerWithinMs })
@@ -103,6 +104,8 @@ export const entriesOf = (
         const messages = yield* openMessages(nats, () => consumer.consume())
         return messages.pipe(
           Stream.concat(Stream.fail(stopped)),
+          // what others write from now on is no sign that the missing records will come
+          Stream.filter(({ seq, subject }) => seq <= last || missing.has(subject)),
           Stream.map((message): Read => {
             // a record that is written meanwhile comes twice
             const isCurrent = missing.delete(message.subject) && !isDeleted(message.headers?.get("KV-Operation"))

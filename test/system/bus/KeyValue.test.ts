@@ -1,16 +1,29 @@
 /** A bucket keeps its records, and a watch misses no change, even if the server is away meanwhile. */
 import { assert, describe, it } from "@effect/vitest"
-import { ConfigProvider, Context, Deferred, Effect, Layer, Logger, Option, Queue, Schedule, Stream } from "effect"
+import {
+  ConfigProvider,
+  Context,
+  Deferred,
+  Effect,
+  Fiber,
+  Layer,
+  Logger,
+  Option,
+  Queue,
+  Schedule,
+  Stream
+} from "effect"
 import { type Bucket, openBucket, type WatchEvent } from "../../../shared/nats/KeyValue.ts"
 import { Nats } from "../../../shared/nats/Nats.ts"
-import { NatsServer } from "../../fixture/nats/NatsServer.ts"
+import { Cable } from "../../fixture/nats/Cable.ts"
+import { type NatsAddress, NatsServer } from "../../fixture/nats/NatsServer.ts"
 import { ingress } from "../../fixture/bus/Sides.ts"
 
 /** Only a connection: an ingress would send messages of its own. */
 const natsAt = (url: string) =>
   Layer.provide(Nats.layer, ConfigProvider.layer(ConfigProvider.fromUnknown({ NATS_URL: url })))
 
-const bucketOf = Effect.fnUntraced(function*(server: NatsServer) {
+const bucketOf = Effect.fnUntraced(function*(server: NatsAddress) {
   const nats = Context.get(yield* Layer.build(natsAt(server.url)), Nats)
   return {
     nats,
@@ -141,6 +154,22 @@ describe("a bucket", () => {
       yield* Stream.runForEach(bucket.matching(">"), ({ key }) =>
         Effect.suspend(() => found.push(key) === 1 ? Effect.asVoid(bucket.purge(">")) : Effect.void))
       assert.isBelow(found.length, keys.length)
+    }))
+
+  it.live("is listed although a record is removed before it is read, and others are written without pause", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const { bucket: others } = yield* bucketOf(server)
+      const cable = yield* Cable.make(server.url)
+      const { bucket } = yield* bucketOf(cable)
+      yield* Effect.forEach(["a", "b"], (key) => others.put(key, key))
+      const listed = cable.holdAt((command) => command.includes("CONSUMER.CREATE") ? "before" : undefined)
+      const reading = yield* Effect.forkChild(bucket.entries)
+      yield* Effect.promise(() => listed)
+      yield* others.purge("b")
+      yield* others.put("c", "0").pipe(Effect.repeat(Schedule.spaced("20 millis")), Effect.forkScoped)
+      cable.mend()
+      assert.deepStrictEqual(yield* Fiber.join(reading), [{ key: "a", value: Option.some("a") }])
     }))
 
   it.live("fails a listing if the connection is lost, and lists everything afterwards", () =>
