@@ -64,6 +64,9 @@ const fromForm = ({ reason }: Multipart.MultipartError): RequestError => {
   }
 }
 
+/** Effect's parser throws at the header of a part that ends in a carriage return alone. */
+const malformed = Stream.catchDefect(() => Stream.fail(notAForm))
+
 /** Reserves memory for the lines that are being read. */
 const reserveLines = (budget: UploadBudget) => {
   const lines = new LineCount()
@@ -94,6 +97,7 @@ export const receive = (
       request.stream.pipe(
         Stream.mapError(() => notAForm),
         Stream.pipeThroughChannelOrFail(Multipart.makeChannel<RequestError>(headers)),
+        malformed,
         Stream.mapError((error) => Multipart.isMultipartError(error) ? fromForm(error) : error)
       )
     )
@@ -136,7 +140,8 @@ export const receive = (
     // the parser may split a piece into very many
     const pieces = file.content.pipe(
       Stream.mapArray((pieces) => [Buffer.concat(pieces)] as const),
-      Stream.mapError(fromForm)
+      malformed,
+      Stream.mapError((error) => Multipart.isMultipartError(error) ? fromForm(error) : error)
     )
     const about = { purpose: "batch", filename: file.name.slice(0, longestName).toWellFormed(), announced } as const
     const hash = createHash("sha256").update(JSON.stringify(about.filename))

@@ -1,11 +1,11 @@
-/** The memory that an upload reserves while its file comes in. */
+/** The memory that an upload reserves while its file comes in, and forms that cannot be read. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Stream } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { UploadBudget } from "../../../services/ingress/request/UploadBudget.ts"
 import * as FileUpload from "../../../services/ingress/owned/FileUpload.ts"
 import { BodyBudget } from "../../../shared/bounds/BodyBudget.ts"
-import { QueueFull } from "../../../shared/contract/JobError.ts"
+import { InvalidRequest, QueueFull } from "../../../shared/contract/JobError.ts"
 import type { ClientFile, ClientFiles } from "../../../shared/files/ClientFiles.ts"
 
 const file: ClientFile = {
@@ -23,11 +23,14 @@ const files = {
   create: (_owner, _about, content) => Effect.as(Stream.runDrain(content), file)
 } as ClientFiles["Service"]
 
-const upload = Effect.fnUntraced(function*(content: string, budgetBytes: number) {
+const formOf = (content: string): FormData => {
   const form = new FormData()
   form.append("purpose", "batch")
   form.append("file", new Blob([content]), "a.jsonl")
-  const encoded = new Response(form)
+  return form
+}
+
+const upload = Effect.fnUntraced(function*(encoded: Response, budgetBytes: number) {
   const headers = { "content-type": encoded.headers.get("content-type") ?? "" }
   const body = yield* Effect.promise(() => encoded.arrayBuffer())
   const request = HttpServerRequest.fromWeb(new Request("http://gateway/v1/files", { method: "POST", headers, body }))
@@ -52,9 +55,19 @@ describe("an upload", () => {
   for (const [name, content, isStored] of cases) {
     it.effect(`needs memory for ${name}: ${isStored ? "enough" : "too little"}`, () =>
       Effect.gen(function*() {
-        const received = yield* upload(content, mebibyte)
+        const received = yield* upload(new Response(formOf(content)), mebibyte)
         if (isStored) assert.strictEqual(received, "stored")
         else assert.instanceOf(received, QueueFull)
+      }))
+  }
+
+  const file = "--x\r\ncontent-disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\n{}\r\n"
+  const purpose = "--x\r\ncontent-disposition: form-data; name=\"purpose\"\r=batch\r\n--x--\r\n"
+  for (const [place, body] of [["first", purpose + file], ["last", file + purpose]] as const) {
+    it.effect(`is refused if its ${place} part has a header that ends in a carriage return alone`, () =>
+      Effect.gen(function*() {
+        const encoded = new Response(body, { headers: { "content-type": "multipart/form-data; boundary=x" } })
+        assert.instanceOf(yield* upload(encoded, mebibyte), InvalidRequest)
       }))
   }
 })
