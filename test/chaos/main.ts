@@ -8,6 +8,7 @@
  */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Config, Console, Effect, Random, Schema } from "effect"
+import { bundleServices } from "../fixture/gateway/Bundles.ts"
 import { Gateway } from "../fixture/gateway/Gateway.ts"
 import { NatsCluster } from "../fixture/nats/NatsCluster.ts"
 import { newNatsServer } from "../fixture/nats/NewNatsServer.ts"
@@ -32,6 +33,7 @@ const settings = Config.all({
 })
 
 const run = Effect.gen(function*() {
+  yield* Effect.promise(bundleServices)
   const { batchLines, clients, minutes, among, seed: given } = yield* settings
   const seed = given._tag === "Some" ? given.value : yield* Random.nextIntBetween(1, 1_000_000)
   const names = among.split(",").map((name) => name.trim())

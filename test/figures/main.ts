@@ -7,6 +7,7 @@
  */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Config, Console, Effect, Logger, Schema } from "effect"
+import { bundleServices } from "../fixture/gateway/Bundles.ts"
 import { Gateway, type GatewayOptions, otherWorkloads } from "../fixture/gateway/Gateway.ts"
 import { chaos } from "../chaos/Chaos.ts"
 import { batchLatency } from "./BatchLatency.ts"
@@ -174,6 +175,7 @@ const figures: Readonly<Record<string, Effect.Effect<ReadonlyArray<Row>>>> = {
 }
 
 const run = Effect.gen(function*() {
+  yield* Effect.promise(bundleServices)
   const wanted = (yield* Config.String("FIGURES").pipe(Config.withDefault(""))).split(",").map((name) => name.trim())
   const missed: Array<string> = []
   for (const [key, measure] of Object.entries(figures)) {

@@ -5,6 +5,7 @@
  */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Config, Console, Effect, Schema } from "effect"
+import { bundleServices } from "../fixture/gateway/Bundles.ts"
 import { Gateway } from "../fixture/gateway/Gateway.ts"
 import { environment, fuzz, services } from "./Fuzz.ts"
 
@@ -21,6 +22,7 @@ const settings = Config.all({
 })
 
 const run = Effect.gen(function*() {
+  yield* Effect.promise(bundleServices)
   const options = yield* settings
   const gateway = yield* Gateway.make({ services, environment })
   const log = (line: string) => process.stdout.write(`${line}\n`)

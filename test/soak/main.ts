@@ -4,6 +4,7 @@
  */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Config, Console, Effect, Schema } from "effect"
+import { bundleServices } from "../fixture/gateway/Bundles.ts"
 import { Gateway } from "../fixture/gateway/Gateway.ts"
 import { NatsServer } from "../fixture/nats/NatsServer.ts"
 import { freePort } from "../fixture/gateway/ServiceProcess.ts"
@@ -21,6 +22,7 @@ const settings = Config.all({
 })
 
 const run = Effect.gen(function*() {
+  yield* Effect.promise(bundleServices)
   const { clients, minutes } = yield* settings
   const port = yield* Effect.promise(freePort)
   const nats = yield* NatsServer.make({ words: ["--http_port", String(port)] })
