@@ -90,7 +90,7 @@ describe.skipIf(noBrowser !== undefined)(`sign-in in a browser${reason}`, { time
     await page.getByRole("button", { name: "Create key" }).first().click()
     const key = page.getByRole("dialog", { name: "Create an API key" })
     await key.getByLabel("Name").fill("notebooks")
-    await key.getByRole("textbox", { name: "Team" }).click()
+    await key.getByRole("combobox", { name: "Team" }).click()
     await page.getByRole("option", { name: "Research" }).click()
     await key.getByRole("button", { name: "Create key" }).click()
     const secret = await page.getByTestId("secret").innerText()
