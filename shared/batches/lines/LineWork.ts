@@ -7,6 +7,7 @@ import { Cause, Clock, Effect, Option } from "effect"
 import { InternalError, type JobError, WorkerLost } from "../../contract/JobError.ts"
 import type { Usage } from "../../contract/Usage.ts"
 import type { PulledJob } from "../../bus/worker/JobSource.ts"
+import { ackWaitMs, heartbeatMs } from "../../bus/protocol/Timings.ts"
 import type { Spend } from "../../limits/Holds.ts"
 import type { JetStreamFailed } from "../../nats/JetStream.ts"
 import { TaskRefused } from "../../tasks/RecordStore.ts"
@@ -28,6 +29,9 @@ import * as LineLog from "./LineLog.ts"
 
 /** How often a worker looks whether a line is still to be done, in milliseconds: the time until a cancellation is noticed. */
 const lookEveryMs = 1_000
+
+/** When a line is looked at again that another worker has, in milliseconds: later than that worker's next sign of life. */
+const othersMs = ackWaitMs + heartbeatMs
 
 interface Page {
   readonly number: number
@@ -82,6 +86,16 @@ const make = ({ holds, means, worker }: Tools, log: LineLog.LineLog) => {
     if (job.delivery > 1) yield* meter(job, entry)
   })
 
+  /**
+   * The line has ended, or another worker has it, which was silent until its job was delivered here. If that worker is lost, nothing
+   * but this job is left of the line.
+   */
+  const leave = Effect.fnUntraced(function*(place: LinePlace): Effect.fn.Return<Settlement, JetStreamFailed> {
+    if (yield* log.isClosed(place.owner, place.batch)) return "done"
+    const found = yield* log.read(place)
+    return Option.exists(found, ({ entry }) => LineLog.isOpen(entry.kind)) ? { afterMs: othersMs } : "done"
+  })
+
   const perform = Effect.fnUntraced(function*(job: PulledJob): Effect.fn.Return<Settlement, JetStreamFailed> {
     const place = placeOf(job.id, job.owner)
     if (place === undefined || (yield* log.isClosed(place.owner, place.batch))) return "done"
@@ -101,7 +115,7 @@ const make = ({ holds, means, worker }: Tools, log: LineLog.LineLog) => {
       Effect.as<Settlement>("done"),
       Effect.catchTags({
         NotNow: (error) => Effect.map(deferralMs(error, job.publishedAt), (afterMs): Settlement => ({ afterMs })),
-        TaskRefused: () => Effect.succeed<Settlement>("done"),
+        TaskRefused: () => leave(place),
         TaskDeferred: ({ retryAfterMs }) => Effect.succeed<Settlement>({ afterMs: retryAfterMs }),
         JetStreamFailed: (error) => Effect.fail(error)
       }),

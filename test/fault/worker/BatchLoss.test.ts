@@ -48,6 +48,38 @@ it.live(
   300_000
 )
 
+/** The worker's write that says that it is about to call a provider for a line. */
+const isBeginning = (command: string): boolean => /PUB \$KV\.BATCH_LINES\.[^]*"kind":"begun"/.test(command)
+
+it.live(
+  "a batch ends if a worker takes over a line, finds its first worker alive after all, and then that one is lost",
+  () =>
+    Gateway.run({ workers: 0, wired: true, services: ["batches"] }, async (gateway) => {
+      const { provider } = gateway
+      const client = new BatchClient(gateway)
+      provider.behave({ kind: "silent" })
+      const holdNext = async () => {
+        const worker = await gateway.startWorker()
+        return { worker, held: worker.holdAt((command) => isBeginning(command) ? "before" : undefined) }
+      }
+      const first = await holdNext()
+      const { id } = await client.create("paid-chat", 1)
+      await first.held
+      // it is silent, so that JetStream delivers its job again
+      const second = await holdNext()
+      await second.held
+      first.worker.mend()
+      await provider.until(() => provider.open === 1)
+      second.worker.mend()
+      await first.worker.kill()
+      const batch = await client.ended(id, 60_000)
+      assert.deepInclude(batch.request_counts, { completed: 0, failed: 1 })
+      assert.strictEqual((await client.results(batch)).errors[0]?.error?.code, "worker_lost")
+      assert.strictEqual(provider.requests.length, 1)
+    }),
+  120_000
+)
+
 it.live(
   "a batch has one result for each request, and pays once for each, whoever is killed",
   () =>
