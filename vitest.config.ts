@@ -11,8 +11,9 @@ export default defineConfig({
     maxWorkers: 4,
     // Node runs the tests as it runs the services: with its own loader and compile cache
     experimental: { viteModuleRunner: false },
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
+    // Machines that run tests are shared: a test that takes 5 s alone has taken 30 s.
+    testTimeout: 60_000,
+    hookTimeout: 120_000,
     globalSetup: "test/fixture/gateway/Bundles.ts",
     projects: [
       // nothing in a unit test outlives it, so that its files can share a process, and load Effect once

@@ -38,7 +38,7 @@ const screenshots = join(import.meta.dirname, "screenshots")
 
 const reason = noBrowser === undefined ? "" : ` (left out: ${noBrowser})`
 
-describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { timeout: 60_000 }, () => {
+describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { timeout: 120_000 }, () => {
   let port = 0
   let tracing = makeTracing(port, {})
   beforeAll(async () => {
@@ -66,7 +66,7 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
     url = `http://127.0.0.1:${port}`
     context = await open({ viewport: { width: 1280, height: 860 }, reducedMotion: "reduce" })
     page = await context.newPage()
-    page.setDefaultTimeout(15_000)
+    page.setDefaultTimeout(30_000)
     heard = pageErrors(page)
   })
 

@@ -5,7 +5,7 @@ import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
 
 const reason = noBrowser === undefined ? "" : ` (left out: ${noBrowser})`
 
-describe.skipIf(noBrowser !== undefined)(`the API reference in a browser${reason}`, { timeout: 60_000 }, () => {
+describe.skipIf(noBrowser !== undefined)(`the API reference in a browser${reason}`, { timeout: 120_000 }, () => {
   const gateway = sharedGateway({ workers: 0 })
   const open = sharedBrowser()
 

@@ -18,7 +18,7 @@ const accounts = {
 
 const reason = noBrowser === undefined ? "" : ` (left out: ${noBrowser})`
 
-describe.skipIf(noBrowser !== undefined)(`sign-in in a browser${reason}`, { timeout: 60_000 }, () => {
+describe.skipIf(noBrowser !== undefined)(`sign-in in a browser${reason}`, { timeout: 120_000 }, () => {
   const gateway = sharedGateway({ workers: 0 })
   const openProvider = sharedOpenIdServer()
   const open = sharedBrowser()
@@ -40,7 +40,7 @@ describe.skipIf(noBrowser !== undefined)(`sign-in in a browser${reason}`, { time
   /** Signs in at the provider's page. */
   const signIn = async (login: string, path = "/") => {
     const page = await (await open()).newPage()
-    page.setDefaultTimeout(15_000)
+    page.setDefaultTimeout(30_000)
     const heard = pageErrors(page)
     await page.goto(`${url}${path}`)
     await heading(page, "Sign in to the console")
@@ -117,7 +117,7 @@ describe.skipIf(noBrowser !== undefined)(`sign-in in a browser${reason}`, { time
 
   it("shows the form for the admin token on demand", async () => {
     const page = await (await open()).newPage()
-    page.setDefaultTimeout(15_000)
+    page.setDefaultTimeout(30_000)
     await page.goto(url)
     await page.getByRole("button", { name: "Use the admin token" }).click()
     await page.getByLabel("Admin token").fill(testAdminToken)
