@@ -21,13 +21,16 @@ const actionOf = (changes: KeyChanges) => {
   return changes.disabled ? "disabled" : "enabled"
 }
 
+/** A key with its team, or a team. */
+export type Changed = Pick<ApiKey, "id" | "name"> & Partial<Pick<ApiKey, "team">>
+
 /** A record that cannot be stored is logged instead. The change itself stands. */
 export class KeyAudit extends Context.Service<KeyAudit, {
   readonly created: (by: string, key: ApiKey) => Effect.Effect<void>
   readonly edited: (by: string, key: ApiKey, changes: KeyChanges) => Effect.Effect<void>
   readonly revoked: (by: string, key: ApiKey) => Effect.Effect<void>
-  /** `webhook`: what is new about it; `null` if it was removed. */
-  readonly webhookChanged: (by: string, key: ApiKey, webhook: string | null) => Effect.Effect<void>
+  /** The webhook of a key or a team was changed. `webhook`: what is new about it; `null` if it was removed. */
+  readonly webhookChanged: (by: string, of: Changed, webhook: string | null) => Effect.Effect<void>
   /** A task of the key was cancelled or deleted. */
   readonly taskChanged: (
     by: string,
@@ -38,7 +41,7 @@ export class KeyAudit extends Context.Service<KeyAudit, {
   /** A team was created, edited or deleted. */
   readonly teamChanged: (
     by: string,
-    team: Pick<ApiKey, "id" | "name">,
+    team: Changed,
     action: "created" | "edited" | "deleted",
     settings?: KeyChange["settings"]
   ) => Effect.Effect<void>
@@ -55,7 +58,7 @@ export class KeyAudit extends Context.Service<KeyAudit, {
 
       const record = Effect.fn("KeyAudit.record")(function*(
         by: string,
-        { id: key, name, team }: Pick<ApiKey, "id" | "name"> & Partial<Pick<ApiKey, "team">>,
+        { id: key, name, team }: Changed,
         action: KeyChange["action"],
         settings?: KeyChange["settings"]
       ) {
@@ -81,7 +84,7 @@ export class KeyAudit extends Context.Service<KeyAudit, {
           return record(by, key, action, action === "edited" ? { ...changesAsJson(changes) } : undefined)
         },
         revoked: (by, key) => record(by, key, "revoked"),
-        webhookChanged: (by, key, webhook) => record(by, key, "edited", { webhook }),
+        webhookChanged: (by, of, webhook) => record(by, of, "edited", { webhook }),
         taskChanged: (by, key, action, task) => record(by, key, action, { task }),
         teamChanged: record,
         erased: (by, owner) => record(by, { id: owner, name: "" }, "erased"),

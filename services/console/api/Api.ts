@@ -7,10 +7,10 @@ import { TasksApi } from "./Tasks.ts"
 import { TeamsApi } from "./Teams.ts"
 import { TracesApi } from "./Traces.ts"
 import { UsageApi } from "./Usage.ts"
-import { WebhooksApi } from "./Webhooks.ts"
+import { TeamWebhooksApi, WebhooksApi } from "./Webhooks.ts"
 
 export class ConsoleApi extends HttpApi.make("console")
-  .add(SessionApi, KeysApi, TeamsApi, WebhooksApi, TasksApi, UsageApi, TracesApi, FleetApi)
+  .add(SessionApi, KeysApi, TeamsApi, WebhooksApi, TeamWebhooksApi, TasksApi, UsageApi, TracesApi, FleetApi)
   .middleware(HttpApiMiddleware.ProblemDetails)
   .annotate(OpenApi.Title, "Model Gateway: admin API")
   .annotate(OpenApi.Version, "1")

@@ -41,10 +41,7 @@ export const rights = {
     create: administer,
     get: readTeams,
     edit: administer,
-    remove: administer,
-    getWebhook: read,
-    setWebhook: administer,
-    removeWebhook: administer
+    remove: administer
   },
   webhooks: {
     get: readTeams,
@@ -53,6 +50,14 @@ export const rights = {
     rotate: changeTeams,
     deliveries: readTeams,
     resend: changeTeams
+  },
+  teamWebhooks: {
+    get: read,
+    set: administer,
+    remove: administer,
+    rotate: administer,
+    deliveries: read,
+    resend: administer
   },
   tasks: { list: readTeams, get: readTeams, cancel: changeTeams, remove: changeTeams },
   usage: { query: readTeams, csv: readTeams, requests: readTeams },

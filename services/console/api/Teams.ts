@@ -5,7 +5,6 @@ import { TeamId } from "../../../shared/keys/KeySettings.ts"
 import { TeamChanges, TeamSettings } from "../../../shared/teams/TeamSettings.ts"
 import { Admin } from "./Admin.ts"
 import { FieldRefused, NotFound, Unavailable, withMessage } from "./Errors.ts"
-import { SecuredWebhook, WebhookUnknown, WebhookUrl, WebhookView } from "./Webhooks.ts"
 
 export class TeamUnknown extends Schema.TaggedError<TeamUnknown>()("TeamUnknown", {
   ...withMessage("Team not found: it does not exist or was deleted"),
@@ -40,7 +39,6 @@ const byId = { params: { id: TeamId } }
 const error = [TeamUnknown, NotFound, Unavailable] as const
 
 const path = "/api/teams/:id"
-const webhook = "/api/teams/:id/webhook"
 
 export class TeamsApi extends HttpApiGroup.make("teams")
   .add(
@@ -60,17 +58,7 @@ export class TeamsApi extends HttpApiGroup.make("teams")
       error: [...error, FieldRefused]
     }).annotate(OpenApi.Summary, "Change settings of a team. Every process applies the change within a second"),
     HttpApiEndpoint.delete("remove", path, { ...byId, error: [...error, TeamNotEmpty] })
-      .annotate(OpenApi.Summary, "Delete a team that has neither teams nor keys, and its webhook"),
-    HttpApiEndpoint.get("getWebhook", webhook, { ...byId, success: WebhookView, error: [...error, WebhookUnknown] })
-      .annotate(OpenApi.Summary, "Get the webhook that is told about the team's budget, without its secret"),
-    HttpApiEndpoint.put("setWebhook", webhook, {
-      ...byId,
-      payload: Schema.Struct({ url: WebhookUrl }),
-      success: SecuredWebhook,
-      error
-    }).annotate(OpenApi.Summary, "Set the URL. Only the first response contains the secret that signs the events"),
-    HttpApiEndpoint.delete("removeWebhook", webhook, { ...byId, error: [...error, WebhookUnknown] })
-      .annotate(OpenApi.Summary, "Remove the webhook with its secret")
+      .annotate(OpenApi.Summary, "Delete a team that has neither teams nor keys, and its webhook")
   )
   .middleware(Admin)
   // a misspelt limit would otherwise create a team without that limit

@@ -1,10 +1,12 @@
-/** `/api/keys/{id}/webhook`: where a key's owner is told about its tasks, and what was delivered there. */
+/** `/api/keys/{id}/webhook` and `/api/teams/{id}/webhook`: where events about tasks and budgets go, and what was delivered there. */
 import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { TeamId } from "../../../shared/keys/KeySettings.ts"
 import { KeyId } from "../../../shared/usage/UsageEvent.ts"
 import { Admin } from "./Admin.ts"
 import { maxIdLength, NotFound, Unavailable, withMessage } from "./Errors.ts"
 import { KeyUnknown } from "./Keys.ts"
+import { TeamUnknown } from "./Teams.ts"
 
 export class WebhookUnknown extends Schema.TaggedError<WebhookUnknown>()("WebhookUnknown", {
   ...withMessage("There is no webhook, or the delivery is unknown or has expired")
@@ -15,7 +17,7 @@ const isUrl = (text: string): boolean => {
   return url !== null && /^https?:$/.test(url.protocol) && url.username === "" && url.password === ""
 }
 
-export const WebhookUrl = Schema.String.check(
+const WebhookUrl = Schema.String.check(
   Schema.isMaxLength(2_048),
   Schema.makeFilter(isUrl, {
     expected: "an http(s) URL without a user name or password",
@@ -23,14 +25,14 @@ export const WebhookUrl = Schema.String.check(
   })
 )
 
-export const WebhookView = Schema.Struct({
+const WebhookView = Schema.Struct({
   url: Schema.String,
   createdAt: Schema.DateTimeUtcFromString,
   /** Until when the secret before the last rotation signs, too; `null` if it does not. */
   formerSecretUntil: Schema.NullOr(Schema.DateTimeUtcFromString)
 })
 
-export const SecuredWebhook = Schema.Struct({
+const SecuredWebhook = Schema.Struct({
   ...WebhookView.fields,
   /** A new secret, which cannot be retrieved later; `null` if the webhook keeps its secret. */
   secret: Schema.NullOr(Schema.String)
@@ -40,7 +42,7 @@ export const DeliveryView = Schema.Struct({
   /** The header `webhook-id` of every attempt. */
   id: Schema.String,
   type: Schema.String,
-  /** The id of the response or task. */
+  /** The id of the response, task or batch; for an event about a budget, the id of the team. */
   subject: Schema.String,
   at: Schema.DateTimeUtcFromString,
   status: Schema.Literals(["pending", "delivered", "failed"]),
@@ -52,21 +54,25 @@ export const DeliveryView = Schema.Struct({
 })
 export type DeliveryView = typeof DeliveryView.Type
 
-const id = KeyId.check(Schema.isMaxLength(maxIdLength))
-const byId = { params: { id } }
-const error = [KeyUnknown, WebhookUnknown, NotFound, Unavailable] as const
+const delivery = Schema.String.check(Schema.isPattern(/^[\w-]{1,128}$/))
 
-const path = "/api/keys/:id/webhook"
-
-export class WebhooksApi extends HttpApiGroup.make("webhooks")
-  .add(
+/** The operations on the webhook of what has an id. `unknown` is the error for ids that are not known, `subject` what has the id. */
+const endpoints = <const Path extends `/${string}`, Id extends Schema.Codec<string, string>>(
+  path: Path,
+  id: Id,
+  unknown: typeof KeyUnknown | typeof TeamUnknown,
+  subject: string
+) => {
+  const byId = { params: { id } }
+  const error = [unknown, WebhookUnknown, NotFound, Unavailable] as const
+  return [
     HttpApiEndpoint.get("get", path, { ...byId, success: WebhookView, error })
-      .annotate(OpenApi.Summary, "Get the webhook of a key and its replacements, without its secret"),
+      .annotate(OpenApi.Summary, `Get the webhook of ${subject}, without its secret`),
     HttpApiEndpoint.put("set", path, {
       ...byId,
       payload: Schema.Struct({ url: WebhookUrl }),
       success: SecuredWebhook,
-      error: [KeyUnknown, NotFound, Unavailable]
+      error: [unknown, NotFound, Unavailable]
     }).annotate(OpenApi.Summary, "Set the URL. Only the first response contains the secret that signs the events"),
     HttpApiEndpoint.delete("remove", path, { ...byId, error })
       .annotate(OpenApi.Summary, "Remove the webhook with its secret"),
@@ -75,14 +81,28 @@ export class WebhooksApi extends HttpApiGroup.make("webhooks")
     HttpApiEndpoint.get("deliveries", `${path}/deliveries`, {
       ...byId,
       success: Schema.Array(DeliveryView),
-      error: [KeyUnknown, NotFound, Unavailable]
+      error: [unknown, NotFound, Unavailable]
     }).annotate(OpenApi.Summary, "List the latest 100 events of the last two days and their deliveries"),
     HttpApiEndpoint.post("resend", `${path}/deliveries/:delivery/resend`, {
-      params: { id, delivery: Schema.String.check(Schema.isPattern(/^[\w-]{1,128}$/)) },
+      params: { id, delivery },
       success: DeliveryView,
       error
     }).annotate(OpenApi.Summary, "Send an event again, for another day")
-  )
+  ] as const
+}
+
+const keyId = KeyId.check(Schema.isMaxLength(maxIdLength))
+
+/** Told about tasks of a key. */
+export class WebhooksApi extends HttpApiGroup.make("webhooks")
+  .add(...endpoints("/api/keys/:id/webhook", keyId, KeyUnknown, "a key and its replacements"))
+  .middleware(Admin)
+  .annotate(HttpApi.PayloadParseOptions, { errors: "all", onExcessProperty: "error" })
+{}
+
+/** Told about the budget of a team. */
+export class TeamWebhooksApi extends HttpApiGroup.make("teamWebhooks")
+  .add(...endpoints("/api/teams/:id/webhook", TeamId, TeamUnknown, "a team, which is told about its budget"))
   .middleware(Admin)
   .annotate(HttpApi.PayloadParseOptions, { errors: "all", onExcessProperty: "error" })
 {}

@@ -14,10 +14,9 @@ import { CurrentAdmin, CurrentScope } from "../api/Admin.ts"
 import { ConsoleApi } from "../api/Api.ts"
 import { FieldRefused } from "../api/Errors.ts"
 import { TeamNotEmpty, TeamUnknown } from "../api/Teams.ts"
-import { WebhookUnknown } from "../api/Webhooks.ts"
 import { orUnavailable, whileCounting } from "../access/Availability.ts"
 import { handleAll } from "../access/Narrowed.ts"
-import { securedView, view, Webhooks } from "./WebhookHandlers.ts"
+import { Webhooks } from "./WebhookHandlers.ts"
 
 const changesAsJson = Schema.encodeSync(TeamChanges)
 
@@ -70,7 +69,6 @@ export const layer = HttpApiBuilder.group(
           spentThisMonthUsd: spending.of(team.id)
         }))
     })
-    const find = (id: string) => orUnavailable(store.find(id)).pipe(Effect.catchTag("TeamNotFound", unknown))
 
     return handleAll("teams", handlers, {
       list: () => orUnavailable(list, whileCounting),
@@ -97,22 +95,6 @@ export const layer = HttpApiBuilder.group(
         )
         yield* audit.teamChanged((yield* CurrentAdmin).name, team, "deleted")
         yield* orUnavailable(endpoints.remove(id))
-      }, Effect.uninterruptible),
-      getWebhook: Effect.fnUntraced(function*({ params: { id } }) {
-        yield* find(id)
-        const endpoint = yield* Effect.fromOption(yield* orUnavailable(endpoints.find(id)), () => new WebhookUnknown())
-        return view(endpoint, yield* DateTime.now)
-      }),
-      setWebhook: Effect.fnUntraced(function*({ params: { id }, payload: { url } }) {
-        const team = yield* find(id)
-        const set = yield* orUnavailable(endpoints.set(id, url))
-        yield* audit.teamChanged((yield* CurrentAdmin).name, team, "edited", { webhook: url })
-        return securedView(set, yield* DateTime.now)
-      }, Effect.uninterruptible),
-      removeWebhook: Effect.fnUntraced(function*({ params: { id } }) {
-        const team = yield* find(id)
-        if (!(yield* orUnavailable(endpoints.remove(id)))) return yield* new WebhookUnknown()
-        yield* audit.teamChanged((yield* CurrentAdmin).name, team, "edited", { webhook: null })
       }, Effect.uninterruptible)
     })
   })

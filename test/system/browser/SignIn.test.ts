@@ -101,6 +101,10 @@ describe.skipIf(noBrowser !== undefined)(`sign-in in a browser${reason}`, { time
       ({ status }) => status === 200,
       20_000
     )
+    await page.getByRole("tab", { name: "Audit log" }).click()
+    await page.getByRole("list", { name: "Key changes" }).getByText("notebooks").waitFor()
+    await page.getByRole("link", { name: "Tasks" }).click()
+    await page.getByRole("heading", { name: "No tasks" }).waitFor()
     await page.getByRole("link", { name: "Teams" }).click()
     await page.getByRole("table", { name: "Teams" }).getByText("Research").waitFor()
     assert.strictEqual(await page.getByRole("button", { name: "Create team" }).count(), 0)

@@ -143,6 +143,11 @@ describe("teams", { timeout: 60_000 }, () => {
     const { body: { secret } } = await client.send<{ readonly secret: string }>("PUT", `/api/teams/${team}/webhook`, {
       url: `${origin}/budget`
     })
+    const { body: rotated } = await client.send<{ readonly secret: string; readonly formerSecretUntil: string }>(
+      "POST",
+      `/api/teams/${team}/webhook/rotate`
+    )
+    assert.isAbove(Date.parse(rotated.formerSecretUntil), DateTime.nowUnsafe().epochMilliseconds)
     const file = gateway().catalogueFile
     await writeFile(file, (await readFile(file, "utf8")).replace(teamOfTokens, team))
     const token = await issuer.token()
@@ -155,18 +160,28 @@ describe("teams", { timeout: 60_000 }, () => {
     const [alert, ...others] = received.slice(before)
     assert.isDefined(alert)
     assert.isEmpty(others)
-    const { data } = await new OpenAI({ apiKey: "none" }).webhooks.unwrap(
-      alert.body,
-      alert.headers,
-      secret
-    ) as unknown as {
-      readonly data: Readonly<Record<string, unknown>>
+    for (const valid of [secret, rotated.secret]) {
+      const event = await new OpenAI({ apiKey: "none" }).webhooks.unwrap(alert.body, alert.headers, valid) as unknown
+      assert.deepNestedInclude(event, { "data.id": team, "data.percent": 50, "data.budget_usd": 0.7 })
     }
-    assert.deepInclude(data, { id: team, percent: 50, budget_usd: 0.7 })
     const { body: rows } = await client.send<ReadonlyArray<{ readonly key: string; readonly team: string }>>(
       "GET",
       `/api/usage?from=${today()}&to=${today()}&by=key&by=team`
     )
     assert.match(rows.find((row) => row.team === team)?.key ?? "", /^jwt_/)
+
+    const deliveries = `/api/teams/${team}/webhook/deliveries`
+    const [delivery, ...more] = await eventually(
+      async () => (await client.send<ReadonlyArray<Record<string, unknown>>>("GET", deliveries)).body,
+      ([latest]) => latest?.["status"] === "delivered",
+      10_000
+    )
+    assert.isEmpty(more)
+    assert.deepInclude(delivery, { type: "budget.threshold_reached", subject: team, attempts: 1, outcome: "204" })
+    const id = alert.headers.get("webhook-id") ?? ""
+    assert.strictEqual(delivery?.["id"], id)
+    assert.strictEqual((await client.send("POST", `${deliveries}/${id}/resend`)).status, 200)
+    await eventually(async () => received.length, (count) => count === before + 2, 30_000)
+    assert.strictEqual(received.at(-1)?.headers.get("webhook-id"), id)
   })
 })

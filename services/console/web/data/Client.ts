@@ -21,6 +21,8 @@ export const isNotSignedIn = Predicate.isTagged("NotSignedIn")
 /** The services send their traces to a collector. */
 export const isTracedElsewhere = Predicate.isTagged("TracesElsewhere")
 
+export const isNoWebhook = Predicate.isTagged("WebhookUnknown")
+
 /** The trace has not arrived yet, or was evicted. */
 export const isNoTrace = Predicate.isTagged("TraceUnknown")
 

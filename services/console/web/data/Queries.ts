@@ -17,7 +17,7 @@ import type { TeamChanges, TeamSettings } from "../../../../shared/teams/TeamSet
 import type { UsageQuery } from "../../../../shared/usage/UsageTable.ts"
 import { extentOf, type rights } from "../../api/Rights.ts"
 import type { TaskQuery } from "../../api/Tasks.ts"
-import { call, client, isNotSignedIn, isTracedElsewhere, messageOf } from "./Client.ts"
+import { call, client, isNotSignedIn, isNoWebhook, isTracedElsewhere, messageOf } from "./Client.ts"
 
 /** Shows the sign-in page when the session has expired. */
 const onError = (error: unknown) => {
@@ -140,6 +140,42 @@ export const useEditTeam = () =>
   )
 
 export const useDeleteTeam = () => useChange("teams", (id: string) => call(client.teams.remove({ params: { id } })))
+
+/** `webhook` is `null` if the team has none. */
+export const useTeamWebhook = (id: string) =>
+  useQuery({
+    queryKey: ["teams", id, "webhook"],
+    queryFn: ({ signal }) =>
+      call(client.teamWebhooks.get({ params: { id } }), signal).then(
+        (webhook) => ({ webhook }),
+        (error: unknown) => {
+          if (isNoWebhook(error)) return { webhook: null }
+          throw error
+        }
+      )
+  })
+
+export const useTeamDeliveries = (id: string) =>
+  useApi(["teams", id, "deliveries"], client.teamWebhooks.deliveries({ params: { id } }), { refetchInterval: 5_000 })
+
+export const useSetTeamWebhook = () =>
+  useChange(
+    "teams",
+    ({ id, url }: { readonly id: string; readonly url: string }) =>
+      call(client.teamWebhooks.set({ params: { id }, payload: { url } }))
+  )
+
+export const useRotateTeamWebhook = () =>
+  useChange("teams", (id: string) => call(client.teamWebhooks.rotate({ params: { id } })))
+
+export const useRemoveTeamWebhook = () =>
+  useChange("teams", (id: string) => call(client.teamWebhooks.remove({ params: { id } })))
+
+export const useResendToTeam = () =>
+  useChange(
+    "teams",
+    (params: { readonly id: string; readonly delivery: string }) => call(client.teamWebhooks.resend({ params }))
+  )
 
 export const useUsage = (query: UsageQuery) =>
   useApi(["usage", query], client.usage.query({ query }), {

@@ -1,32 +1,22 @@
 /** Form for the settings of a new or existing key. */
-import { Accordion, Button, Group, NumberInput, SegmentedControl, Select, Stack, Text, TextInput } from "@mantine/core"
+import { Accordion, Button, Group, Select, Stack, Text, TextInput } from "@mantine/core"
 import { useForm } from "@mantine/form"
 import { DateTime, Equal, Option, Schema, Struct } from "effect"
 import { defaults, type KeyChanges, KeySettings } from "../../../../shared/keys/KeySettings.ts"
 import { useSession, useTeams } from "../data/Queries.ts"
-import {
-  LimitFields,
-  LimitInput,
-  limitsOf,
-  type LimitValues,
-  limitValuesOf,
-  problemOfModels
-} from "../parts/LimitFields.tsx"
+import { problemOfModels } from "../parts/LimitFields.tsx"
+import { KeyLimitFields, keyLimitsOf, type KeyLimitValues, keyLimitValuesOf } from "./KeyLimits.tsx"
 
 /** Values of the inputs. */
-interface Values extends LimitValues {
+interface Values extends KeyLimitValues {
   readonly name: string
   /** `null` for none. */
   readonly team: string | null
   readonly expiry: string
   readonly expiryDate: string
-  readonly batchConcurrency: number | string
-  readonly priorityClass: string
-  readonly weight: number | string
 }
 
 const decodeName = Schema.decodeUnknownOption(KeySettings.fields.name)
-const decodeClass = Schema.decodeUnknownSync(KeySettings.fields.priorityClass)
 
 const inDays = [7, 30, 90, 365]
 
@@ -36,10 +26,7 @@ const valuesOf = (settings: KeySettings | undefined): Values => ({
   ...(settings === undefined || settings.expiresAt === null
     ? { expiry: "never", expiryDate: "" }
     : { expiry: "date", expiryDate: DateTime.formatIsoDateUtc(settings.expiresAt) }),
-  ...limitValuesOf(settings),
-  batchConcurrency: settings?.batchConcurrency ?? defaults.batchConcurrency,
-  priorityClass: settings?.priorityClass ?? "standard",
-  weight: settings?.weight ?? 1
+  ...keyLimitValuesOf(settings ?? {})
 })
 
 const expiresAt = ({ expiry, expiryDate }: Values): DateTime.Utc | null => {
@@ -52,10 +39,7 @@ const settingsOf = (values: Values, disabled: boolean): KeySettings => ({
   name: values.name.trim(),
   expiresAt: expiresAt(values),
   disabled,
-  ...limitsOf(values),
-  batchConcurrency: Number(values.batchConcurrency),
-  priorityClass: decodeClass(values.priorityClass),
-  weight: Number(values.weight),
+  ...keyLimitsOf(values),
   team: values.team
 })
 
@@ -140,34 +124,7 @@ export const KeyForm = ({ isBusy, onCancel, onSubmit, settings, submit }: {
               <Text size="xs" c="dimmed">Enforced across all gateway processes</Text>
             </Accordion.Control>
             <Accordion.Panel>
-              <Stack gap="md">
-                <LimitFields inputPropsOf={form.getInputProps}>
-                  <LimitInput label="Concurrent batch lines" {...form.getInputProps("batchConcurrency")} />
-                </LimitFields>
-                <div>
-                  <Text size="sm" fw={500} id="priority-label">Priority</Text>
-                  <Text size="xs" c="dimmed" mb={6}>Which requests are served first from a queue</Text>
-                  <SegmentedControl
-                    fullWidth
-                    aria-labelledby="priority-label"
-                    data={[
-                      { value: "interactive", label: "Interactive" },
-                      { value: "standard", label: "Standard" },
-                      { value: "batch", label: "Batch" }
-                    ]}
-                    {...form.getInputProps("priorityClass")}
-                  />
-                </div>
-                <NumberInput
-                  label="Weight"
-                  description="Share of turns among keys of the same priority, 1 to 100"
-                  min={1}
-                  max={100}
-                  clampBehavior="strict"
-                  allowDecimal={false}
-                  {...form.getInputProps("weight")}
-                />
-              </Stack>
+              <KeyLimitFields inputPropsOf={form.getInputProps} />
             </Accordion.Panel>
           </Accordion.Item>
         </Accordion>

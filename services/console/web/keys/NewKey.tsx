@@ -1,9 +1,10 @@
 /** Creates a key and shows its secret once. */
-import { Alert, Button, Group, Modal, Stack, Text } from "@mantine/core"
-import { ExclamationTriangleIcon, RocketIcon } from "@radix-ui/react-icons"
+import { Button, Group, Modal, Stack, Text } from "@mantine/core"
+import { RocketIcon } from "@radix-ui/react-icons"
 import { useState } from "react"
 import { useLocation } from "wouter"
-import { CodeBlock, Copy } from "../parts/Copy.tsx"
+import { CodeBlock } from "../parts/Copy.tsx"
+import { Secret } from "../parts/Secret.tsx"
 import { usePlaygroundKey } from "../data/PlaygroundKey.tsx"
 import { useCreateKey } from "../data/Queries.ts"
 import { KeyForm } from "./KeyForm.tsx"
@@ -40,15 +41,9 @@ export const NewKey = ({ isOpen, onClose }: { readonly isOpen: boolean; readonly
         )
         : (
           <Stack gap="md">
-            <Alert color="orange" icon={<ExclamationTriangleIcon />} title="Shown once">
+            <Secret copy="Copy key" value={made.secret} onCopy={() => setCopied(true)}>
               Copy the key now and store it safely. Only its hash is stored, so the key cannot be shown again.
-            </Alert>
-            <Group className="card" bg="var(--console-canvas)" p="md" gap="md" wrap="wrap" justify="space-between">
-              <Text className="mono secret" data-testid="secret" flex="1 1 240px">{made.secret}</Text>
-              <span onClickCapture={() => setCopied(true)}>
-                <Copy label="Copy key" value={made.secret} />
-              </span>
-            </Group>
+            </Secret>
             <Text size="sm" c="dimmed">The key is active. As an environment variable:</Text>
             <CodeBlock label="Environment variable" text={`export KEY=${made.secret}`} />
             <Group justify="space-between">

@@ -12,6 +12,7 @@ import { Empty, Loaded } from "../parts/Feedback.tsx"
 import { Page } from "../parts/Page.tsx"
 import { changesOf, TeamForm } from "../teams/TeamForm.tsx"
 import { type Acts, TeamMenu } from "../teams/TeamMenu.tsx"
+import { TeamWebhook } from "../teams/TeamWebhook.tsx"
 import { type Branch, branchesOf } from "../teams/Tree.ts"
 
 const Name = ({ depth, team }: Branch) => (
@@ -90,6 +91,7 @@ export const Teams = () => {
   const [isCreating, setCreating] = useState(false)
   const [edited, edit] = useState<TeamView>()
   const [removed, remove] = useState<TeamView>()
+  const [told, showWebhook] = useState<TeamView>()
   const may = useMay()
   const create = may("teams", "create")
     ? <Button leftSection={<PlusIcon />} onClick={() => setCreating(true)}>Create team</Button>
@@ -115,7 +117,7 @@ export const Teams = () => {
           {(teams) => (
             <DataTable
               rows={branchesOf(teams)}
-              columns={columnsOf({ edit, remove })}
+              columns={columnsOf({ edit, remove, showWebhook })}
               keyOf={({ team }) => team.id}
               minWidth={640}
               verticalSpacing="sm"
@@ -134,6 +136,16 @@ export const Teams = () => {
       </Modal>
       <Modal opened={removed !== undefined} onClose={stopRemoving} title="Delete this team?" centered>
         {removed === undefined ? null : <Remove of={removed} close={stopRemoving} />}
+      </Modal>
+      <Modal
+        opened={told !== undefined}
+        onClose={() => showWebhook(undefined)}
+        title={`Webhook of ${told?.name ?? ""}`}
+        size="lg"
+        // an accidental click must not lose a new secret
+        closeOnClickOutside={false}
+      >
+        {told === undefined ? null : <TeamWebhook of={told} />}
       </Modal>
     </Page>
   )

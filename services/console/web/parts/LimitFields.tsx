@@ -49,9 +49,14 @@ const limit = { min: 1, allowDecimal: false, thousandSeparator: ",", placeholder
 
 export const LimitInput = (props: NumberInputProps) => <NumberInput {...limit} {...props} />
 
+/** The props of an input by its name; prefixed for values within others. */
+export type InputPropsOf<Values> = (
+  name: keyof Values & string
+) => ReturnType<UseFormReturnType<Values>["getInputProps"]>
+
 /** `children` are further limits. */
 export const LimitFields = ({ children, inputPropsOf }: {
-  readonly inputPropsOf: UseFormReturnType<LimitValues>["getInputProps"]
+  readonly inputPropsOf: InputPropsOf<LimitValues>
   readonly children?: ReactNode
 }) => {
   const catalogue = useCatalogue()

@@ -1,10 +1,11 @@
 /** Form for the settings of a new or existing team. */
-import { Button, Group, Select, Stack, Textarea, TextInput } from "@mantine/core"
+import { Accordion, Button, Group, Select, Stack, Text, Textarea, TextInput } from "@mantine/core"
 import { useForm } from "@mantine/form"
 import { Equal, Option, Schema, Struct } from "effect"
-import { defaults, type TeamChanges, TeamSettings } from "../../../../shared/teams/TeamSettings.ts"
+import { type TeamChanges, TeamSettings } from "../../../../shared/teams/TeamSettings.ts"
 import type { TeamView } from "../../api/Teams.ts"
 import { useTeams } from "../data/Queries.ts"
+import { keyDefaultsOf, KeyLimitFields, type KeyLimitValues, keyLimitValuesOf } from "../keys/KeyLimits.tsx"
 import { LimitFields, limitsOf, type LimitValues, limitValuesOf, problemOfModels } from "../parts/LimitFields.tsx"
 
 /** Values of the inputs. */
@@ -13,6 +14,7 @@ interface Values extends LimitValues {
   /** `null` for none. */
   readonly parent: string | null
   readonly description: string
+  readonly keyDefaults: KeyLimitValues
 }
 
 const decodeName = Schema.decodeUnknownOption(TeamSettings.fields.name)
@@ -21,14 +23,16 @@ const valuesOf = (team: TeamSettings | undefined): Values => ({
   name: team?.name ?? "",
   parent: team?.parent ?? null,
   description: team?.description ?? "",
-  ...limitValuesOf(team)
+  ...limitValuesOf(team),
+  keyDefaults: keyLimitValuesOf(team?.keyDefaults ?? {})
 })
 
-const settingsOf = (values: Values): Omit<TeamSettings, "keyDefaults"> => ({
+const settingsOf = (values: Values): TeamSettings => ({
   name: values.name.trim(),
   parent: values.parent,
   description: values.description.trim(),
-  ...limitsOf(values)
+  ...limitsOf(values),
+  keyDefaults: keyDefaultsOf(values.keyDefaults)
 })
 
 /** Only the settings changed in the form: another administrator may have changed the others meanwhile. */
@@ -49,14 +53,13 @@ export const TeamForm = ({ isBusy, onCancel, onSubmit, submit, team }: {
     initialValues: valuesOf(team),
     validate: {
       name: (name) => Option.isNone(decodeName(name.trim())) ? "Enter a name of up to 200 characters" : null,
-      allowedModels: problemOfModels
+      allowedModels: problemOfModels,
+      keyDefaults: { allowedModels: problemOfModels }
     }
   })
   return (
     <form
-      onSubmit={form.onSubmit((values) =>
-        onSubmit({ ...settingsOf(values), keyDefaults: team?.keyDefaults ?? defaults.keyDefaults })
-      )}
+      onSubmit={form.onSubmit((values) => onSubmit(settingsOf(values)))}
     >
       <Stack gap="md">
         <TextInput label="Name" placeholder="search" required data-autofocus {...form.getInputProps("name")} />
@@ -71,6 +74,19 @@ export const TeamForm = ({ isBusy, onCancel, onSubmit, submit, team }: {
         />
         <Textarea label="Description" autosize minRows={1} maxLength={1_000} {...form.getInputProps("description")} />
         <LimitFields inputPropsOf={form.getInputProps} />
+        <Accordion variant="separated" keepMounted={false}>
+          <Accordion.Item value="defaults">
+            <Accordion.Control>
+              <Text fw={600} size="sm">Defaults for new keys</Text>
+              <Text size="xs" c="dimmed">
+                Existing keys keep their settings. Members may not give a key more precedence
+              </Text>
+            </Accordion.Control>
+            <Accordion.Panel>
+              <KeyLimitFields inputPropsOf={(name) => form.getInputProps(`keyDefaults.${name}`)} />
+            </Accordion.Panel>
+          </Accordion.Item>
+        </Accordion>
         <Group justify="flex-end">
           <Button variant="default" onClick={onCancel}>Cancel</Button>
           <Button type="submit" loading={isBusy}>{submit}</Button>
