@@ -13,7 +13,9 @@ import {
   ProviderTimeout
 } from "../../shared/contract/JobError.ts"
 import { VideoGenerationRequest, videoGenerations } from "../../shared/contract/operations/VideoGenerations.ts"
+import { largestUsage } from "../../shared/contract/TokenEstimate.ts"
 import type { Guardrail } from "../../shared/guardrail/Guardrail.ts"
+import type { Holds, Spend } from "../../shared/limits/Holds.ts"
 import * as TranslationWarnings from "../../shared/provider/call/TranslationWarnings.ts"
 import { lostIn } from "../../shared/provider/dialects/conversation/Losses.ts"
 import { fatesOf } from "../../shared/provider/dialects/conversation/SchemaFates.ts"
@@ -22,7 +24,8 @@ import * as AttemptTelemetry from "../../shared/provider/routing/AttemptTelemetr
 import { patience } from "../../shared/provider/exchange/Polling.ts"
 import type { VideoCall } from "../../shared/provider/call/VideoEngine.ts"
 import type { VideoProvider, VideoProviders } from "../../shared/provider/routing/VideoProviders.ts"
-import { type Failure, isInterruption, type TaskWork } from "../../shared/tasks/TaskLife.ts"
+import { deferralMs } from "../../shared/tasks/answers/AnswerWork.ts"
+import { type Failure, isInterruption, TaskDeferred, type TaskWork } from "../../shared/tasks/TaskLife.ts"
 import type { TaskRecord } from "../../shared/tasks/TaskRecord.ts"
 import { resumption } from "../../shared/tasks/TaskState.ts"
 import type { ClaimedTask } from "../../shared/tasks/RecordStore.ts"
@@ -36,6 +39,8 @@ interface Dependencies {
   readonly guardrail: Pick<Guardrail["Service"], "checkRequest">
   readonly store: TaskStore["Service"]
   readonly providers: VideoProviders["Service"]
+  /** Runs the work while its cost is reserved in the budgets of its key. */
+  readonly reserve: Holds["Service"]["around"]
 }
 
 /** The default time limit from the provider's reference to the stored video, in milliseconds. */
@@ -103,7 +108,7 @@ const stopAt = ({ call, provider, task }: Started) =>
 
 /** Submits the task to a provider and stores the provider's reference to it. */
 const submit = (
-  { asked, claimed }: Work,
+  { asked, claimed, spend }: Work,
   call: VideoCall,
   provider: VideoProvider
 ): Effect.Effect<Started, Failure> => {
@@ -113,6 +118,8 @@ const submit = (
       if (asked.has(name)) Metrics.update(Metrics.retries(name), 1)
       else if (asked.size > 0) Metrics.update(Metrics.fallbacks(name), 1)
       asked.add(name)
+      // from here on it may cost what was reserved
+      spend(undefined)
     }),
     // a start is finished even if the task is cancelled or the worker stops meanwhile, so that no task at a provider is
     // unknown here
@@ -139,6 +146,7 @@ interface Work {
   readonly report: (progress: number) => void
   /** The names of the providers called so far. */
   readonly asked: Set<string>
+  readonly spend: Spend
 }
 
 /** From the provider's reference to the stored video. */
@@ -235,6 +243,16 @@ const check = Effect.fnUntraced(function*({ guardrail, store }: Dependencies, ta
   })
 })
 
+/** What a video takes from budgets. */
+const costOf = (
+  { id, model, tenant }: TaskRecord,
+  request: VideoGenerationRequest
+): Parameters<Dependencies["reserve"]>[0] => {
+  const fields: Readonly<Record<string, unknown>> = request
+  const { seconds = 0 } = largestUsage(videoGenerations, 0, (name) => fields[name])
+  return { task: id, key: tenant, model, tokens: 0, seconds }
+}
+
 /** From the request to the stored video. */
 const perform = Effect.fnUntraced(function*(
   means: Dependencies,
@@ -242,14 +260,24 @@ const perform = Effect.fnUntraced(function*(
   report: (progress: number) => void
 ): Effect.fn.Return<VideoResult, Failure> {
   const task = claimed.current()
-  const work: Work = { means, claimed, ...yield* requestOf(means, task), report, asked: new Set() }
+  const asked = yield* requestOf(means, task)
+  const workWith = (spend: Spend): Work => ({ means, claimed, ...asked, report, asked: new Set(), spend })
+  const reserved = (use: (spend: Spend) => Effect.Effect<VideoResult, Failure>, hasBegun = false) =>
+    means.reserve(costOf(task, asked.request), use, hasBegun).pipe(
+      Effect.catchTag(
+        "NotNow",
+        (error) => Effect.flatMap(deferralMs(error, task.created), (retryAfterMs) => new TaskDeferred({ retryAfterMs }))
+      )
+    )
   const next = resumption(task, means.providers.find)
   switch (next.step) {
     case "begin":
-      yield* check(means, task)
-      return yield* runAnywhere(work)
+      return yield* reserved((spend) => Effect.andThen(check(means, task), runAnywhere(workWith(spend))))
     case "continue":
-      return yield* follow(work, toStarted(task, work.request, next))
+      return yield* reserved((spend) => {
+        spend(undefined)
+        return follow(workWith(spend), toStarted(task, asked.request, next))
+      }, true)
     case "unconfirmed":
       return yield* unconfirmed(next.provider)
   }

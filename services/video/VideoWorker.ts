@@ -3,8 +3,9 @@ import { Effect, Layer } from "effect"
 import { Nats } from "../../shared/nats/Nats.ts"
 import type { PulledJob } from "../../shared/bus/worker/JobSource.ts"
 import { Catalogue } from "../../shared/catalogue/Catalogue.ts"
-import { costAt } from "../../shared/catalogue/Model.ts"
+import { costAt, hasPrice } from "../../shared/catalogue/Model.ts"
 import { Guardrail } from "../../shared/guardrail/Guardrail.ts"
+import { Holds } from "../../shared/limits/Holds.ts"
 import { VideoProviders } from "../../shared/provider/routing/VideoProviders.ts"
 import * as TaskLife from "../../shared/tasks/TaskLife.ts"
 import { TaskQueue } from "../../shared/tasks/TaskQueue.ts"
@@ -31,10 +32,16 @@ export const layer = Layer.effect(
     const { id: worker } = yield* Nats
     const catalogue = yield* Catalogue
     const log = yield* UsageLog
+    const holds = yield* Holds
+    /** What costs nothing needs no ingress. */
+    const reserve: Holds["Service"]["around"] = (work, use, hasBegun) => {
+      const model = catalogue.current().models.get(work.model)
+      return model !== undefined && hasPrice(model) ? holds.around(work, use, hasBegun) : use(() => undefined)
+    }
     const { graceMs, pool, slots } = yield* workerSettings({ slots: 2, graceMs: 5_000 })
     const means: TaskLife.Dependencies = {
       workload: "video",
-      work: VideoWork.make({ store, providers, guardrail }),
+      work: VideoWork.make({ store, providers, guardrail, reserve }),
       store,
       worker,
       metering: { log, cost: (...about) => costAt(catalogue.current().models, ...about) }
@@ -48,6 +55,7 @@ export const layer = Layer.effect(
     TaskStore.layer({ patienceMs }),
     VideoProviders.layer,
     Guardrail.layer,
+    Holds.layer("video"),
     UsageLog.layer
   ])
 )

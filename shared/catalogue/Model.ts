@@ -87,6 +87,10 @@ export function* targetsOf(models: ReadonlyMap<string, Model>, name: string): Ge
   for (const fallback of model.fallbacks ?? []) yield* targetsOf(models, fallback)
 }
 
+/** Whether a model may cost something. */
+export const hasPrice = ({ price, targets }: Pick<Model, "price" | "targets">): boolean =>
+  price !== undefined || targets.some((target) => target.price !== undefined)
+
 /**
  * The cost of a model's answer, alone or in a batch: by the price of the target that gave it, or without one by the model's own. `null` if its
  * price or usage is unknown.

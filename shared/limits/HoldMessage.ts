@@ -14,7 +14,9 @@ export const Work = Schema.Struct({
   /** The tokens that it is expected to use. */
   tokens: Schema.Finite,
   /** Whether it is a line of a batch, which counts apart from requests. */
-  inBatch: Schema.optionalKey(Schema.Boolean)
+  inBatch: Schema.optionalKey(Schema.Boolean),
+  /** The seconds of the video that it makes. It takes from budgets alone: its creation was counted as a request. */
+  seconds: Schema.optionalKey(Schema.Finite)
 })
 export type Work = typeof Work.Type
 

@@ -24,18 +24,21 @@ const findWithinMs = 1_000
 const unansweredMs = 2_000
 
 interface Hold {
-  ingress: string
+  /** `undefined`: none holds anything yet. */
+  ingress: string | undefined
   spent: number | undefined
 }
 
 export class Holds extends Context.Service<Holds, {
   /**
    * Runs `use` while an ingress holds the units of the work. The work counts as free until `use` says otherwise. Fails with
-   * `NotNow`, or with the error for which the key may not do this work at all.
+   * `NotNow`, or with the error for which the key may not do this work at all. Work that `hasBegun` goes on in any case, and is held as
+   * soon as an ingress does so.
    */
   readonly around: <A, E>(
     work: Work,
-    use: (spend: Spend) => Effect.Effect<A, E>
+    use: (spend: Spend) => Effect.Effect<A, E>,
+    hasBegun?: boolean
   ) => Effect.Effect<A, E | JobError | NotNow>
 }>()("shared/limits/Holds") {
   static readonly layer = (workload: Workload) =>
@@ -90,20 +93,24 @@ export class Holds extends Context.Service<Holds, {
           Effect.forever(Effect.gen(function*() {
             yield* Effect.sleep(renewMs)
             const { task } = work
-            const renewed = yield* Effect.option(askAt(hold.ingress, { ask: "renew", task }))
-            if (Option.isSome(renewed) && renewed.value.answer === "held") return
+            if (hold.ingress !== undefined) {
+              const renewed = yield* Effect.option(askAt(hold.ingress, { ask: "renew", task }))
+              if (Option.isSome(renewed) && renewed.value.answer === "held") return
+            }
             // the lost units of tokens count as used
             const taken = yield* Effect.option(take({ ...work, tokens: 0 }))
             if (Option.isSome(taken) && taken.value.answer.answer === "held") hold.ingress = taken.value.ingress
           }))
 
         return Holds.of({
-          around: (work, use) =>
+          around: (work, use, hasBegun = false) =>
             Effect.acquireUseRelease(
-              acquire(work),
+              hasBegun
+                ? Effect.orElseSucceed(acquire(work), (): Hold => ({ ingress: undefined, spent: 0 }))
+                : acquire(work),
               (hold) => Effect.raceFirst(use((tokens) => void (hold.spent = tokens)), renew(work, hold)),
               ({ ingress, spent }) =>
-                Effect.ignore(Effect.try(() => {
+                ingress === undefined ? Effect.void : Effect.ignore(Effect.try(() => {
                   const settled = encodeQuestion({ ask: "settle", task: work.task, tokens: spent ?? null })
                   // ahead of the next question, which the outbox does not send
                   connection.publish(Subjects.admitSubject(workload, ingress), settled)

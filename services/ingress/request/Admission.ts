@@ -51,6 +51,8 @@ export interface AdmissionRequest {
 export interface AdmissionWork {
   readonly tokens: number
   readonly inBatch: boolean
+  /** Of a video, which takes from budgets alone. */
+  readonly seconds: number | undefined
   readonly highestPrice: Price | undefined
 }
 
@@ -214,13 +216,15 @@ export class Admission extends Context.Service<Admission, {
           const levels = levelsOf(key)
           return levels !== undefined && allowsModel(key, levels, model)
         },
-        admitWork: (key, { highestPrice, inBatch, tokens }) => {
+        admitWork: (key, { highestPrice, inBatch, seconds, tokens }) => {
           const levels = levelsOf(key)
           if (levels === undefined) return refuseTeam(key)
+          const cost = costOfWork(levels.budgets, { tokens, seconds }, highestPrice)
+          if (seconds !== undefined) return take([], 0, cost)
           const all = inBatch
             ? [batchLimitOf(key), ...levels.limits.filter(({ kind }) => kind === "tokens")]
             : levels.limits.filter(({ kind }) => kind !== "requests")
-          return take(all, tokens, costOfWork(levels.budgets, tokens, highestPrice))
+          return take(all, tokens, cost)
         },
         admitUpload: (key) => {
           const levels = levelsOf(key)
@@ -263,15 +267,17 @@ const costOf = (budgets: ReadonlyArray<Budget>, request: AdmissionRequest): Cost
   return { budgets, price, micros: microsOf(operation.isFree === true ? 0 : largestCostOf(price, usage)) }
 }
 
-/** Of work whose request is not at hand: its tokens at the dearer price of input and output, and one picture. */
+/** Of work whose request is not at hand: its tokens at the dearer price of input and output, and one picture or its seconds. */
 const costOfWork = (
   budgets: ReadonlyArray<Budget>,
-  tokens: number,
+  { seconds, tokens }: Pick<AdmissionWork, "seconds" | "tokens">,
   price: Price | undefined
 ): Cost | undefined => {
   if (price === undefined || budgets.length === 0) return undefined
   const all = [{ inputTokens: tokens, outputTokens: 0 }, { inputTokens: 0, outputTokens: tokens }]
-  const costs = all.map((usage) => largestCostOf(price, { ...usage, images: 1 }))
+  const costs = all.map((usage) =>
+    largestCostOf(price, { ...usage, ...(seconds === undefined ? { images: 1 } : { seconds }) })
+  )
   return { budgets, price, micros: microsOf(Math.max(...costs)) }
 }
 

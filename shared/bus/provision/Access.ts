@@ -271,7 +271,7 @@ export const rights = {
   ],
   chat: [...works("chat"), keeps(stores.compactions), writes(buckets.responses)],
   images: [...works("images"), keeps(stores.results)],
-  video: [...works("video"), writes(buckets.videoTasks), keeps(stores.videoContent)],
+  video: [...works("video"), asksForWork("video"), writes(buckets.videoTasks), keeps(stores.videoContent)],
   embeddings: works("embeddings"),
   rerank: works("rerank"),
   speech: works("speech"),

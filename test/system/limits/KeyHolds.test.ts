@@ -133,6 +133,31 @@ describe("the work of a task", () => {
       })
     ))
 
+  it.effect("goes on without an ingress if it has begun, and is held as soon as there is one", () =>
+    withServer((server) =>
+      Effect.gen(function*() {
+        const { around } = yield* startWorker(server)
+        const end = yield* Latch.make()
+        const begun = yield* Latch.make()
+        const running = yield* Effect.forkChild(around(
+          { ...work("a", 0), seconds: 5 },
+          (spend) => Effect.andThen(begun.open, end.await).pipe(Effect.andThen(Effect.sync(() => spend(undefined)))),
+          true
+        ))
+        yield* begun.await
+        const { ingress } = yield* startIngress(server)
+        yield* TestClock.adjust(renewMs).pipe(
+          Effect.andThen(tick),
+          Effect.repeat({ until: () => ingress.taken.length === 1 })
+        )
+        assert.deepStrictEqual(ingress.taken, [{ ...work("a", 0), seconds: 5 }])
+        yield* end.open
+        yield* Fiber.join(running)
+        yield* until(() => ingress.settled.length === 1)
+        assert.deepStrictEqual(ingress.settled, [["a", undefined]])
+      })
+    ))
+
   it.effect("holds its units while its worker renews them", () =>
     withServer((server) =>
       Effect.gen(function*() {

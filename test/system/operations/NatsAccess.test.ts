@@ -44,7 +44,10 @@ beforeAll(async () => {
     environmentOf: (service) => nats.environmentOf(service as NatsService),
     providers: (baseUrl) =>
       `  limited: { protocol: openai, baseUrl: "${baseUrl}", limits: { requestsPerMinute: 600 } }`,
-    models: "  limited-chat: { workload: chat, targets: [{ provider: limited }] }"
+    models: [
+      "  limited-chat: { workload: chat, targets: [{ provider: limited }] }",
+      "  priced-video: { workload: video, targets: [{ provider: local }], price: { perSecond: 0.01 } }"
+    ].join("\n")
   })
 }, 180_000)
 afterAll(async () => {
@@ -266,9 +269,9 @@ describe("a service with only its own rights", { timeout: 90_000 }, () => {
     assert.strictEqual(picture.headers.get("content-type"), "image/png")
   })
 
-  it("makes a video and serves it", async () => {
+  it("reserves the cost of a video, makes it and serves it", async () => {
     const client = new VideoClient(gateway)
-    const id = await client.create(smallVideo)
+    const id = await client.create({ ...smallVideo, model: "priced-video" })
     await eventually(() => client.show(id), ({ status }) => status === "completed", 30_000)
     const content = await client.request(`/${id}/content`)
     assert.strictEqual(content.status, 200)

@@ -142,7 +142,8 @@ const withTask = <A, E>(mayRepeat: boolean, test: (bench: Bench) => Effect.Effec
               work: VideoWork.make({
                 store,
                 providers,
-                guardrail: { checkRequest: ({ body }) => Effect.succeed(body) }
+                guardrail: { checkRequest: ({ body }) => Effect.succeed(body) },
+                reserve: (_, use) => use(() => undefined)
               }),
               store,
               worker: name,
