@@ -87,8 +87,8 @@ const make = ({ holds, means, worker }: Tools, log: LineLog.LineLog) => {
   })
 
   /**
-   * The line has ended, or another worker has it, which was silent until its job was delivered here. If that worker is lost, nothing
-   * but this job is left of the line.
+   * The line has ended, or another worker has it, which was silent until its job was delivered here. Or this worker does not know
+   * that its own mark was stored. If nothing but this job is left of the line, it comes again.
    */
   const leave = Effect.fnUntraced(function*(place: LinePlace): Effect.fn.Return<Settlement, JetStreamFailed> {
     if (yield* log.isClosed(place.owner, place.batch)) return "done"
@@ -111,8 +111,7 @@ const make = ({ holds, means, worker }: Tools, log: LineLog.LineLog) => {
     const work = { task: job.id, key: job.tenant, model: job.model, tokens: request.about.tokens, inBatch: true }
     const answered = holds.around(work, (spend) => answer(attempt, request.bytes, spend)).pipe(
       // after its units have returned: the next line follows the result
-      Effect.flatMap(({ entry, result }) => end(place, entry, result, attempt.revision)),
-      Effect.as<Settlement>("done"),
+      Effect.flatMap(({ entry, result }) => endOrLeave(attempt, entry, result)),
       Effect.catchTags({
         NotNow: (error) => Effect.map(deferralMs(error, job.publishedAt), (afterMs): Settlement => ({ afterMs })),
         TaskRefused: () => leave(place),
@@ -127,13 +126,16 @@ const make = ({ holds, means, worker }: Tools, log: LineLog.LineLog) => {
   })
 
   const fail = (attempt: Attempt, error: JobError): Effect.Effect<Settlement, JetStreamFailed> => {
-    const { customId, job, place } = attempt
+    const { customId, job } = attempt
     const result = resultOf(customId, job.operation, error, job.id)
-    return Effect.as(
-      end(place, attempt.entry("failed", { error: error._tag }), result, attempt.revision),
-      "done"
-    )
+    return endOrLeave(attempt, attempt.entry("failed", { error: error._tag }), result)
   }
+
+  const endOrLeave = ({ place, revision }: Attempt, entry: LineLog.Entry, result: LineLog.Result) =>
+    Effect.flatMap(
+      end(place, entry, result, revision),
+      (isFirst) => isFirst ? Effect.succeed<Settlement>("done") : leave(place)
+    )
 
   const answer = Effect.fnUntraced(function*(attempt: Attempt, body: Uint8Array, spend: Spend) {
     const { job, place, taker } = attempt

@@ -80,6 +80,37 @@ it.live(
   120_000
 )
 
+const timeouts = /^gateway_provider_attempts_total\{.*outcome="ProviderTimeout".*\} [1-9]/m
+
+it.live(
+  "a batch ends if a worker does not learn in time that its mark on a line was stored",
+  () =>
+    Gateway.run({
+      workers: 0,
+      wired: true,
+      services: ["batches"],
+      providers: (baseUrl) =>
+        `  hasty: { protocol: openai, baseUrl: "${baseUrl}", retry: { times: 0 }, timeouts: { firstByteMs: 200 } }`,
+      models: "  hasty-chat: { workload: chat, targets: [{ provider: hasty }] }"
+    }, async (gateway) => {
+      const client = new BatchClient(gateway)
+      const worker = await gateway.startWorker()
+      const held = worker.holdAt((command) => isBeginning(command) ? "after" : undefined)
+      const { id } = await client.create("hasty-chat", 1)
+      await held
+      await eventually(
+        async () => (await fetch(`${worker.healthUrl}/metrics`)).text(),
+        (text) => timeouts.test(text),
+        20_000
+      )
+      worker.mend()
+      const batch = await client.ended(id, 60_000)
+      assert.deepInclude(batch.request_counts, { completed: 0, failed: 1 })
+      assert.strictEqual(gateway.provider.requests.length, 0)
+    }),
+  120_000
+)
+
 it.live(
   "a batch has one result for each request, and pays once for each, whoever is killed",
   () =>
