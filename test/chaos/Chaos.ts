@@ -1,8 +1,7 @@
 /**
  * Injects random faults into a gateway under load, in an order that a seed determines, and reports the outcome.
  *
- * Processes die and freeze, connections break or stall, NATS goes away. One worker and one ingress are always spared, because
- * a gateway needs at least one of each to answer anything.
+ * Processes die and freeze, connections break or stall, NATS goes away.
  */
 import { isAllowedDuringFailure, tally } from "../fixture/client/ChatClient.ts"
 import { eventually } from "../fixture/general/Eventually.ts"
@@ -11,7 +10,8 @@ import { untilJobs } from "../fixture/nats/JobStream.ts"
 import { askChat, type Entry, Load } from "../fixture/client/Load.ts"
 import { randomFrom } from "../fixture/general/Random.ts"
 import { type BatchReport, ChaosBatch } from "./ChaosBatch.ts"
-import { type FaultName, faultNames, faults, type Ground, type Victim } from "./Faults.ts"
+import { type FaultName, faultNames, type Ground } from "./Faults.ts"
+import { Strikes } from "./Strikes.ts"
 
 export interface ChaosOptions {
   readonly seed: number
@@ -61,13 +61,9 @@ const healedWithinMs = 30_000
 
 const models = ["free-chat", "paid-chat"]
 
-const isService = (victim: Victim): victim is ServiceProcess => "port" in victim
-
 export const chaos = async (ground: Ground, options: ChaosOptions): Promise<ChaosReport> => {
   const { gateway } = ground
   const { clients, everyMs, forMs, log, among = faultNames, batchLines = 0, requests = 0, seed } = options
-  const random = randomFrom(seed)
-  const below = (limit: number) => Math.floor(random() * limit)
   gateway.provider.behave({ kind: "paced", chunks: 5, everyMs: 10 })
   const load = new Load(gateway, {
     clients,
@@ -76,42 +72,18 @@ export const chaos = async (ground: Ground, options: ChaosOptions): Promise<Chao
   })
   const start = performance.now()
   const since = () => `${((performance.now() - start) / 1_000).toFixed(1).padStart(6)} s`
-  const injected: Array<FaultName> = []
-  const affected = new Set<Victim>()
-  /** Processes that chaos killed or stopped. */
-  const stopped = new Set<ServiceProcess>()
-  const healing: Array<Promise<unknown>> = []
   let batch: ChaosBatch | undefined
-
-  const strike = (name: FaultName) => {
-    const { ends, mostMs, targets } = faults[name]
-    const free = targets(ground).filter(({ victim }) => !affected.has(victim))
-    const target = free[below(free.length)]
-    const lastsMs = 100 + below(mostMs)
-    // a server fails only while nothing else does
-    const spared = target === undefined || (isService(target.victim) ? free.length === 1 : affected.size > 0)
-    if (spared) return
-    const { victim } = target
-    affected.add(victim)
-    injected.push(name)
-    if (ends && isService(victim)) stopped.add(victim)
-    const progress = batch === undefined ? "" : `, ${batch.done} requests of the batch done`
-    log(`${since()}  ${name} (${victim.pid}) for ${lastsMs} ms${progress}`)
-    healing.push((async () => {
-      const heal = await target.strike()
-      await new Promise((resolve) => setTimeout(resolve, lastsMs))
-      await heal()
-      affected.delete(victim)
-    })())
-  }
+  const strikes = new Strikes(ground, {
+    random: randomFrom(seed),
+    among,
+    log: (line) => log(`${since()}  ${line}${batch === undefined ? "" : `, ${batch.done} requests of the batch done`}`)
+  })
 
   await load.untilWhole(clients)
   batch = batchLines === 0 ? undefined : await ChaosBatch.start(gateway, load, batchLines)
-  while (performance.now() - start < forMs || load.entries.length < requests || await batch?.isRunning() === true) {
-    strike(among[below(among.length)]!)
-    await new Promise((resolve) => setTimeout(resolve, 50 + below(everyMs)))
-  }
-  await Promise.all(healing)
+  const goesOn = async () =>
+    performance.now() - start < forMs || load.entries.length < requests || await batch?.isRunning() === true
+  await strikes.strikeWhile(goesOn, everyMs)
   const healed = performance.now()
   await load.untilWhole(2 * clients, healed, healedWithinMs)
   log(`${since()}  recovered ${(performance.now() - healed).toFixed(0)} ms after the last fault ended`)
@@ -134,7 +106,7 @@ export const chaos = async (ground: Ground, options: ChaosOptions): Promise<Chao
     requests: load.entries.length,
     answers: load.entries.length - failed.length,
     errors: tally(failed.map(({ outcome }) => outcome)),
-    faults: Object.fromEntries(faultNames.map((name) => [name, injected.filter((one) => one === name).length])),
+    faults: strikes.counts(faultNames),
     lost: failed.filter(isLost),
     unsent: failed.filter(({ id, outcome }) =>
       "code" in outcome && ["worker_lost", "answer_lost"].includes(outcome.code) && !load.calls.has(id)
@@ -143,6 +115,6 @@ export const chaos = async (ground: Ground, options: ChaosOptions): Promise<Chao
     orphans,
     longestOutageMs: load.longestOutageMs,
     batch: batchReport,
-    ended: gateway.processes.filter((one) => one.hasExited && !stopped.has(one))
+    ended: gateway.processes.filter((one) => one.hasExited && !strikes.stopped.has(one))
   }
 }

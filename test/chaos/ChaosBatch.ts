@@ -21,8 +21,6 @@ export interface BatchReport {
   readonly wrong: ReadonlyArray<string>
 }
 
-const model = "paid-chat"
-
 /** How long a batch may take after the last fault has ended, in milliseconds. */
 const patienceMs = 300_000
 
@@ -54,7 +52,12 @@ export class ChaosBatch {
     this.#lines = lines
   }
 
-  static async start(gateway: Gateway<NatsAddress>, load: Load, lines: number): Promise<ChaosBatch> {
+  static async start(
+    gateway: Gateway<NatsAddress>,
+    load: Load,
+    lines: number,
+    model = "paid-chat"
+  ): Promise<ChaosBatch> {
     const client = new BatchClient({
       key: gateway.key,
       get url() {

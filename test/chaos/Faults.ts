@@ -1,5 +1,5 @@
 /** The faults: each affects one process of a gateway for a while, and is then undone. */
-import type { Gateway, ServiceProcess } from "../fixture/gateway/Gateway.ts"
+import { type Gateway, otherWorkloads, type ServiceProcess } from "../fixture/gateway/Gateway.ts"
 import type { NatsAddress, NatsServer } from "../fixture/nats/NatsServer.ts"
 
 export interface Ground {
@@ -38,6 +38,11 @@ const roles = {
     all: ({ gateway }: Ground) =>
       gateway.processes.filter(({ hasBeenReady, name }) => name === "batches" && hasBeenReady),
     another: ({ gateway }: Ground) => gateway.startWorker({}, "batches")
+  },
+  otherWorkers: {
+    all: ({ gateway }: Ground) =>
+      gateway.processes.filter(({ hasBeenReady, name }) => otherWorkloads.includes(name) && hasBeenReady),
+    another: ({ gateway }: Ground, { name }: ServiceProcess) => gateway.startWorker({}, name)
   }
 } as const
 
@@ -57,7 +62,7 @@ const toService = (
       victim,
       strike: async () => {
         await begin(victim)
-        return end === undefined ? () => roles[role].another(ground) : async () => end(victim)
+        return end === undefined ? () => roles[role].another(ground, victim) : async () => end(victim)
       }
     }))
 })
@@ -85,6 +90,7 @@ export const faults = {
   "freeze a worker": toService("worker", 6_000, ...frozen),
   "disconnect a worker": toService("worker", 4_000, ...cut),
   "stall a worker's connection": toService("worker", 6_000, ...held),
+  "kill -9 a worker of another workload": toService("otherWorkers", 1_000, (victim) => victim.kill()),
   "kill -9 an ingress": toService("ingress", 1_000, (victim) => victim.kill()),
   "stop an ingress": toService("ingress", 1_000, (victim) => victim.terminate()),
   "freeze an ingress": toService("ingress", 4_000, ...frozen),
