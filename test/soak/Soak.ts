@@ -1,135 +1,191 @@
 /**
- * A gateway under load, and its resources before and after: memory, sockets and timers of every process, and connections,
- * subscriptions, streams and consumers of NATS. All of them must return to their level before.
+ * A gateway under load for hours: open streams, mixed requests, clients that disconnect, and deploys. Of each kind one process is
+ * never restarted; its resources, and those of NATS, are sampled.
  */
-import { openHandles, residentMb } from "../fixture/gateway/ProcessStatus.ts"
-import { eventually } from "../fixture/general/Eventually.ts"
-import { type Gateway, otherWorkloads } from "../fixture/gateway/Gateway.ts"
-import { type Insight, inspect, inspectable } from "../fixture/gateway/Inspector.ts"
-import { untilNoJobs } from "../fixture/nats/JobStream.ts"
-import { type Ask, askChat, Load } from "../fixture/client/Load.ts"
+import { setTimeout as sleep } from "node:timers/promises"
+import { tally } from "../fixture/client/ChatClient.ts"
+import { type Ask, askChat, type Entry, Load } from "../fixture/client/Load.ts"
 import { openStream } from "../fixture/client/RawStream.ts"
 import { sampleRequests } from "../fixture/client/Requests.ts"
-import { workloads } from "../../shared/contract/Operation.ts"
+import { type Gateway, type GatewayOptions, otherWorkloads, plain, providerKey } from "../fixture/gateway/Gateway.ts"
+import { inspectable } from "../fixture/gateway/Inspector.ts"
+import type { ServiceProcess } from "../fixture/gateway/ServiceProcess.ts"
+import type { NatsServer } from "../fixture/nats/NatsServer.ts"
+import { environment as forStreams } from "../figures/ManyStreams.ts"
+import { type Sample, takeSample } from "./Sample.ts"
 
 export interface SoakOptions {
   readonly forMs: number
+  /** How many streams are open at once, and how long each takes, in milliseconds. */
+  readonly streams: number
+  readonly streamMs: number
+  /** The number of concurrent clients with other requests. */
   readonly clients: number
+  /** Every process except those that are never restarted is replaced this often, in milliseconds. */
+  readonly deployEveryMs: number
+  readonly sampleEveryMs: number
   /** The address of NATS's monitoring. */
   readonly monitor: string
   readonly log: (line: string) => void
 }
 
-/** A process's resources. */
-interface ProcessResources extends Insight {
-  readonly name: string
-  readonly handles: number
-  readonly residentMb: number
-}
-
-/** The resources of NATS. */
-interface NatsResources {
-  readonly connections: number
-  readonly subscriptions: number
-  readonly streams: number
-  readonly consumers: number
-}
-
 export interface SoakReport {
+  readonly samples: ReadonlyArray<Sample>
   readonly requests: number
-  readonly tally: Readonly<Record<string, number>>
-  readonly before: { readonly processes: ReadonlyArray<ProcessResources>; readonly nats: NatsResources }
-  readonly after: { readonly processes: ReadonlyArray<ProcessResources>; readonly nats: NatsResources }
-  /** The resources that have not returned to their level before. */
-  readonly grown: ReadonlyArray<string>
+  readonly streams: number
+  readonly deploys: number
+  /** Requests and streams without a complete answer. */
+  readonly failed: Readonly<Record<string, number>>
 }
 
-/** The settings of the gateway's services. */
-export const environment = inspectable
-export const services = otherWorkloads
+/** The model of the open streams. */
+const streamModel = "soak-stream"
 
-/** Tolerated heap growth in MB, for code compiled meanwhile and bounded caches. */
-const heapSlackMb = 12
+/** A gateway for this many open streams. */
+export const gatewayFor = (streams: number): GatewayOptions => ({
+  ingresses: 2,
+  workers: 2,
+  services: otherWorkloads,
+  environment: { ...inspectable, ...forStreams(Math.max(64, 2 * streams)), DRAIN_DELAY_MS: "3000" },
+  providers: (baseUrl) =>
+    `  slow: { protocol: openai, baseUrl: "${baseUrl}", apiKey: ${providerKey}, idempotent: false, ${plain} }`,
+  models: `  ${streamModel}: { workload: chat, targets: [{ provider: slow }] }`
+})
 
-/** Tolerated growth of handles: a socket may be about to close. */
-const handleSlack = 4
+/** Pieces of an open stream. */
+const pieces = 12
 
-/** Clients and providers close idle connections within this many milliseconds. */
-const idleMs = 90_000
-
-const takeSnapshot = async (gateway: Gateway, monitor: string) => {
-  const processes = await Promise.all(gateway.processes.map(async (process): Promise<ProcessResources> => ({
-    name: process.name,
-    ...await inspect(process),
-    handles: await openHandles(process.pid),
-    residentMb: await residentMb(process.pid)
-  })))
-  const [varz, jsz] = await Promise.all(
-    ["varz", "jsz"].map(async (page) => (await fetch(`${monitor}/${page}`)).json() as Promise<NatsResources>)
-  )
-  const { connections = 0, subscriptions = 0 } = varz ?? {}
-  const { consumers = 0, streams = 0 } = jsz ?? {}
-  return { processes, nats: { connections, subscriptions, streams, consumers } }
-}
-
-type Snapshot = Awaited<ReturnType<typeof takeSnapshot>>
-
-const grownSince = (before: Snapshot, after: Snapshot): ReadonlyArray<string> => [
-  ...after.processes.flatMap(({ handles, heapMb, name, resources }, index) => {
-    const then = before.processes[index]
-    if (then === undefined) return []
-    const more: Array<string> = []
-    if (heapMb > then.heapMb + heapSlackMb) {
-      more.push(`${name}: heap ${then.heapMb.toFixed(1)} to ${heapMb.toFixed(1)} MB`)
-    }
-    if (handles > then.handles + handleSlack) more.push(`${name}: handles ${then.handles} to ${handles}`)
-    const timers = (resources["Timeout"] ?? 0) - (then.resources["Timeout"] ?? 0)
-    if (timers > handleSlack) more.push(`${name}: ${timers} more timers`)
-    return more
-  }),
-  ...(["connections", "subscriptions", "streams", "consumers"] as const).flatMap((what) =>
-    after.nats[what] > before.nats[what] ? [`NATS: ${what} ${before.nats[what]} to ${after.nats[what]}`] : []
-  )
-]
+/**
+ * The small requests whose results are not kept: videos, compactions, stored responses and pictures behind URLs are, for an hour or
+ * longer, and would make the stores grow with the load.
+ */
+const kept = ["video.generations", "responses.compact"]
+const samples = sampleRequests.filter(({ operation }) => !kept.includes(operation)).map((sample) => {
+  const more = sample.operation === "responses"
+    ? { store: false }
+    : sample.operation === "images.generations"
+    ? { response_format: "b64_json" }
+    : {}
+  return { ...sample, body: { ...sample.body, ...more } }
+})
 
 /** Chat of every kind, and some requests of other workloads. */
 const ask = (index: number, id: string): Ask => {
-  const sample = index % 8 === 7 ? sampleRequests[Math.floor(index / 8) % sampleRequests.length] : undefined
+  const sample = index % 8 === 7 ? samples[Math.floor(index / 8) % samples.length] : undefined
   return sample ?? askChat(index % 2 === 0 ? "free-chat" : "paid-chat", id, { stream: index % 4 < 2 })
 }
 
-export const soak = async (gateway: Gateway, options: SoakOptions): Promise<SoakReport> => {
-  const { clients, forMs, log, monitor } = options
-  const { provider } = gateway
-  const settle = async () => {
-    for (const workload of workloads) await untilNoJobs(gateway.nats, 120_000, workload)
-    await eventually(() => Promise.resolve(provider.open), (open) => open === 0, 30_000)
-  }
-  const runLoad = async (ms: number) => {
-    const until = performance.now() + ms
-    const load = new Load(gateway, { clients, patienceMs: 60_000, ask })
-    await load.untilWhole(2 * sampleRequests.length * 8, 0, 300_000)
-    while (performance.now() < until) {
-      // clients that disconnect in the middle
-      const streams = await Promise.all(Array.from({ length: 4 }, () => openStream(gateway, "paid-chat")))
-      await new Promise((resolve) => setTimeout(resolve, 1_000))
-      for (const { leave } of streams) leave()
-      provider.requests.length = 0
-      load.calls.clear()
+/** A load that forgets its complete answers, so that it can go on for hours. */
+class EndlessLoad extends Load {
+  whole = 0
+  readonly #failed: Array<Entry> = []
+
+  forget(log: (line: string) => void): void {
+    const entries = this.entries.splice(0)
+    const failed = entries.filter(({ outcome }) => outcome.kind !== "whole")
+    for (const { ingress, model, outcome, tookMs } of failed) {
+      log(`failed after ${tookMs.toFixed(0)} ms: ${model} at ingress ${ingress.pid}: ${JSON.stringify(outcome)}`)
     }
-    await load.stop()
-    await settle()
-    return load
+    this.whole += entries.length - failed.length
+    this.#failed.push(...failed)
+    this.calls.clear()
   }
+
+  get failed(): Readonly<Record<string, number>> {
+    return tally(this.#failed.map(({ outcome }) => outcome))
+  }
+}
+
+export const soak = async (gateway: Gateway<NatsServer>, options: SoakOptions): Promise<SoakReport> => {
+  const { clients, deployEveryMs, forMs, log, monitor, sampleEveryMs, streamMs, streams } = options
+  const { nats, provider } = gateway
+  const lasting = new Map<string, ServiceProcess>()
+  const replaceable = new Map<string, ServiceProcess>()
+  await gateway.startConsole()
+  // clients that leave use the first ingress
+  for (const process of new Set([...gateway.ingresses, ...gateway.processes])) {
+    if (lasting.has(process.name)) replaceable.set(process.name, process)
+    else lasting.set(process.name, process)
+  }
+  const start = (name: string) =>
+    name === "ingress"
+      ? gateway.startIngress()
+      : name === "console"
+      ? gateway.startConsole()
+      : gateway.startWorker({}, name)
+  for (const name of lasting.keys()) if (!replaceable.has(name)) replaceable.set(name, await start(name))
   provider.behave({ kind: "paced", chunks: 5, everyMs: 10 })
-  await runLoad(0)
-  const before = await takeSnapshot(gateway, monitor)
-  log(`before: ${JSON.stringify(before.nats)}`)
-  const load = await runLoad(forMs)
-  const after = await eventually(
-    () => takeSnapshot(gateway, monitor),
-    (snapshot) => grownSince(before, snapshot).length === 0,
-    idleMs
-  ).catch(() => takeSnapshot(gateway, monitor))
-  return { requests: load.entries.length, tally: load.tally, before, after, grown: grownSince(before, after) }
+  provider.behave({ kind: "paced", chunks: pieces, everyMs: streamMs / pieces }, { model: streamModel })
+  const mixed = new EndlessLoad(gateway, { clients, patienceMs: 120_000, ask })
+  const open = new EndlessLoad(gateway, {
+    clients: streams,
+    patienceMs: 10 * streamMs + 120_000,
+    // they begin one after the other, and so end one after the other
+    perSecond: 1.1 * streams / (streamMs / 1_000),
+    ask: (_, id) => askChat(streamModel, id, { stream: true })
+  })
+
+  const stopping = new AbortController()
+  const pause = (ms: number) => sleep(ms, undefined, { signal: stopping.signal }).catch(() => undefined)
+  let deploys = 0
+  const end = async (old: ServiceProcess) => {
+    await old.terminate()
+    // it holds its whole log
+    for (const list of [gateway.processes, gateway.ingresses, gateway.workers]) {
+      const index = list.indexOf(old)
+      if (index >= 0) list.splice(index, 1)
+    }
+  }
+  /** Processes start one after the other; the former ones finish their streams meanwhile. */
+  const deploy = async () => {
+    const ending: Array<Promise<void>> = []
+    for (const name of lasting.keys()) {
+      if (stopping.signal.aborted) break
+      const old = replaceable.get(name)
+      replaceable.set(name, await start(name))
+      if (old !== undefined) ending.push(end(old))
+    }
+    await Promise.all(ending)
+    if (stopping.signal.aborted) return
+    log(`deploy ${++deploys} has ended`)
+  }
+  const deploying = (async () => {
+    while (!stopping.signal.aborted) {
+      await pause(deployEveryMs)
+      if (!stopping.signal.aborted) await deploy()
+    }
+  })()
+  const leaving = (async () => {
+    while (!stopping.signal.aborted) {
+      const opened = await Promise.all(Array.from({ length: 4 }, () => openStream(gateway, "paid-chat")))
+      await pause(1_000)
+      for (const { leave } of opened) leave()
+    }
+  })()
+
+  const taken: Array<Sample> = []
+  const began = performance.now()
+  const ground = { processes: lasting, natsPid: nats.pid ?? 0, monitor }
+  while (performance.now() - began < forMs) {
+    await sleep(sampleEveryMs)
+    const sample = await takeSample(ground, performance.now() - began)
+    taken.push(sample)
+    provider.requests.length = 0
+    for (const load of [mixed, open]) load.forget(log)
+    for (const process of gateway.processes) process.shortenLog()
+    const memory = [...sample.of].map(([name, one]) =>
+      `${name} ${(one["heap (MB)"] ?? one["RSS (MB)"] ?? 0).toFixed(1)}`
+    )
+    log(`${(sample.atMs / 60_000).toFixed(1)} min, ${provider.open} calls open, MB: ${memory.join(", ")}`)
+  }
+  stopping.abort()
+  await Promise.all([mixed.stop(), open.stop(), deploying, leaving])
+  for (const load of [mixed, open]) load.forget(log)
+  return {
+    samples: taken,
+    requests: mixed.whole,
+    streams: open.whole,
+    deploys,
+    failed: Object.fromEntries([...Object.entries(mixed.failed), ...Object.entries(open.failed)])
+  }
 }

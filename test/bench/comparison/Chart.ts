@@ -3,6 +3,7 @@ import { BarChart, type BarSeriesOption } from "echarts/charts"
 import { GridComponent, LegendComponent, TitleComponent } from "echarts/components"
 import { init, use } from "echarts/core"
 import { SVGRenderer } from "echarts/renderers"
+import { line, text, withDark } from "../Ink.ts"
 import type { Round } from "../Load.ts"
 import { median } from "../Median.ts"
 import { roundsOf } from "./Report.ts"
@@ -10,16 +11,6 @@ import type { Row, StackName } from "../Rows.ts"
 import { stackNames } from "../Rows.ts"
 
 use([BarChart, GridComponent, LegendComponent, TitleComponent, SVGRenderer])
-
-/** Colours of text and lines, in light and dark. The bars are readable on both backgrounds. */
-const text = { light: "#24292f", dark: "#e6edf3" }
-const line = { light: "#d0d7de", dark: "#3d444d" }
-const dark = `<style>@media (prefers-color-scheme: dark) { ${
-  [text, line].map((ink) =>
-    `[fill="${ink.light}"] { fill: ${ink.dark} } [stroke="${ink.light}"] { stroke: ${ink.dark} }`
-  )
-    .join(" ")
-} }</style>`
 
 const stackColours: Readonly<Record<StackName, string>> = {
   floor: "#8b949e",
@@ -142,5 +133,5 @@ export const chart = (rows: ReadonlyArray<Row>, rounds: ReadonlyArray<Round>): s
   })
   const svg = drawing.renderToSVGString()
   drawing.dispose()
-  return svg.replace(/(<svg[^>]*>)/, `$1${dark}`)
+  return withDark(svg)
 }

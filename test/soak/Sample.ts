@@ -1,0 +1,85 @@
+/** The resources of a gateway's processes and of NATS at one moment. */
+import { inspectBusy } from "../fixture/gateway/Inspector.ts"
+import { localPorts, openHandles, residentMb } from "../fixture/gateway/ProcessStatus.ts"
+import type { ServiceProcess } from "../fixture/gateway/ServiceProcess.ts"
+
+/** The resources of one process, by name. */
+export type Resources = Readonly<Record<string, number>>
+
+export interface Sample {
+  /** Since the first sample, in milliseconds. */
+  readonly atMs: number
+  /** By the name of the process. */
+  readonly of: ReadonlyMap<string, Resources>
+}
+
+interface Connection {
+  readonly port: number
+  readonly subscriptions: number
+}
+
+interface Stream {
+  readonly name: string
+  readonly state: { readonly bytes: number; readonly messages: number }
+}
+
+interface Account {
+  readonly stream_detail?: ReadonlyArray<Stream>
+}
+
+const mb = 1024 * 1024
+
+const ask = async <A>(monitor: string, page: string): Promise<A> =>
+  (await fetch(`${monitor}/${page}`)).json() as Promise<A>
+
+/** The resources of a process of the gateway; its heap after garbage collection. */
+const processResources = async (
+  process: ServiceProcess,
+  connections: ReadonlyArray<Connection>
+): Promise<Resources> => {
+  const [{ heapMb, resources }, ports] = await Promise.all([inspectBusy(process), localPorts(process.pid)])
+  const own = connections.filter(({ port }) => ports.has(port))
+  return {
+    "RSS (MB)": await residentMb(process.pid),
+    "heap (MB)": heapMb,
+    handles: await openHandles(process.pid),
+    timers: resources["Timeout"] ?? 0,
+    subscriptions: own.reduce((sum, { subscriptions }) => sum + subscriptions, 0)
+  }
+}
+
+/** The resources of NATS, with what is stored in buckets and in object stores. */
+const natsResources = async (pid: number, monitor: string): Promise<Resources> => {
+  const [varz, jsz] = await Promise.all([
+    ask<Record<string, number>>(monitor, "varz"),
+    ask<{ readonly consumers: number; readonly account_details?: ReadonlyArray<Account> }>(monitor, "jsz?streams=true")
+  ])
+  const streams = (jsz.account_details ?? []).flatMap(({ stream_detail = [] }) => stream_detail)
+  const stored = (prefix: string) =>
+    streams.filter(({ name }) => name.startsWith(prefix)).reduce((sum, { state: { bytes } }) => sum + bytes, 0) / mb
+  return {
+    "RSS (MB)": await residentMb(pid),
+    connections: varz["connections"] ?? 0,
+    subscriptions: varz["subscriptions"] ?? 0,
+    streams: streams.length,
+    consumers: jsz.consumers,
+    "buckets (MB)": stored("KV_"),
+    "object store (MB)": stored("OBJ_")
+  }
+}
+
+export interface Ground {
+  /** By name: the processes that are never restarted. */
+  readonly processes: ReadonlyMap<string, ServiceProcess>
+  readonly natsPid: number
+  /** The address of NATS's monitoring. */
+  readonly monitor: string
+}
+
+export const takeSample = async ({ monitor, natsPid, processes }: Ground, atMs: number): Promise<Sample> => {
+  const { connections } = await ask<{ readonly connections: ReadonlyArray<Connection> }>(monitor, "connz?limit=4096")
+  const of = new Map<string, Resources>()
+  for (const [name, process] of processes) of.set(name, await processResources(process, connections))
+  of.set("nats", await natsResources(natsPid, monitor))
+  return { atMs, of }
+}
