@@ -5,6 +5,7 @@ import { Effect } from "effect"
 import { Command } from "effect/cli"
 import packageJson from "../../package.json" with { type: "json" }
 import { ServiceName } from "../../shared/telemetry/ServiceName.ts"
+import * as BackupCommands from "./BackupCommands.ts"
 import * as CatalogueCommands from "./CatalogueCommands.ts"
 import { importFrom } from "./ImportCommand.ts"
 import * as KeyCommands from "./KeyCommands.ts"
@@ -22,6 +23,8 @@ const admin = Command.make("admin").pipe(
     UsageCommands.countUsage,
     importFrom,
     provision,
+    BackupCommands.backup,
+    BackupCommands.restore,
     NatsCommands.nats
   ])
 )

@@ -6,11 +6,11 @@
  * stream are never overwritten. The old stream stays unchanged.
  */
 import { jetstreamManager } from "@nats-io/jetstream"
-import type { Msg, NatsConnection } from "@nats-io/nats-core"
-import { Effect, Schema, Stream } from "effect"
-import { attempt, JetStreamFailed, orMissing } from "../../nats/JetStream.ts"
+import { Effect } from "effect"
+import { attempt, orMissing } from "../../nats/JetStream.ts"
 import { ControlNats, Nats } from "../../nats/Nats.ts"
 import { buckets, bucketStream, events } from "../../nats/Storage.ts"
+import * as Snapshot from "./Snapshot.ts"
 
 /**
  * In order: counters before spending. The counters store the place up to which usage was counted into both, so spending must
@@ -24,63 +24,12 @@ const moved = [
   bucketStream(buckets.consoleSessions)
 ]
 
-/** How long the server may take for an answer or a piece of a snapshot, in milliseconds. */
+/** How long the server may take for an answer, in milliseconds. */
 const withinMs = 10_000
 
-const pieceBytes = 128 * 1024
-
-/** The fields of JetStream's answers that matter here. */
-const decodeAnswer = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Struct({
-  error: Schema.optionalKey(Schema.Struct({ description: Schema.String })),
-  config: Schema.optionalKey(Schema.Unknown),
-  state: Schema.optionalKey(Schema.Unknown),
-  deliver_subject: Schema.optionalKey(Schema.String)
-})))
-
-const ask = async (connection: NatsConnection, subject: string, question: string | Uint8Array) => {
-  const { data } = await connection.request(subject, question, { timeout: withinMs })
-  // the answer to an accepted piece is empty
-  const answer = decodeAnswer(data.length === 0 ? "{}" : Buffer.from(data).toString())
-  if (answer.error !== undefined) throw new Error(`${subject}: ${answer.error.description}`)
-  return answer
-}
-
-/** An empty piece ends the snapshot; a header reports an error. */
-const isLast = ({ data }: Msg): boolean => data.length === 0
-
 const move = Effect.fn("Move.move")(function*(stream: string) {
-  const from = yield* Nats
-  const to = (yield* ControlNats).connection
-  const pieces = yield* Effect.acquireRelease(
-    Effect.sync(() => {
-      const subject = from.inbox()
-      return { subject, messages: from.connection.subscribe(subject) }
-    }),
-    ({ messages }) => Effect.sync(() => messages.unsubscribe())
-  )
-  const { config, state } = yield* attempt(() =>
-    ask(
-      from.connection,
-      `$JS.API.STREAM.SNAPSHOT.${stream}`,
-      JSON.stringify({ deliver_subject: pieces.subject, chunk_size: pieceBytes, no_consumers: true })
-    )
-  )
-  const { deliver_subject: target = "" } = yield* attempt(() =>
-    ask(to, `$JS.API.STREAM.RESTORE.${stream}`, JSON.stringify({ config, state }))
-  )
-  const stopped = (detail: string) => new JetStreamFailed({ detail: `the snapshot of ${stream} ${detail}` })
-  yield* Stream.fromAsyncIterable(pieces.messages, (cause) => stopped(String(cause))).pipe(
-    Stream.timeoutOrElse({ duration: withinMs, orElse: () => Stream.fail(stopped("has stopped")) }),
-    Stream.takeUntil(isLast),
-    Stream.runForEach((piece) =>
-      attempt(async () => {
-        if (isLast(piece) && (piece.headers?.code ?? 0) >= 400) throw stopped(`ended: ${piece.headers?.description}`)
-        await ask(to, target, piece.data)
-        // asks the server for the next piece
-        piece.respond()
-      })
-    )
-  )
+  const snapshot = yield* Snapshot.take(yield* Nats, stream, { consumers: false })
+  yield* Snapshot.restore((yield* ControlNats).connection, stream, snapshot, snapshot.pieces)
 }, Effect.scoped)
 
 /** Moves the streams that only the data account has, and returns their names. */

@@ -25,7 +25,7 @@ import { untilJobs } from "../../fixture/nats/JobStream.ts"
 import type { NatsAddress } from "../../fixture/nats/NatsServer.ts"
 import { eventsIn, rowsAt, usageProcess } from "../../fixture/nats/UsageEvents.ts"
 import { billUnits } from "../../fixture/provider/answers/Bill.ts"
-import { type BilledCall, reconcile, type Reconciliation, unitsIn } from "./Reconcile.ts"
+import { type BilledCall, reconcile, type Reconciliation, tokensOf, unitsIn } from "./Reconcile.ts"
 import { ask, catalogue, misbehaviours } from "./Requests.ts"
 
 export interface BillingOptions {
@@ -199,6 +199,15 @@ const mispriced = (events: ReadonlyArray<UsageEvent>): ReadonlyArray<string> =>
       : [`priced wrongly: ${JSON.stringify(event)}`]
   })
 
+/** Lines of the batch, which must not be paid twice, with two calls that are billed. */
+const paidTwice = (calls: ReadonlyArray<BilledCall>): ReadonlyArray<string> => {
+  const lines = calls.filter(({ request, units }) => request.startsWith("line ") && tokensOf(units) > 0)
+  const seen = new Set<string>()
+  return lines.flatMap(({ request }) =>
+    seen.size === seen.add(request).size ? [`batch: ${request} was paid twice`] : []
+  )
+}
+
 export const billing = async (ground: Ground, options: BillingOptions): Promise<BillingReport> => {
   const { gateway } = ground
   const { among = faultNames, batchLines, clients, everyMs, forMs, log, misbehaving, seed } = options
@@ -261,7 +270,9 @@ export const billing = async (ground: Ground, options: BillingOptions): Promise<
       },
       wrong: [
         ...result.wrong,
-        ...wrongInBatch.map((what) => `batch: ${what}`),
+        // it counts calls that were answered with an error, which are free
+        ...wrongInBatch.filter((what) => !what.startsWith("paid twice")).map((what) => `batch: ${what}`),
+        ...paidTwice(calls()),
         ...mispriced(events),
         ...miscounted(events, rows),
         ...(spentUsd === costUsd ? [] : [`the keys have spent $${spentUsd}, their events cost $${costUsd}`]),

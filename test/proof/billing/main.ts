@@ -57,7 +57,8 @@ const run = Effect.gen(function*() {
   yield* Console.log(lines(report).join("\n"))
   yield* writeSection({
     heading: "Billing",
-    command: `BILLING_MINUTES=${minutes} BILLING_SEED=${seed} npm run billing`,
+    command: `BILLING_MINUTES=${minutes} BILLING_SEED=${seed} BILLING_CLIENTS=${clients} BILLING_BATCH=${batchLines} ` +
+      "npm run billing",
     text: section(report)
   })
   if (report.wrong.length > 0) return yield* new Wrong({ what: report.wrong })

@@ -1,4 +1,4 @@
-/** The guide's backup: the rights of `admin` suffice to save a bucket as bytes and to restore a lost one. */
+/** The rights of `admin` suffice to save a bucket as bytes, as the `nats` CLI does, and to restore a lost one. */
 import { assert, describe, it } from "@effect/vitest"
 import type { NatsConnection } from "@nats-io/nats-core"
 import { connect } from "@nats-io/transport-node"

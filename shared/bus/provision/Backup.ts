@@ -1,0 +1,97 @@
+/**
+ * Saves what the gateway stores in NATS to a folder, and restores it into a NATS that has lost everything.
+ *
+ * Each stream is a file `<stream>.snapshot` in JetStream's format, and `<stream>.json` with its configuration. Not saved: jobs of
+ * clients that wait, which are lost with their connections; results that expire within an hour, ledgers of limits, and the console's
+ * sessions.
+ */
+import { jetstreamManager } from "@nats-io/jetstream"
+import { Array, Effect, FileSystem, Path, Schema, Stream } from "effect"
+import { workloads } from "../../contract/Operation.ts"
+import { attempt, orMissing } from "../../nats/JetStream.ts"
+import { natsOf } from "../../nats/Nats.ts"
+import { type Account, buckets, bucketStream, events, queues, stores, storeStream } from "../../nats/Storage.ts"
+import { batchQueue, jobStream, type QueueName, taskQueueOf, versionsOf } from "../protocol/Subjects.ts"
+import * as Snapshot from "./Snapshot.ts"
+
+const bucket = (spec: typeof buckets[keyof typeof buckets]) => [spec.account, bucketStream(spec)] as const
+const queue = (name: QueueName) =>
+  versionsOf(name).map((version): readonly [Account, string] => ["data", jobStream(name, version)])
+
+/**
+ * In order: counters before spending, and both before events (see `Move.ts`); queues of tasks before their records, since a job
+ * without a record is dropped, but a record without a job waits until it expires.
+ */
+export const saved: ReadonlyArray<readonly [Account, string]> = [
+  ...[buckets.usageCounters, buckets.usageSpend].map(bucket),
+  ["data", events.usage.name],
+  ...[buckets.apiKeys, buckets.teams, buckets.owners, buckets.principals].map(bucket),
+  ["control", events.keyChanges.name],
+  ...workloads.flatMap((workload) => queue(taskQueueOf(workload))),
+  ...queue(batchQueue),
+  ["data", queues.webhooks.name],
+  ...[buckets.videoTasks, buckets.tasks, buckets.batches, buckets.batchLines].map(bucket),
+  ...[buckets.webhookEndpoints, buckets.webhookDeliveries, buckets.responses, buckets.clientFiles].map(bucket),
+  ...[stores.videoContent, stores.compactions, stores.clientFiles].map((spec) => ["data", storeStream(spec)] as const)
+]
+
+/** A stream that was saved or restored. */
+export interface Copied {
+  readonly stream: string
+  readonly messages: number
+}
+
+const Description = Schema.fromJsonString(Snapshot.StreamState)
+const encode = Schema.encodeSync(Description)
+const decode = Schema.decodeUnknownEffect(Description)
+
+const messagesIn = ({ state }: Snapshot.StreamState): number => (state as { readonly messages?: number }).messages ?? 0
+
+const filesOf = (folder: string, stream: string) =>
+  Effect.map(Path.Path, (path) => ({
+    about: path.join(folder, `${stream}.json`),
+    pieces: path.join(folder, `${stream}.snapshot`)
+  }))
+
+const save = Effect.fnUntraced(function*(folder: string, account: Account, stream: string) {
+  const fs = yield* FileSystem.FileSystem
+  const nats = yield* natsOf({ account })
+  const manager = yield* attempt(() => jetstreamManager(nats.connection, { checkAPI: false }))
+  if ((yield* attempt(() => orMissing(manager.streams.info(stream)))) === undefined) return []
+  const files = yield* filesOf(folder, stream)
+  const snapshot = yield* Snapshot.take(nats, stream, { consumers: true })
+  yield* Stream.run(snapshot.pieces, fs.sink(files.pieces, { mode: 0o600 }))
+  // last: without it the stream is not restored
+  yield* fs.writeFileString(files.about, encode(snapshot), { mode: 0o600 })
+  return [{ stream, messages: messagesIn(snapshot) } satisfies Copied]
+}, Effect.scoped)
+
+/** Saves every stream that exists to this folder, which must be empty or new. Returns them in order. */
+export const saveAll = Effect.fn("Backup.saveAll")(function*(folder: string) {
+  const fs = yield* FileSystem.FileSystem
+  yield* fs.makeDirectory(folder, { recursive: true, mode: 0o700 })
+  if ((yield* fs.readDirectory(folder)).length > 0) return yield* new FolderNotEmpty({ folder })
+  return Array.flatten(yield* Effect.forEach(saved, ([account, stream]) => save(folder, account, stream)))
+})
+
+export class FolderNotEmpty extends Schema.TaggedError<FolderNotEmpty>()("FolderNotEmpty", { folder: Schema.String }) {
+  override get message() {
+    return `The folder ${this.folder} is not empty: name another one for this backup.`
+  }
+}
+
+const load = Effect.fnUntraced(function*(folder: string, account: Account, stream: string) {
+  const fs = yield* FileSystem.FileSystem
+  const files = yield* filesOf(folder, stream)
+  if (!(yield* fs.exists(files.about))) return []
+  const about = yield* decode(yield* fs.readFileString(files.about))
+  const { connection } = yield* natsOf({ account })
+  const pieces = fs.stream(files.pieces, { chunkSize: 128 * 1024 }).pipe(Stream.concat(Stream.make(new Uint8Array(0))))
+  yield* Snapshot.restore(connection, stream, about, pieces)
+  return [{ stream, messages: messagesIn(about) } satisfies Copied]
+})
+
+/** Restores every stream in this folder. Fails with `JetStreamFailed` if one exists. Returns them in order. */
+export const restoreAll = Effect.fn("Backup.restoreAll")(function*(folder: string) {
+  return Array.flatten(yield* Effect.forEach(saved, ([account, stream]) => load(folder, account, stream)))
+})
