@@ -2,11 +2,11 @@
  * Upgrades a gateway and rolls it back under load, one process at a time, in the order of `deploy/README.md`. A process gets SIGTERM
  * once its successor is ready, and each mixture of versions serves requests.
  */
+import { eventually } from "../fixture/general/Eventually.ts"
 import type { Gateway, ServiceProcess } from "../fixture/gateway/Gateway.ts"
 import type { Release } from "../fixture/gateway/Release.ts"
 import { type Ask, askChat, type Entry, Load } from "../fixture/client/Load.ts"
 import { createKey, price, words } from "./Setting.ts"
-import { untilJobs } from "../fixture/nats/JobStream.ts"
 import { eventsIn } from "../fixture/nats/UsageEvents.ts"
 
 export interface UpgradeOptions {
@@ -133,10 +133,9 @@ export const upgrade = async (gateway: Gateway, options: UpgradeOptions): Promis
   await gateway.admin("provision")
   for (const service of [...services.toReversed(), "console"]) await replace(service, to)
   await load.stop()
-  // jobs that were given to former workers in their version stay in the stream of the other, until they expire
-  await untilJobs(gateway.nats, ({ unacknowledged }) => unacknowledged === 0)
-
-  const stored = await eventsIn(gateway.nats)
+  // missing events are reported, not waited for without end
+  const isComplete = (events: ReadonlyArray<unknown>) => events.length >= load.entries.length
+  const stored = await eventually(() => eventsIn(gateway.nats), isComplete, 15_000).catch(() => eventsIn(gateway.nats))
   const sum = (of: (event: typeof stored[number]) => number | null | undefined) =>
     stored.reduce((total, event) => total + (of(event) ?? 0), 0)
   const embeddings = load.entries.filter(({ model }) => model === "embedding").length
