@@ -1,6 +1,6 @@
 /**
- * How `npm test` finds and runs the tests, in three projects: `unit` has no process and no network, `system` starts servers
- * and calls them, `fault` breaks them. `npm test -- --project unit` runs one.
+ * How `npm test` finds and runs the tests, in four projects: `unit` has no process and no network, `system` starts servers
+ * and calls them, `fault` breaks them, `load` puts them under load. `npm test -- --project unit` runs one.
  */
 import { defineConfig } from "vitest/config"
 
@@ -19,7 +19,17 @@ export default defineConfig({
       // nothing in a unit test outlives it, so that its files can share a process, and load Effect once
       { extends: true, test: { name: "unit", include: ["test/unit/**/*.test.ts"], isolate: false } },
       { extends: true, test: { name: "system", include: ["test/{system,clients,image}/**/*.test.ts"] } },
-      { extends: true, test: { name: "fault", include: ["test/fault/**/*.test.ts"] } }
+      { extends: true, test: { name: "fault", include: ["test/fault/**/*.test.ts"], exclude: ["test/fault/load/**"] } },
+      // these fill the machine: last and one after another, so that no other test is slow because of them
+      {
+        extends: true,
+        test: {
+          name: "load",
+          include: ["test/fault/load/**/*.test.ts"],
+          fileParallelism: false,
+          sequence: { groupOrder: 1 }
+        }
+      }
     ]
   }
 })

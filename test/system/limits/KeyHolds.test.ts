@@ -145,10 +145,11 @@ describe("the work of a task", () => {
           true
         ))
         yield* begun.await
-        const { ingress } = yield* startIngress(server)
+        const { asked, ingress } = yield* startIngress(server)
+        // the worker knows that the work is held once it renews
         yield* TestClock.adjust(renewMs).pipe(
           Effect.andThen(tick),
-          Effect.repeat({ until: () => ingress.taken.length === 1 })
+          Effect.repeat({ until: () => asked.includes("renew") })
         )
         assert.deepStrictEqual(ingress.taken, [{ ...work("a", 0), seconds: 5 }])
         yield* end.open
