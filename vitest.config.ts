@@ -18,14 +18,21 @@ export default defineConfig({
     projects: [
       // nothing in a unit test outlives it, so that its files can share a process, and load Effect once
       { extends: true, test: { name: "unit", include: ["test/unit/**/*.test.ts"], isolate: false } },
-      { extends: true, test: { name: "system", include: ["test/{system,clients,image}/**/*.test.ts"] } },
+      {
+        extends: true,
+        test: {
+          name: "system",
+          include: ["test/{system,clients,image}/**/*.test.ts"],
+          exclude: ["test/system/limits/**"]
+        }
+      },
       { extends: true, test: { name: "fault", include: ["test/fault/**/*.test.ts"], exclude: ["test/fault/load/**"] } },
-      // these fill the machine: last and one after another, so that no other test is slow because of them
+      // these fill the machine, or count requests in a time: last and one after another, so that none disturbs another
       {
         extends: true,
         test: {
           name: "load",
-          include: ["test/fault/load/**/*.test.ts"],
+          include: ["test/fault/load/**/*.test.ts", "test/system/limits/**/*.test.ts"],
           fileParallelism: false,
           sequence: { groupOrder: 1 }
         }
