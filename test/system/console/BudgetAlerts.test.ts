@@ -1,6 +1,6 @@
 /** What teams have used, and the alerts when their budgets are nearly spent. */
 import { assert, beforeAll, describe, it } from "@effect/vitest"
-import { ConfigProvider, DateTime, Effect, Exit, Layer, Scope } from "effect"
+import { ConfigProvider, DateTime, Effect, Layer } from "effect"
 import { readFile, writeFile } from "node:fs/promises"
 import { once } from "node:events"
 import { createServer } from "node:http"
@@ -12,7 +12,7 @@ import { chat } from "../../fixture/client/ChatClient.ts"
 import { ConsoleClient } from "../../fixture/client/ConsoleClient.ts"
 import { eventually } from "../../fixture/general/Eventually.ts"
 import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
-import { audience, Issuer } from "../../fixture/identity/Issuer.ts"
+import { audience, sharedIssuer } from "../../fixture/identity/Issuer.ts"
 import { store, usageEvent } from "../../fixture/nats/UsageEvents.ts"
 
 const received: Array<{ readonly headers: Headers; readonly body: string }> = []
@@ -26,12 +26,7 @@ await once(receiver, "listening")
 const origin = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}`
 afterAll(() => void receiver.close())
 
-const scope = Scope.makeUnsafe()
-let issuer: Issuer
-beforeAll(async () => {
-  issuer = await Effect.runPromise(Scope.provide(Issuer.make, scope))
-})
-afterAll(() => Effect.runPromise(Scope.close(scope, Exit.void)))
+const issuer = sharedIssuer()
 
 const teamOfTokens = "team_placeholder"
 
@@ -41,7 +36,7 @@ const gateway = sharedGateway({
   settings: () => `
 identities:
   cluster:
-    issuer: ${issuer.url}
+    issuer: ${issuer().url}
     audience: ${audience}
     team: ${teamOfTokens}
     principals: [{ match: "system:serviceaccount:*" }]`
@@ -150,7 +145,7 @@ describe("teams", { timeout: 60_000 }, () => {
     assert.isAbove(Date.parse(rotated.formerSecretUntil), DateTime.nowUnsafe().epochMilliseconds)
     const file = gateway().catalogueFile
     await writeFile(file, (await readFile(file, "utf8")).replace(teamOfTokens, team))
-    const token = await issuer.token()
+    const token = await issuer().token()
     await eventually(
       () => gateway().request(chat("dear-chat"), { headers: { authorization: `Bearer ${token}` } }),
       ({ status }) => status === 200,

@@ -1,14 +1,13 @@
 /** Tokens in place of API keys through the whole gateway, like those of a Kubernetes cluster's service accounts. */
 import { assert, describe, it } from "@effect/vitest"
-import { Context, DateTime, Effect, Exit, Layer, Scope } from "effect"
+import { Context, DateTime, Effect, Layer, type Scope } from "effect"
 import { readFile, writeFile } from "node:fs/promises"
 import OpenAI from "openai"
-import { afterAll, beforeAll } from "vitest"
 import { WebSocket } from "ws"
 import { ConsoleClient } from "../../fixture/client/ConsoleClient.ts"
 import { eventually } from "../../fixture/general/Eventually.ts"
 import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
-import { audience, Issuer } from "../../fixture/identity/Issuer.ts"
+import { audience, sharedIssuer } from "../../fixture/identity/Issuer.ts"
 import { eventsIn, usageProcess } from "../../fixture/nats/UsageEvents.ts"
 import type { ControlNats } from "../../../shared/nats/Nats.ts"
 import { openBucket } from "../../../shared/nats/KeyValue.ts"
@@ -18,12 +17,7 @@ import * as TeamsOfKeys from "../../../shared/teams/TeamsOfKeys.ts"
 import { Spending } from "../../../shared/usage/Spending.ts"
 import { UsageCounters } from "../../../shared/usage/UsageCounters.ts"
 
-const scope = Scope.makeUnsafe()
-let issuer: Issuer
-beforeAll(async () => {
-  issuer = await Effect.runPromise(Scope.provide(Issuer.make, scope))
-})
-afterAll(() => Effect.runPromise(Scope.close(scope, Exit.void)))
+const issuer = sharedIssuer()
 
 const shared = sharedGateway({
   ingresses: 2,
@@ -33,7 +27,7 @@ const shared = sharedGateway({
   settings: () => `
 identities:
   cluster:
-    issuer: ${issuer.url}
+    issuer: ${issuer().url}
     audience: ${audience}
     team: team_others
     principals:
@@ -49,7 +43,7 @@ const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
 
 describe("a service account's token", { timeout: 60_000 }, () => {
   it("calls chat with an official client, and its usage is its owner's", async () => {
-    const token = await issuer.token()
+    const token = await issuer().token()
     const client = new OpenAI({ baseURL: `${shared().url}/v1`, apiKey: token, maxRetries: 0 })
     const answer = await client.chat.completions.create({
       model: "local-chat",
@@ -68,7 +62,7 @@ describe("a service account's token", { timeout: 60_000 }, () => {
   })
 
   it("is accepted in the header of each dialect", async () => {
-    const token = await issuer.token()
+    const token = await issuer().token()
     const messages = await shared().request({ ...body, max_tokens: 9 }, {
       path: "/v1/messages",
       headers: { authorization: "", "x-api-key": token, "anthropic-version": "2023-06-01" }
@@ -82,7 +76,7 @@ describe("a service account's token", { timeout: 60_000 }, () => {
   })
 
   it("that is refused gets the failed check, and not itself, in the dialect's error", async () => {
-    const token = await issuer.token({ aud: "another" })
+    const token = await issuer().token({ aud: "another" })
     const answer = await shared().request(body, { headers: bearer(token) })
     assert.strictEqual(answer.status, 401)
     const { error } = await answer.json() as { readonly error: { readonly code: string; readonly message: string } }
@@ -93,7 +87,7 @@ describe("a service account's token", { timeout: 60_000 }, () => {
   })
 
   it("has limits that hold across ingresses", async () => {
-    const tokens = await Promise.all([0, 1, 2].map(() => issuer.token({ sub: "system:serviceaccount:slow:chat" })))
+    const tokens = await Promise.all([0, 1, 2].map(() => issuer().token({ sub: "system:serviceaccount:slow:chat" })))
     const answers = await Promise.all(
       tokens.map((token, at) => {
         const ingress = shared().ingresses[at % 2]
@@ -104,7 +98,7 @@ describe("a service account's token", { timeout: 60_000 }, () => {
   })
 
   it("opens a WebSocket, the first time it is seen and later", async () => {
-    const token = await issuer.token({ sub: "system:serviceaccount:blue:socket" })
+    const token = await issuer().token({ sub: "system:serviceaccount:blue:socket" })
     const typesOf = () =>
       new Promise<ReadonlyArray<string>>((resolve, reject) => {
         const types: Array<string> = []
@@ -127,7 +121,7 @@ describe("a service account's token", { timeout: 60_000 }, () => {
   })
 
   it("opens no WebSocket if it is refused", async () => {
-    const token = await issuer.token({ aud: "another" })
+    const token = await issuer().token({ aud: "another" })
     const status = await new Promise((resolve, reject) => {
       const socket = new WebSocket(`${shared().url.replace("http", "ws")}/v1/responses`, { headers: bearer(token) })
       socket.on("unexpected-response", (_, { statusCode }) => resolve(statusCode))
@@ -137,7 +131,7 @@ describe("a service account's token", { timeout: 60_000 }, () => {
   })
 
   it("has its work done that comes later, and reads only its own", async () => {
-    const token = await issuer.token({ sub: "system:serviceaccount:blue:later" })
+    const token = await issuer().token({ sub: "system:serviceaccount:blue:later" })
     const created = await shared().request(body, { headers: { ...bearer(token), prefer: "respond-async" } })
     assert.strictEqual(created.status, 202)
     const { id } = await created.json() as { readonly id: string }
@@ -151,9 +145,9 @@ describe("a service account's token", { timeout: 60_000 }, () => {
       20_000
     )
     assert.strictEqual(task.status, "completed")
-    const another = await issuer.token({ sub: "system:serviceaccount:blue:another" })
+    const another = await issuer().token({ sub: "system:serviceaccount:blue:another" })
     assert.strictEqual((await read(another)).httpStatus, 404)
-    assert.strictEqual((await read(await issuer.token({ sub: "system:serviceaccount:blue:later" }))).httpStatus, 200)
+    assert.strictEqual((await read(await issuer().token({ sub: "system:serviceaccount:blue:later" }))).httpStatus, 200)
   })
 })
 
@@ -195,7 +189,7 @@ const asking = (ask: Effect.Effect<Answer>, fits: (answer: Answer) => boolean) =
   Effect.promise(() => eventually(() => Effect.runPromise(ask), fits, 10_000))
 
 describe("tokens of a team", { timeout: 60_000 }, () => {
-  const tokenOf = (sub: string) => Effect.promise(() => issuer.token({ sub: `system:serviceaccount:${sub}` }))
+  const tokenOf = (sub: string) => Effect.promise(() => issuer().token({ sub: `system:serviceaccount:${sub}` }))
   const keyOf = (team: string) => Effect.promise(() => shared().createKeyWith({ team }))
   const scoped = <A, E>(test: Effect.Effect<A, E, Scope.Scope>) => () => Effect.runPromise(Effect.scoped(test))
 
@@ -277,14 +271,14 @@ describe("tokens of a team", { timeout: 60_000 }, () => {
 describe("the console", { timeout: 60_000 }, () => {
   it("lists the owners of tokens, by whose names it shows their usage", async () => {
     const sub = "system:serviceaccount:blue:listed"
-    const answer = await shared().request(body, { headers: bearer(await issuer.token({ sub })) })
+    const answer = await shared().request(body, { headers: bearer(await issuer().token({ sub })) })
     assert.strictEqual(answer.status, 200)
     const { port } = await shared().startConsole()
     const client = await ConsoleClient.signedIn(port, "Ada")
     const { body: owners, status } = await client.send<ReadonlyArray<Record<string, unknown>>>("GET", "/api/principals")
     assert.strictEqual(status, 200)
     const owner = owners.find(({ subject }) => subject === sub)
-    assert.deepInclude(owner, { issuer: issuer.url, team: null })
+    assert.deepInclude(owner, { issuer: issuer().url, team: null })
     assert.match(String(owner?.["id"]), /^jwt_/)
   })
 })
