@@ -2,7 +2,7 @@
 import { assert, it } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { chat } from "../../fixture/client/ChatClient.ts"
-import { longVideo, smallVideo, VideoClient } from "../../fixture/client/VideoClient.ts"
+import { smallVideo, veryLongVideo, VideoClient } from "../../fixture/client/VideoClient.ts"
 import { eventually } from "../../fixture/general/Eventually.ts"
 import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
 import { usageProcess } from "../../fixture/nats/UsageEvents.ts"
@@ -31,7 +31,7 @@ it("other requests wait for the budget until the video ends, and then have what 
         Spending.layer
       )
     )) as Context.Context<UsageCounters | TeamStore | Spending>
-    const team = yield* Context.get(services, TeamStore).create({ name: "films", monthlyBudgetUsd: 1.05 })
+    const team = yield* Context.get(services, TeamStore).create({ name: "films", monthlyBudgetUsd: 2.05 })
     yield* Effect.promise(async () => {
       const { key } = await shared().createKeyWith({ team: team.id })
       const videos = new VideoClient(shared(), key)
@@ -40,9 +40,9 @@ it("other requests wait for the budget until the video ends, and then have what 
         const { error } = await answer.json() as { readonly error?: { readonly code: string } }
         return error?.code ?? answer.status
       }
-      // ten seconds at 0.1 USD
+      // twenty seconds at 0.1 USD
       const long = await eventually(
-        () => videos.post({ ...longVideo, model: "dear-video" }),
+        () => videos.post({ ...veryLongVideo, model: "dear-video" }),
         ({ status }) => status === 200,
         20_000
       )

@@ -2,10 +2,7 @@
 import { describe, it } from "@effect/vitest"
 import { eventually } from "../../fixture/general/Eventually.ts"
 import { Gateway, type ServiceProcess } from "../../fixture/gateway/Gateway.ts"
-import { longVideo, VideoClient } from "../../fixture/client/VideoClient.ts"
-
-/** A task that still runs when ingress next reads the queues, which is every five seconds. */
-const veryLong = { ...longVideo, width: 1280, height: 720, duration: 20, fps: 30 }
+import { veryLongVideo, VideoClient } from "../../fixture/client/VideoClient.ts"
 
 /** An ingress's metrics of videos. */
 const taskMetrics = async ({ healthUrl }: ServiceProcess): Promise<string> =>
@@ -29,7 +26,9 @@ describe("the number of tasks", () => {
             )
           )
         const client = new VideoClient(gateway)
-        const tasks = [await client.create(veryLong), await client.create(veryLong), await client.create(veryLong)]
+        // they still run when ingress next reads the queues, which is every five seconds
+        const create = () => client.create(veryLongVideo)
+        const tasks = [await create(), await create(), await create()]
         await untilAllReport(counts(0, 3))
 
         await gateway.startWorker({ WORKER_SLOTS: "2" }, "video")

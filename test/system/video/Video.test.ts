@@ -5,7 +5,7 @@ import OpenAI from "openai"
 import { eventually } from "../../fixture/general/Eventually.ts"
 import { untilNoJobs } from "../../fixture/nats/JobStream.ts"
 import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
-import { longVideo, type ShownTask, smallVideo, VideoClient } from "../../fixture/client/VideoClient.ts"
+import { longVideo, type ShownTask, smallVideo, veryLongVideo, VideoClient } from "../../fixture/client/VideoClient.ts"
 import { inspect } from "../../fixture/media/VideoFile.ts"
 
 const shared = sharedGateway({
@@ -170,7 +170,7 @@ describe("a video task", () => {
   }, 60_000)
 
   it("stops when it is cancelled, running or queued", async () => {
-    const running = [await client().create(longVideo), await client().create(longVideo)]
+    const running = [await client().create(veryLongVideo), await client().create(veryLongVideo)]
     for (const id of running) await client().until(id, ({ status }) => status === "in_progress")
     const queued = await client().create(smallVideo)
     for (const id of [queued, ...running]) {
