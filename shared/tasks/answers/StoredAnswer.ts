@@ -3,6 +3,7 @@
  * recorded where a job asks its ingress, and the answer goes into pages.
  */
 import { Clock, Effect, Latch } from "effect"
+import * as Fiberless from "../../bounds/Fiberless.ts"
 import { monotonicMs } from "../../bounds/MonotonicClock.ts"
 import type { ServedJob } from "../../bus/worker/JobServer.ts"
 import type { PulledJob } from "../../bus/worker/JobSource.ts"
@@ -37,7 +38,7 @@ export interface StoredRequest {
   readonly claim: RequestClaim
   readonly append: TaskReplyOptions["append"]
   readonly spend: Spend
-  /** A provider is about to be called. */
+  /** A provider is about to be called, or has been. */
   readonly onCall?: (endpoint: Endpoint) => void
   /** Of the task, for the operation's own code; absent: the answer has no id of its own. */
   readonly taskId?: string
@@ -63,17 +64,30 @@ export const make = (means: JobLife.Dependencies): StoredAnswers => {
     const clock = yield* Clock.Clock
     const now = monotonicMs(clock)
     const reply = new TaskReply({ claim, now, append })
+    /** Of the last call that counts. */
     let endpoint: Endpoint | undefined
+    /** The latest call, which counts unless `commit` refuses it. */
+    let announced: { readonly endpoint: Endpoint; readonly meter: () => void } | undefined
     let isRepeated = false
     let isIncomplete = false
     let failure: Failure | undefined
+    const countCall = () => {
+      if (announced === undefined) return
+      endpoint = announced.endpoint
+      onCall?.(endpoint)
+      announced.meter()
+      announced = undefined
+    }
     /** Before a call that must not be made twice. A failed one that may be billed is not followed by another. */
     const commit = Effect.suspend((): Effect.Effect<unknown, Failure> => {
-      const called = endpoint ?? { name: "", model: job.model }
-      return isRepeated ? Effect.fail(unconfirmed(called.name)) : claim.commit(called)
+      const none = { name: "", model: job.model }
+      return isRepeated
+        ? Effect.fail(unconfirmed((endpoint ?? none).name))
+        : claim.commit(announced?.endpoint ?? endpoint ?? none)
     }).pipe(
       Effect.mapError((error) => {
         failure = error
+        announced = undefined
         return new Cancelled()
       }),
       Effect.asVoid
@@ -105,18 +119,24 @@ export const make = (means: JobLife.Dependencies): StoredAnswers => {
     const performer: JobLife.Dependencies["performer"] = {
       ...means.performer,
       perform: (work, reply) =>
-        means.performer.perform({
-          ...work,
-          ...(taskId === undefined ? {} : { taskId }),
-          onIncomplete: () => void (isIncomplete = true),
-          onCall: (called, repeated) => {
-            endpoint = called
-            onCall?.(called)
-            spend(undefined)
-            isRepeated ||= repeated === true
-            work.onCall(called, repeated)
-          }
-        }, reply)
+        Fiberless.onExit(
+          means.performer.perform({
+            ...work,
+            ...(taskId === undefined ? {} : { taskId }),
+            onIncomplete: () => void (isIncomplete = true),
+            onCall: (called, repeated) => {
+              countCall()
+              announced = { endpoint: called, meter: () => work.onCall(called, repeated) }
+              spend(undefined)
+              isRepeated ||= repeated === true
+            },
+            onCut: (usage) => {
+              countCall()
+              work.onCut(usage)
+            }
+          }, reply),
+          countCall
+        )
     }
     yield* Effect.all([JobLife.runJob({ ...means, performer }, served), reply.writePages], {
       concurrency: "unbounded",

@@ -21,7 +21,7 @@ const reasons = [
   "its worker was lost, and no other knows",
   "its worker was lost, and another repeated it",
   "a call was cut and followed by another",
-  "its client left",
+  "its client left, or it was not repeated",
   "its answer was cut"
 ] as const
 export type Reason = typeof reasons[number]
