@@ -194,6 +194,12 @@ const notes: ReadonlyArray<Note> = [
     line: "if (job.confirmingSince",
     excuse: `ingress asks more often whether a stream has its jobs, and ${rates}`
   },
+  {
+    file: publications,
+    line: "if (version === 2 || !pool.isDeserted",
+    excuse: "only workers of version 0.1.0 need it, which announce nothing and are not simulated"
+  },
+  { file: publications, line: "if ((state?.num_waiting", needs: absentWorker },
   { file: publications, line: "if (now - since > overtakenForMs", needs: shortSilence },
   { file: publications, line: "if (pool.askingSince", excuse: rates },
   { file: publications, line: "if (pool.hasOvertaken", needs: absentWorker },

@@ -49,6 +49,23 @@ export const cluster = (needs: Needs): Needs => (scenario) => needs({ ...scenari
 export const severalWorkers: Needs = (scenario) => ({ ...scenario, workers: Math.max(2, scenario.workers) })
 /** A stream has no leader for a while, and nothing else fails. */
 export const election = cluster(alone("no stream leader", "no consumer leader", "kill nats", "freeze nats"))
+/** A stream has no leader for a while, and workers have just enough slots for the requests that keep coming. */
+export const busyElection = all(election, (scenario) => ({
+  ...scenario,
+  ingresses: 1,
+  workers: 2,
+  slots: 8 + scenario.seed % 8,
+  requests: Array.from({ length: 190 }, (_, request) => ({
+    ...scenario.requests[request % scenario.requests.length]!,
+    request,
+    at: warmUpMs + request * activeMs / 190,
+    patienceMs: 15_000,
+    bodyBytes: 200,
+    chunks: 2,
+    everyMs: 300 + 20 * (scenario.seed % 10),
+    leavesAfterMs: undefined
+  }))
+}))
 /** Some answers need credit and heartbeats. */
 export const extremes: Needs = (scenario) => {
   const random = new Random(scenario.seed ^ 0xe2_7e_3e)
@@ -134,16 +151,33 @@ export const cutWhileSlow = only(({ faults }) =>
     )
   )
 )
-/** Ingress loses whole answers: they come at once, and cost nothing, so that no worker waits for ingress. */
-export const lostAnswers = all(
-  aloneWith(["cut ingress"], { moment: { text: "Gw-Ctl: ack", isBefore: true } }),
-  (scenario) => ({
-    ...scenario,
-    requests: scenario.requests.map((each) => ({ ...each, isPaid: false, chunks: 1, everyMs: 1 }))
-  })
-)
 /** Messages arrive by a server that was away after they have been sent again by another. */
 export const lateBundles = cluster(fault("freeze nats", "isolate nats", "slow routes"))
+/** Connections break while servers of NATS are slow, so that ingress asks for bundles again that are on their way. */
+export const slowResends: Needs = (scenario) => {
+  const at = warmUpMs + 3_000
+  const cuts = Array.from({ length: 6 }, (_, index): Fault => ({
+    kind: "cut worker",
+    at: at + 1_000 + 1_500 * index,
+    target: index,
+    ms: 1_000,
+    moment: { text: "data id", isBefore: true }
+  }))
+  return {
+    ...scenario,
+    ...plain,
+    servers: 3,
+    requests: scenario.requests.slice(0, 30).map((each, index) => ({
+      ...each,
+      at: at - 30 * index,
+      chunks: 100,
+      everyMs: 100,
+      chunkBytes: 64,
+      leavesAfterMs: undefined
+    })),
+    faults: [{ kind: "slow routes", at, target: 0, ms: 12_000, moment: undefined }, ...cuts]
+  }
+}
 /** Many bytes are lost. */
 export const longAndCut = all(cuts, extremes)
 /** One of several workers is silent for longer than its jobs may be. */
@@ -220,16 +254,33 @@ export const lostEnds: Needs = (scenario) => {
     ])
   }
 }
-/** In version 2 workers that have just claimed lose their connections, and die a little later. */
-export const repeatedClaims = all(extremes, severalWorkers, (scenario) => ({
-  ...scenario,
-  ...plain,
-  upgradedAt: warmUpMs + activeMs,
-  faults: Array.from({ length: 6 }, (_, index) => warmUpMs + 300 + 3_000 * index).flatMap((at) => [
-    former("cut worker", at, "Gw-Frame: claim", false),
-    { ...former("kill worker", at + 1_000, "", true), moment: undefined }
-  ])
-}))
+/**
+ * In version 2 workers lose their connections while ingress's agreements to their claims are on their way, and die a little later.
+ */
+export const lateAgreements: Needs = (scenario) => {
+  const times = [0, 1, 2, 3].map((index) => warmUpMs + 1_000 + 5_000 * index)
+  return {
+    ...scenario,
+    ...plain,
+    ingresses: 1,
+    workers: 1,
+    upgradedAt: warmUpMs + activeMs,
+    requests: scenario.requests.slice(0, 40).map((request, index) => ({
+      ...request,
+      at: times[index % times.length]! + 1,
+      isPaid: true,
+      bodyBytes: 200,
+      chunks: 2,
+      everyMs: 3_000,
+      leavesAfterMs: undefined
+    })),
+    faults: times.flatMap((at) => [
+      { ...former("hold ingress", at, "Gw-Ctl: go neverSent", true), ms: 100 },
+      { ...former("cut worker", at + 97, "", true), moment: undefined },
+      former("kill worker", at + 98, "Gw-Frame: data", true)
+    ])
+  }
+}
 /** The only worker cannot reach NATS, and dies soon after it can again, but long after it has ended calls. */
 export const lostEvents: Needs = (scenario) => {
   const at = warmUpMs + 3_000
@@ -307,8 +358,7 @@ export const heldEnds = all(
   aloneWith(["hold worker"], { ms: 7_500, moment: undefined }),
   (scenario) => ({ ...scenario, requests: scenario.requests.map((each) => ({ ...each, isPaid: true })) })
 )
-/** A worker ends while no usage can be stored for a while. */
-export const deployWithoutUsage: Needs = (scenario) => {
+const endsWithoutUsage = (kind: FaultKind, afterMs: number): Needs => (scenario) => {
   const fault = { at: warmUpMs + 8_000, target: 0, ms: 3_000, moment: undefined }
   const requests = scenario.requests.map((each, index) => ({
     ...each,
@@ -320,9 +370,13 @@ export const deployWithoutUsage: Needs = (scenario) => {
     ...scenario,
     ...plain,
     requests,
-    faults: [{ ...fault, kind: "full usage" }, { ...fault, kind: "deploy worker", at: fault.at + 20 }]
+    faults: [{ ...fault, kind: "full usage" }, { ...fault, kind, at: fault.at + afterMs }]
   }
 }
+/** A worker ends while no usage can be stored for a while. */
+export const deployWithoutUsage = endsWithoutUsage("deploy worker", 20)
+/** The same, and it dies once its calls have ended. */
+export const killWithoutUsage = endsWithoutUsage("kill worker", 1_000)
 /** A worker dies with its claims, and no usage can be stored until other workers have got its jobs once more. */
 export const repeatedWithoutUsage: Needs = all(severalWorkers, (scenario) => {
   const fault = { at: warmUpMs + 3_000, target: 0, ms: 500, moment: undefined }

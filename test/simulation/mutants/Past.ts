@@ -35,30 +35,30 @@ import {
   alone,
   aloneWith,
   answers,
+  busyElection,
   clockWhileWaiting,
   cluster,
   cuts,
   cutWhileSlow,
   deployWithLimits,
-  election,
   extremes,
   fault,
   isolatedEvents,
   killedAtCalls,
+  killWithoutUsage,
   lastClaimsLost,
-  lateBundles,
+  lateAgreements,
   limits,
   longAlone,
   longFreeze,
-  lostAnswers,
   lostClaim,
   lostCredit,
   lostEnds,
   lostEvents,
   paced,
   refusedEvents,
-  repeatedClaims,
   rests,
+  slowResends,
   startsAtOneServer,
   tasks,
   weather
@@ -84,7 +84,7 @@ export const past: ReadonlyArray<Patch> = [
     file: state,
     from: "state.redispatch === \"mayHaveBeenSent\" ? { ...event, redispatch: \"mayHaveBeenSent\" } : event",
     to: "event",
-    needs: repeatedClaims
+    needs: lateAgreements
   },
   {
     name: "a job that may have been sent gets another attempt",
@@ -147,7 +147,7 @@ export const past: ReadonlyArray<Patch> = [
     file: receiver,
     from: "if (number < link.next) return { isNext: false, receipt: undefined }",
     to: "if (number < link.next) return { isNext: true, receipt: undefined }",
-    needs: lateBundles
+    needs: slowResends
   },
   {
     name: "a missing bundle is not noticed",
@@ -168,7 +168,8 @@ export const past: ReadonlyArray<Patch> = [
     file: sender,
     from: "if (link.kept.length > 0 && silentMs >= unacknowledgedMs) this.ask(link.ingress)",
     to: "if (link.kept.length > 0) continue",
-    needs: lostAnswers
+    excuse:
+      "an ingress that waits for an answer pings the silent worker, whose reply asks as well; without open jobs only memory is kept"
   },
   {
     name: "a forgotten link starts from the first number again",
@@ -211,19 +212,21 @@ export const past: ReadonlyArray<Patch> = [
     file: pool,
     from: "this.#stalledUntil = now + stalledForMs",
     to: "",
-    needs: election
+    needs: busyElection
   },
   {
     name: "a closing worker does not wait for its events",
     file: server,
     from: "yield* Effect.timeoutOption(this.#released.await, flushWithinMs)",
-    to: ""
+    to: "",
+    excuse: "the writer of the events waits for them as well when it closes, and jobs are acknowledged after that"
   },
   {
     name: "a job is acknowledged before its event is stored",
     file: server,
     from: "if (isHeld || !hasEnded) return",
-    to: "if (!hasEnded) return"
+    to: "if (!hasEnded) return",
+    needs: killWithoutUsage
   },
   {
     name: "an event is sent once",
@@ -238,7 +241,7 @@ export const past: ReadonlyArray<Patch> = [
     from:
       "else if (delivery === 2 || (!job.reply.isOver && delivery < maxDeliveries)) job.pulled.giveBack(meteringMs)\n      else meter.lost()",
     to: "else meter.lost()",
-    needs: fault("cut worker", "hold worker")
+    excuse: "the event that the worker stores later replaces the lost one"
   },
   {
     name: "a job whose ingress is gone counts as metered",
