@@ -1,10 +1,9 @@
-/** `usage` and `count-usage`: usage counters in the NATS at `NATS_URL`. */
+/** `usage`: prints the usage counters in the NATS at `NATS_URL`. */
 import { Console, DateTime, Effect, Layer, Option, Record as Rec } from "effect"
 import { Command, Flag } from "effect/cli"
-import { ControlNats, layerBoth } from "../../shared/nats/Nats.ts"
+import { ControlNats } from "../../shared/nats/Nats.ts"
 import { UsageCounters } from "../../shared/usage/UsageCounters.ts"
 import { errorsOf, UsageQuery, type UsageRow } from "../../shared/usage/UsageTable.ts"
-import * as TeamsOfKeys from "../../shared/teams/TeamsOfKeys.ts"
 import { flagDecoder } from "./FlagDecoder.ts"
 
 const decode = flagDecoder(UsageQuery)
@@ -67,10 +66,3 @@ export const usage = Command.make(
     Effect.provide(UsageCounters.layerQuery.pipe(Layer.provide(ControlNats.layer)))
   )
 ).pipe(Command.withDescription("Print usage by key, team, model, operation or day"))
-
-/** Maintains the usage counters. One process is enough for a gateway of any size. */
-export const countUsage = Command.make(
-  "count-usage",
-  {},
-  () => Layer.launch(UsageCounters.layer.pipe(Layer.provide(TeamsOfKeys.layer))).pipe(Effect.provide(layerBoth))
-).pipe(Command.withDescription("Count usage until stopped. Monthly budgets and `usage` depend on these counts"))

@@ -20,7 +20,6 @@ const admin = Command.make("admin").pipe(
     KeyCommands.keys,
     CatalogueCommands.config,
     UsageCommands.usage,
-    UsageCommands.countUsage,
     importFrom,
     provision,
     BackupCommands.backup,

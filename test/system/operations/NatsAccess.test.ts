@@ -297,7 +297,7 @@ describe("a service with only its own rights", { timeout: 90_000 }, () => {
     await admin.close()
   })
 
-  it("counts usage, and lists keys with their usage, as the console", async () => {
+  it("counts usage, and lists keys with their usage, as the console; the administrator reads it", async () => {
     const { url } = await startConsole()
     const keys = async () => {
       const answer = await fetch(`${url}/api/keys`, { headers: { authorization: `Bearer ${testAdminToken}` } })
@@ -306,6 +306,7 @@ describe("a service with only its own rights", { timeout: 90_000 }, () => {
     const isCounted = ({ name, requestsThisMonth }: Awaited<ReturnType<typeof keys>>[number]) =>
       name === "test" && requestsThisMonth > 0
     await eventually(keys, (keys) => keys.some(isCounted), 30_000)
+    assert.match(await gateway.admin("usage"), /requests [1-9]/)
   })
 
   it.effect("ends the sessions of a person who signs out at the OpenID provider, as the console", () =>
