@@ -21,9 +21,9 @@ export interface PoolOptions {
 
 export interface PoolServer {
   readonly source: JobSource
-  /** Runs every `watchMs` milliseconds. Returns whether there is open work; otherwise it runs every `idleTickMs`. */
+  /** Runs every `watchMs` milliseconds until `close` has returned. Returns whether there is open work; otherwise it runs every `idleTickMs`. */
   readonly check?: () => boolean
-  /** Subscribes, and keeps jobs alive until the scope closes. */
+  /** Subscribes, and keeps jobs alive until `close` has returned. */
   readonly open: Effect.Effect<void, never, Scope.Scope>
   /** The source has started to pull from one of its queues. */
   readonly started?: () => void
@@ -43,8 +43,7 @@ export const serve = Effect.fnUntraced(function*(
 ): Effect.fn.Return<Serving, never, Nats | Scope.Scope> {
   const nats = yield* Nats
   const { source } = server
-  // `open` ends after `close`, so that running jobs are kept alive and answered while `close` waits for them
-  yield* Effect.acquireRelease(server.open, () => server.close)
+  yield* server.open
   yield* everyWhile(source.working, watchMs, Timings.idleTickMs, () => {
     source.watch()
     const hasWork = server.check?.() === true || source.isWorking()
@@ -74,6 +73,8 @@ export const serve = Effect.fnUntraced(function*(
     begin()
   })
   yield* Effect.addFinalizer(() => Effect.sync(unsubscribe))
+  // last, so that it runs first: running jobs are kept alive, checked and answered while it waits for them
+  yield* Effect.addFinalizer(() => server.close)
   return { isReady: () => source.isReady(), inFlight: () => source.inFlight() }
 })
 

@@ -97,6 +97,38 @@ it.live("a worker that closes ends unfinished jobs after its grace, and another 
     yield* Effect.promise(() => untilNoJobs(server))
   }))
 
+it.live("a closing worker asks again for a body that was lost on its way", () =>
+  Effect.gen(function*() {
+    const server = yield* NatsServer.make()
+    const cable = yield* Cable.make(server.url)
+    const face = yield* ingress(cable.url)
+    const closed = yield* Deferred.make<void>()
+    const going = yield* worker(server.url, {
+      graceMs: 60_000,
+      run: (job) =>
+        Effect.gen(function*() {
+          yield* Effect.orDie(job.claim("idempotent"))
+          yield* Deferred.await(closed)
+          const body = yield* Effect.orDie(job.body)
+          job.reply.start(head)
+          job.reply.write(Buffer.from(`${body.length} bytes`))
+          job.reply.end(undefined)
+        })
+    })
+    const answer = face.submit({ body: Buffer.alloc(1_000_000) })
+    yield* answer.claimed
+    const closing = yield* Effect.forkChild(going.close)
+    yield* Effect.yieldNow
+    const sent = cable.holdAt((command) => /^H?PUB in\./.test(command) ? "before" : undefined)
+    yield* Deferred.succeed(closed, undefined)
+    yield* Effect.promise(() => sent)
+    cable.cut()
+    cable.mend()
+    yield* answer.usage.pipe(Effect.timeout("15 seconds"))
+    assert.strictEqual(answer.bytes.toString(), "1000000 bytes")
+    yield* Fiber.join(closing)
+  }))
+
 it.live("a worker closes in time while the server is away", () =>
   Effect.gen(function*() {
     const server = yield* NatsServer.make()
