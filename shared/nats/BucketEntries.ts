@@ -1,7 +1,7 @@
 /** Reads or removes many records of a bucket with a few requests; reads no faster than the caller consumes them. */
 import { DeliverPolicy, jetstream, jetstreamManager } from "@nats-io/jetstream"
 import { Effect, Option, Stream } from "effect"
-import { openMessages } from "./EventStream.ts"
+import { openConsumer, openMessages } from "./EventStream.ts"
 import { attempt, JetStreamFailed, orMissing } from "./JetStream.ts"
 import type { Nats } from "./Nats.ts"
 import { type BucketSpec, bucketStream } from "./Storage.ts"
@@ -93,13 +93,9 @@ export const entriesOf = (
         const missing = awaited = awaited?.intersection(stored) ?? stored
         if (missing.size === 0) return Stream.make(nothing)
         const { consumers } = jetstream(nats.connection, { timeout: answerWithinMs })
-        const consumer = yield* Effect.acquireRelease(
-          // a bucket stores one record per key, so these are the latest
-          attempt(() =>
-            consumers.getPushConsumer(stream, { deliver_policy: DeliverPolicy.All, filter_subjects: prefix + filter })
-          ),
-          // if this does not reach the server, the consumer expires
-          (consumer) => Effect.sync(() => void consumer.delete().catch(() => undefined))
+        // a bucket stores one record per key, so these are the latest
+        const consumer = yield* openConsumer(() =>
+          consumers.getPushConsumer(stream, { deliver_policy: DeliverPolicy.All, filter_subjects: prefix + filter })
         )
         const messages = yield* openMessages(nats, () => consumer.consume())
         return messages.pipe(
@@ -143,15 +139,15 @@ export const followFrom = (
 ): Stream.Stream<Followed, JetStreamFailed> =>
   Stream.unwrap(Effect.gen(function*() {
     const [stream, prefix] = [bucketStream(bucket), prefixOf(bucket)]
-    const messages = yield* openMessages(nats, async () => {
-      const consumer = await jetstream(nats.connection, { timeout: answerWithinMs }).consumers.get(stream, {
+    const consumer = yield* openConsumer(() =>
+      // pulled, so that no more is in memory if the reader is slow
+      jetstream(nats.connection, { timeout: answerWithinMs }).consumers.get(stream, {
         deliver_policy: DeliverPolicy.StartSequence,
         opt_start_seq: Math.max(1, from),
         filter_subjects: prefix + filter
       })
-      // pulled, so that no more is in memory if the reader is slow
-      return consumer.consume(following)
-    })
+    )
+    const messages = yield* openMessages(nats, () => consumer.consume(following))
     return messages.pipe(
       Stream.map((message): Followed => ({
         key: message.subject.slice(prefix.length),

@@ -78,13 +78,13 @@ const reading = { max_messages: 1_000, expires: 10_000, idle_heartbeat: 2_000 } 
 export const readEvents = (name: string, from: number): Stream.Stream<Page, JetStreamFailed, Nats> =>
   Stream.unwrap(Effect.gen(function*() {
     const nats = yield* Nats
-    const messages = yield* openMessages(nats, async () => {
-      const consumer = await jetstream(nats.connection).consumers.get(name, {
+    const consumer = yield* openConsumer(() =>
+      jetstream(nats.connection).consumers.get(name, {
         deliver_policy: DeliverPolicy.StartSequence,
         opt_start_seq: from
       })
-      return consumer.consume(reading)
-    })
+    )
+    const messages = yield* openMessages(nats, () => consumer.consume(reading))
     return messages.pipe(
       Stream.map((message) => ({
         sequence: message.seq,
@@ -94,6 +94,14 @@ export const readEvents = (name: string, from: number): Stream.Stream<Page, JetS
       Stream.concat(Stream.fail(new JetStreamFailed({ detail: `the reader of ${name} has ended` })))
     )
   }))
+
+/** A consumer of its own for one reader. It is deleted when the scope closes: the server would keep it for five minutes more. */
+export const openConsumer = <C extends { readonly delete: () => Promise<boolean> }>(create: () => Promise<C>) =>
+  Effect.acquireRelease(
+    attempt(create),
+    // if this does not reach the server, the consumer expires
+    (consumer) => Effect.sync(() => void consumer.delete().catch(() => undefined))
+  )
 
 /** The messages of a consumer, until the connection is lost or the scope closes. */
 export const openMessages = (nats: Nats["Service"], consume: () => Promise<ConsumerMessages>) =>

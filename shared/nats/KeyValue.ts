@@ -1,5 +1,5 @@
 /** Buckets of small records in JetStream, read and watched by many processes, written by few. */
-import { JetStreamApiError } from "@nats-io/jetstream"
+import { JetStreamApiError, type PushConsumer } from "@nats-io/jetstream"
 import type { KV, KvEntry } from "@nats-io/kv"
 import { Kvm } from "@nats-io/kv"
 import type { NatsConnection } from "@nats-io/nats-core"
@@ -201,6 +201,13 @@ export const openBucket = Effect.fn("KeyValue.openBucket")(function*<K extends B
 const compareEveryMs = 15_000
 const deliveredWithinMs = 5_000
 
+/** The client keeps the consumer of a watch here, and leaves it to the server, which deletes it after five minutes. */
+const deleteConsumer = (watcher: object): void => {
+  const consumer = Reflect.get(watcher, "_data") as PushConsumer | undefined
+  // if this does not reach the server, the consumer expires
+  consumer?.delete().catch(() => undefined)
+}
+
 const watchBucket = (
   nats: Nats["Service"],
   name: string,
@@ -256,6 +263,7 @@ const watchBucket = (
       Effect.sync(() => {
         forget()
         watcher.stop()
+        deleteConsumer(watcher)
       })
   )
   return Effect.andThen(watch, Effect.forkScoped(Effect.forever(Effect.ignore(compare))))

@@ -1,5 +1,6 @@
 /** A bucket keeps its records, and a watch misses no change, even if the server is away meanwhile. */
 import { assert, describe, it } from "@effect/vitest"
+import { jetstreamManager } from "@nats-io/jetstream"
 import {
   ConfigProvider,
   Context,
@@ -248,6 +249,30 @@ describe("a watch", () => {
       }
       assert.deepStrictEqual(last, new Map([["c", "c: 3"], ["a", "a: 3"]]))
     }))
+
+  it.live("deletes its consumer when it ends, and so does a reader, even if the connection ends with them", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const { bucket: own } = yield* bucketOf(server)
+      yield* own.put("a", "1")
+      const context = yield* Layer.build(natsAt(server.url))
+      const { consumers } = yield* Effect.promise(() => jetstreamManager(Context.get(context, Nats).connection))
+      const count = Effect.promise(async () => (await consumers.list("KV_RECORDS").next()).length)
+      yield* Effect.scoped(Effect.gen(function*() {
+        const { bucket } = yield* bucketOf(server)
+        const watch = yield* collectEvents(bucket)
+        yield* watch.next(3)
+        yield* bucket.follow(">", 1).pipe(Stream.take(1), Stream.runDrain)
+        const started = yield* Deferred.make<void>()
+        yield* bucket.follow(">", 1).pipe(
+          Stream.runForEach(() => Deferred.succeed(started, undefined)),
+          Effect.forkScoped
+        )
+        yield* Deferred.await(started)
+        yield* Effect.repeat(count, { until: (left) => left === 2, schedule: Schedule.spaced("20 millis") })
+      }))
+      yield* Effect.repeat(count, { until: (left) => left === 0, schedule: Schedule.spaced("20 millis") })
+    }).pipe(Effect.timeout("30 seconds")))
 
   it.live("of an empty bucket is loaded at once", () =>
     Effect.gen(function*() {
