@@ -12,6 +12,8 @@ import { eventsIn } from "../fixture/nats/UsageEvents.ts"
 export interface UpgradeOptions {
   readonly from: Release
   readonly to: Release
+  /** A service for each of its processes, in the order in which they are replaced. The console comes before them, and last in a rollback. */
+  readonly services: ReadonlyArray<string>
   readonly clients: number
   /** Requests per second. */
   readonly perSecond: number
@@ -62,7 +64,7 @@ const costOf = (input: number, output: number): number =>
   (input * price.inputPerMillion + output * price.outputPerMillion) / 1_000_000
 
 export const upgrade = async (gateway: Gateway, options: UpgradeOptions): Promise<UpgradeReport> => {
-  const { clients, from, log, perSecond, to } = options
+  const { clients, from, log, perSecond, services, to } = options
   gateway.provider.behave({ kind: "paced", chunks: words.answer, everyMs: 40 })
   const keys = [await createKey(gateway, "before the upgrade")]
   const ask = (index: number, id: string): Ask => {
@@ -120,8 +122,6 @@ export const upgrade = async (gateway: Gateway, options: UpgradeOptions): Promis
     moves.push(move)
     log(`${service}: ${leaving.name} to ${gateway.release.name}, ${entries.length} requests, ${failed} failed`)
   }
-  // services of different kinds take turns: a cluster replaces all Deployments at the same time
-  const services = ["ingress", "chat", "embeddings", "ingress", "chat"]
 
   gateway.release = to
   await gateway.admin("provision")

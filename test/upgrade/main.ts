@@ -7,18 +7,12 @@
  */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Config, Context, DateTime, Effect, Layer, Option, Schema } from "effect"
-import { Spending } from "../../shared/usage/Spending.ts"
-import { UsageCounters } from "../../shared/usage/UsageCounters.ts"
+import { Config, Effect, Option, Schema } from "effect"
 import { bundleServices } from "../fixture/gateway/Bundles.ts"
-import { Gateway } from "../fixture/gateway/Gateway.ts"
 import { namedWorkingTree, newestTag, releaseAt } from "../fixture/gateway/Release.ts"
-import { NatsServer } from "../fixture/nats/NatsServer.ts"
-import { rowsAt, total, usageProcess } from "../fixture/nats/UsageEvents.ts"
-import { failures, type Outcome, textOf } from "./Report.ts"
+import { failures, textOf } from "./Report.ts"
 import { writeSection } from "../proof/Page.ts"
-import { catalogue, environment } from "./Setting.ts"
-import { upgrade } from "./Upgrade.ts"
+import { firstVersion, rehearse } from "./Rehearsal.ts"
 
 class Broken extends Schema.TaggedError<Broken>()("Broken", { what: Schema.Array(Schema.String) }) {
   override get message() {
@@ -26,8 +20,8 @@ class Broken extends Schema.TaggedError<Broken>()("Broken", { what: Schema.Array
   }
 }
 
-/** Version 0.1.0, which has no tag. */
-const firstVersion = "be01da6"
+/** Those of different kinds take turns: a cluster replaces all Deployments at the same time. */
+const services = ["ingress", "chat", "embeddings", "ingress", "chat"]
 
 const settings = Config.all({
   ref: Config.String("UPGRADE_FROM").pipe(Config.option),
@@ -47,37 +41,7 @@ const run = Effect.gen(function*() {
     await bundleServices()
     return [await releaseAt(name), await namedWorkingTree()] as const
   })
-  const nats = yield* NatsServer.make()
-  const gateway = yield* Gateway.makeOn(nats, {
-    ingresses: 2,
-    workers: 2,
-    services: ["embeddings"],
-    release: from,
-    catalogue,
-    environment
-  })
-  yield* Effect.promise(() => gateway.startConsole())
-  const report = yield* Effect.promise(() => upgrade(gateway, { from, to, clients, perSecond, log }))
-
-  const usage = yield* usageProcess(nats, Layer.merge(UsageCounters.layerQuery, Spending.layer))
-  const today = DateTime.formatIsoDateUtc(yield* DateTime.now)
-  const month = { from: `${today.slice(0, 8)}01`, to: today, by: "key" } as const
-  const counters = Context.get(usage, UsageCounters)
-  // counters that stay incomplete are reported as they are
-  const rows = yield* rowsAt(counters, report.requests, month).pipe(
-    Effect.timeoutOrElse({ duration: "30 seconds", orElse: () => counters.query(month) })
-  )
-  const spending = Context.get(usage, Spending)
-  const outcome: Outcome = {
-    ...report,
-    counted: {
-      requests: total(rows, ({ requests }) => requests),
-      inputTokens: total(rows, ({ usage }) => usage.inputTokens),
-      outputTokens: total(rows, ({ usage }) => usage.outputTokens),
-      costUsd: total(rows, ({ costUsd }) => costUsd)
-    },
-    spentUsd: report.keys.reduce((sum, key) => sum + spending.of(key), 0)
-  }
+  const outcome = yield* rehearse({ from, to, services, clients, perSecond, log })
   yield* writeSection({ heading: "Upgrades", command: command(ref), text: textOf(outcome) })
   const what = failures(outcome)
   if (what.length > 0) return yield* new Broken({ what })
