@@ -259,6 +259,19 @@ function* lastUsageIsWritten(ended: Ended): Generator<Violation> {
   }
 }
 
+/** A worker whose job has moved, and that learns of it before the call ends, leaves the job's event to the next worker. */
+function* movedJobsAreMeteredOnce(ended: Ended): Generator<Violation> {
+  const { clients, scenario } = ended
+  if (costIn(scenario) === undefined || scenario.faults[0]?.kind !== "hold worker") return
+  const { own } = usageEventsOf(ended)
+  for (const client of clients) {
+    const events = own.filter(({ id }) => id === client.job)
+    if (events.length > 1 && events.some(({ outcome }) => outcome === "cancelled")) {
+      yield named("usage is the bill", client, `was metered as ${events.map(({ outcome }) => outcome).join(", ")}`)
+    }
+  }
+}
+
 /** Version 2 is only for workers of the previous release, and while ingress and workers look for each other. */
 function* newestVersionIsUsed({ clients, cluster, formerJobs, scenario }: Ended): Generator<Violation> {
   const isUsual = costIn(scenario) !== undefined
@@ -280,5 +293,6 @@ export const checks: ReadonlyArray<Check> = [
   deploysEnd,
   poisonIsReported,
   lastUsageIsWritten,
+  movedJobsAreMeteredOnce,
   newestVersionIsUsed
 ]

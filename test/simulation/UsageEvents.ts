@@ -2,7 +2,7 @@
 import { Option } from "effect"
 import { eventsOf } from "../../shared/nats/EventStream.ts"
 import { RecentEvents } from "../../shared/usage/RecentEvents.ts"
-import { decodeUsageEvent, type UsageEvent } from "../../shared/usage/UsageEvent.ts"
+import { decodeUsageEvent, isOfLostWorker, type UsageEvent } from "../../shared/usage/UsageEvent.ts"
 import type { Message } from "./nats/Protocol.ts"
 import type { Ended } from "./Simulation.ts"
 
@@ -12,13 +12,16 @@ const decode = ({ payload }: Message): ReadonlyArray<UsageEvent> =>
 export const usageEventsOf = ({ cluster: { jetStream } }: Ended) => {
   const stream = jetStream.streams.get("USAGE")
   const recent = new RecentEvents("", 1)
-  const changes = [...stream?.messages.values() ?? []].flatMap(({ at, message, sequence }) =>
+  const pages = [...stream?.messages.values() ?? []]
+  const changes = pages.flatMap(({ at, message, sequence }) =>
     recent.read({ sequence, storedAt: at, events: [] }, decode(message))
   )
   const withdrawn = new Set(changes.filter(({ isWithdrawn }) => isWithdrawn).map(({ event }) => event))
   return {
     /** Those that the projector counts. */
     events: changes.map(({ event }) => event).filter((event) => !withdrawn.has(event)),
+    /** Those that workers have stored about calls of their own, counted or not. */
+    own: pages.flatMap(({ message }) => decode(message)).filter((event) => !isOfLostWorker(event)),
     /** The ids of those that were confirmed and that the stream has lost. They cannot be written again. */
     forgotten: new Set([...stream?.forgotten.values() ?? []].flatMap(decode).map(({ id }) => id))
   }

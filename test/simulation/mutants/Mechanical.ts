@@ -25,9 +25,9 @@ import {
   cutWhileBusy,
   deploysOfAll,
   deployWithoutUsage,
-  election,
   extremes,
   fault,
+  frozenAfterPing,
   frozenLeader,
   frozenServers,
   heldEnds,
@@ -38,7 +38,6 @@ import {
   leavers,
   longAlone,
   longAndCut,
-  longFreeze,
   longSilence,
   lostCancel,
   lostCredit,
@@ -47,7 +46,6 @@ import {
   type Needs,
   orphans,
   peace,
-  repeatedWithoutUsage,
   rests,
   shortSilence,
   steady,
@@ -128,6 +126,13 @@ const estimates =
 const rates =
   "how fast the queue moves is measured at other times, so that fewer requests are rejected early, which takes more of them"
 
+const forgotten =
+  "the job counts as lost once more, and the projector drops that event, since another worker has written the job's own"
+const lateAnswers =
+  "jobs that the stream lacks are confirmed up to three seconds later, unless it elects a leader, of which NATS tells at once"
+const abandoned =
+  "jobs that a worker has given up while it was apart from their ingress are found by their silence, a few seconds later"
+
 const notes: ReadonlyArray<Note> = [
   { file: reply, line: "if (isUrgent) this.#options.outbox", excuse: "frames leave a millisecond earlier or later" },
   {
@@ -151,14 +156,17 @@ const notes: ReadonlyArray<Note> = [
     excuse:
       "a job whose call is free runs twice until its first frame is refused, or its claim waits for an answer in vain"
   },
-  { file: tracker, line: "if (\"worker\" in before", needs: repeatedWithoutUsage },
-  { file: tracker, line: "if (this.#repeated.size", needs: repeatedWithoutUsage },
-  { file: tracker, line: "if (until > now) break", needs: repeatedWithoutUsage },
+  { file: tracker, line: "if (\"worker\" in before", excuse: forgotten },
+  { file: tracker, line: "if (this.#repeated.size", excuse: forgotten },
+  { file: tracker, line: "if (until > now) break", excuse: forgotten },
+
+  { file: tracker, line: "if (frame.type === \"pong\")", excuse: abandoned },
+  { file: tracker, line: "if (this.#bundles.hasReceived(", excuse: abandoned },
   { file: tracker, line: "return this.#outbox.publish(...job.toMessage", needs: alone() },
   { file: tracker, line: "if (state.state === \"Claimed\" && state.redispatch", needs: frozenServers },
   { file: tracker, line: "if (wasStalled || !this.#nats.isSettled())", needs: version2 },
   { file: tracker, line: "else if (!isStalled) this.occupancyExchange", needs: version2 },
-  { file: tracker, line: "if (wasStalled) this.#workers", needs: longFreeze },
+  { file: tracker, line: "if (wasStalled) this.#workers", needs: frozenAfterPing },
   {
     file: tracker,
     line: "if (sender !== undefined) {",
@@ -205,7 +213,11 @@ const notes: ReadonlyArray<Note> = [
   { file: publications, line: "if (pool.hasOvertaken", needs: absentWorker },
   { file: publications, line: "if (job.version <= pool.version)", needs: absentWorker },
   { file: publications, line: "if (since !== undefined", needs: lastClaimsLost },
-  { file: publications, line: "if (now >= job.confirmAt", needs: alone("jobs forget newest") },
+  {
+    file: publications,
+    line: "if (now >= job.confirmAt",
+    excuse: "ingress asks about each waiting job at every tick instead, five times a second"
+  },
   { file: publications, line: "if (state.state !== \"Published\") return", needs: alone("jobs forget newest") },
   {
     file: publications,
@@ -215,10 +227,10 @@ const notes: ReadonlyArray<Note> = [
   { file: publications, line: "if (delivered === undefined) return", needs: lastJobAway },
   { file: publications, line: "if (each.pool !== pool", needs: lastJobAway },
   { file: publications, line: "if (each.", needs: lastClaimsLost },
-  { file: publications, line: "if (each.pool === pool", needs: frozenLeader },
+  { file: publications, line: "if (each.pool === pool", excuse: lateAnswers },
   { file: publications, line: "if (job.state.state !== \"Published\" || job.state.attempt", needs: lastClaimsLost },
-  { file: publications, line: "if (!pool.awaitsStream) return", needs: frozenLeader },
-  { file: publications, line: "if (hasNoAnswer)", needs: election },
+  { file: publications, line: "if (!pool.awaitsStream) return", excuse: lateAnswers },
+  { file: publications, line: "if (hasNoAnswer)", excuse: lateAnswers },
   { file: publications, line: "if (hasNoAnswer", needs: frozenLeader },
   { file: publications, line: "if (verdict === \"full\")", needs: fault("full stream") },
   {
@@ -265,6 +277,7 @@ const notes: ReadonlyArray<Note> = [
   { file: reply, line: "this.#send({ type: \"error\"", needs: weather },
   { file: reply, line: "if (this.#over) return", needs: weather },
   { file: reply, line: "if (this.#written < this.#limit", needs: extremes },
+  { file: server, line: "if (this.#held.size === 0)", needs: deployWithoutUsage },
   { file: server, line: "if (this.#ended.has(key)", needs: lostEnds },
   { file: server, line: "if (reply.isCommitted) this.#remember", needs: lostEnds },
   { file: server, line: "if (now - this.#forgottenAt", needs: lostEnds },

@@ -1,6 +1,16 @@
 /** The scenarios that may show a fault. Each is one that a seed might mean. */
 import { inlineBodyBytes } from "../../../shared/bus/protocol/Timings.ts"
-import { activeMs, extreme, type Fault, type FaultKind, faultOf, type Scenario, warmUpMs } from "../Scenario.ts"
+import type { TaskRequest } from "../gateway/TaskClient.ts"
+import {
+  activeMs,
+  extreme,
+  type Fault,
+  type FaultKind,
+  faultOf,
+  type Scenario,
+  unlimited,
+  warmUpMs
+} from "../Scenario.ts"
 import { Random } from "../world/Random.ts"
 
 /** Makes a scenario that may show a fault of one that may not; `undefined` if it cannot. */
@@ -14,6 +24,35 @@ export const all = (...needs: ReadonlyArray<Needs>): Needs => (scenario) =>
 
 export const limits = only((scenario) => scenario.limits !== undefined)
 export const tasks = only((scenario) => scenario.tasks !== undefined)
+const videosAt = (times: ReadonlyArray<number>): ReadonlyArray<TaskRequest> =>
+  times.map((at, task) => ({ task, at, tenant: unlimited, makesMs: 300, fate: "made", cancelsAfterMs: undefined }))
+/** Videos for a worker that dies when the provider has taken one and the record does not say so yet. */
+export const killedAtStarts = all(tasks, (scenario) => {
+  const times = [0, 1, 2, 3].map((index) => warmUpMs + 1_000 + 4_500 * index)
+  return {
+    ...scenario,
+    tasks: { workers: 1, requests: videosAt(times) },
+    faults: times.map((at): Fault => ({
+      kind: "kill video",
+      at,
+      target: 0,
+      ms: 500,
+      moment: { text: "\"creation\":", isBefore: true }
+    }))
+  }
+})
+/** Servers that do not know the latest records answer while videos are asked for and end. */
+export const staleRecords = all(tasks, (scenario) => {
+  const times = Array.from({ length: 8 }, (_, index) => warmUpMs + 1_000 + 2_000 * index)
+  return {
+    ...scenario,
+    servers: 3,
+    tasks: { workers: 1, requests: videosAt(times) },
+    faults: times.flatMap((at) =>
+      [0, 1, 2].map((target): Fault => ({ kind: "stale bucket", at: at - 10, target, ms: 1_900, moment: undefined }))
+    )
+  }
+})
 export const answers = only((scenario) => scenario.answers !== undefined)
 /** Workers die when they have recorded that they are about to make a call. */
 export const killedAtCalls = all(answers, (scenario) => ({
@@ -48,7 +87,7 @@ export const alone = (...kinds: ReadonlyArray<FaultKind>): Needs => aloneWith(ki
 export const cluster = (needs: Needs): Needs => (scenario) => needs({ ...scenario, servers: 3 })
 export const severalWorkers: Needs = (scenario) => ({ ...scenario, workers: Math.max(2, scenario.workers) })
 /** A stream has no leader for a while, and nothing else fails. */
-export const election = cluster(alone("no stream leader", "no consumer leader", "kill nats", "freeze nats"))
+const election = cluster(alone("no stream leader", "no consumer leader", "kill nats", "freeze nats"))
 /** A stream has no leader for a while, and workers have just enough slots for the requests that keep coming. */
 export const busyElection = all(election, (scenario) => ({
   ...scenario,
@@ -182,8 +221,6 @@ export const slowResends: Needs = (scenario) => {
 export const longAndCut = all(cuts, extremes)
 /** One of several workers is silent for longer than its jobs may be. */
 export const longSilence = all(severalWorkers, aloneWith(["freeze worker", "hold worker"], { ms: 8_500 }))
-/** Ingress is frozen for longer than workers may be silent, while their calls go on. */
-export const longFreeze = all(aloneWith(["freeze ingress"], { ms: 8_500 }), extremes)
 /** Two servers of NATS are frozen at a time, so that their workers cannot change to another at once; calls go on meanwhile. */
 export const frozenServers = all(
   cluster(aloneWith(["freeze nats"], { ms: 4_300 })),
@@ -352,6 +389,31 @@ export const steady = all(peace, (scenario) => ({
   slots: 8,
   requests: scenario.requests.map((each, index) => ({ ...each, at: warmUpMs + 2_100 + 60 * index, bodyBytes: 200 }))
 }))
+/** A worker cannot send the first bytes of calls that are free, so that others have its jobs while it goes on. */
+export const heldStarts = all(
+  severalWorkers,
+  aloneWith(["hold worker"], { ms: 5_000, moment: { text: "data id", isBefore: true } }),
+  (scenario) => ({
+    ...scenario,
+    requests: scenario.requests.slice(0, 40).map((each, index) => ({
+      ...each,
+      at: (scenario.faults[0]?.at ?? 0) + index,
+      isPaid: false,
+      chunks: 10,
+      everyMs: 1_000,
+      leavesAfterMs: undefined
+    }))
+  })
+)
+/** Ingress is frozen when it has asked silent workers whether they live. */
+export const frozenAfterPing = all(
+  aloneWith(["freeze ingress"], { ms: 3_500, moment: { text: "Gw-Ctl: ping", isBefore: false } }),
+  (scenario) => ({
+    ...scenario,
+    ingresses: 1,
+    requests: scenario.requests.slice(0, 40).map((each) => ({ ...each, chunks: 3, everyMs: 4_000 }))
+  })
+)
 /** A worker cannot say that it has ended calls for so long that JetStream delivers their jobs to another one. */
 export const heldEnds = all(
   severalWorkers,
@@ -377,26 +439,6 @@ const endsWithoutUsage = (kind: FaultKind, afterMs: number): Needs => (scenario)
 export const deployWithoutUsage = endsWithoutUsage("deploy worker", 20)
 /** The same, and it dies once its calls have ended. */
 export const killWithoutUsage = endsWithoutUsage("kill worker", 1_000)
-/** A worker dies with its claims, and no usage can be stored until other workers have got its jobs once more. */
-export const repeatedWithoutUsage: Needs = all(severalWorkers, (scenario) => {
-  const fault = { at: warmUpMs + 3_000, target: 0, ms: 500, moment: undefined }
-  return {
-    ...scenario,
-    ...plain,
-    requests: scenario.requests.slice(0, 40).map((each) => ({
-      ...each,
-      at: fault.at + 50,
-      isPaid: true,
-      chunks: 2,
-      everyMs: 50,
-      leavesAfterMs: undefined
-    })),
-    faults: [
-      { ...fault, kind: "full usage", ms: 11_000 + 40 * (scenario.seed % 100) },
-      { ...fault, kind: "kill worker", moment: { text: "ask id", isBefore: true } }
-    ]
-  }
-})
 /** All workers end, and then those that replace them, before long calls do. */
 export const deploysOfAll: Needs = (scenario) => ({
   ...scenario,

@@ -43,14 +43,16 @@ import {
   deployWithLimits,
   extremes,
   fault,
+  frozenAfterPing,
+  heldStarts,
   isolatedEvents,
   killedAtCalls,
+  killedAtStarts,
   killWithoutUsage,
   lastClaimsLost,
   lateAgreements,
   limits,
   longAlone,
-  longFreeze,
   lostClaim,
   lostCredit,
   lostEnds,
@@ -59,6 +61,7 @@ import {
   refusedEvents,
   rests,
   slowResends,
+  staleRecords,
   startsAtOneServer,
   tasks,
   weather
@@ -259,9 +262,16 @@ export const past: ReadonlyArray<Patch> = [
     name: "a worker that drains reads only the oldest version",
     file: source,
     from: "return this.#version\n",
-    to: "return this.#pulling ? this.#version : 2\n"
+    to: "return this.#pulling ? this.#version : 2\n",
+    needs: alone("deploy worker")
   },
-  { name: "the first call of a repeated job is metered", file: life, from: " && !reply.isMoved)", to: ")" },
+  {
+    name: "the first call of a repeated job is metered",
+    file: life,
+    from: " && !reply.isMoved)",
+    to: ")",
+    needs: heldStarts
+  },
   {
     name: "an unclaimed job is not confirmed",
     file: publications,
@@ -315,21 +325,21 @@ export const past: ReadonlyArray<Patch> = [
     file: tracker,
     from: "if (wasStalled) this.#workers.links.resetSilences()",
     to: "",
-    needs: longFreeze
+    needs: frozenAfterPing
   },
   {
     name: "a task whose record is not known yet is dropped",
     file: taskState,
     from: "refusal === \"unknown\" && ageMs >= unknownForMs",
     to: "refusal === \"unknown\"",
-    needs: tasks
+    needs: staleRecords
   },
   {
     name: "a task whose end is not known yet has no usage",
     file: taskUsage,
     from: "(task) => task !== undefined && hasEnded(task.status),",
     to: "() => true,",
-    needs: tasks
+    needs: staleRecords
   },
   {
     name: "the event of a worker that seemed lost does not count",
@@ -343,7 +353,7 @@ export const past: ReadonlyArray<Patch> = [
     file: taskState,
     from: "return provider?.mayRepeat === true ? { step: \"begin\" } : { step: \"unconfirmed\", provider: name }",
     to: "return { step: \"begin\" }",
-    needs: tasks
+    needs: killedAtStarts
   },
   {
     name: "a task is run without end",
