@@ -76,6 +76,9 @@ export const natsOf = <K extends InAccount>({ account }: K): Effect.Effect<Nats[
   // `NatsOf` maps each account to its service
   (account === "control" ? ControlNats : Nats) as unknown as Effect.Effect<Nats["Service"], never, NatsOf<K>>
 
+/** How long the last messages of a closing process may take to leave, in milliseconds. */
+const flushWithinMs = 500
+
 const make = <E>(
   account: Account,
   acquire: (once: Effect.Effect<NatsConnection, NatsUnavailable>) => Effect.Effect<NatsConnection, E>
@@ -93,7 +96,12 @@ const make = <E>(
     const options = { ...credentials, name: service, inboxPrefix: inboxPrefix(service) }
     const connection = yield* Effect.acquireRelease(
       acquire(connect(servers, options, account, choice)),
-      (connection) => Effect.promise(() => connection.close()).pipe(Effect.timeoutOption("2 seconds")),
+      (connection) =>
+        // the client drops what was published just before it closes
+        Effect.promise(() => connection.flush().catch(() => undefined)).pipe(
+          Effect.timeoutOption(flushWithinMs),
+          Effect.andThen(Effect.promise(() => connection.close()).pipe(Effect.timeoutOption("2 seconds")))
+        ),
       { interruptible: true }
     )
 
