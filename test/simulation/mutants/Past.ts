@@ -30,42 +30,7 @@ import {
   writer
 } from "./Files.ts"
 import type { Patch } from "./Mutants.ts"
-import {
-  absentWorker,
-  alone,
-  aloneWith,
-  answers,
-  busyElection,
-  clockWhileWaiting,
-  cluster,
-  cuts,
-  cutWhileSlow,
-  deployWithLimits,
-  extremes,
-  fault,
-  frozenAfterPing,
-  heldStarts,
-  isolatedEvents,
-  killedAtCalls,
-  killedAtStarts,
-  killWithoutUsage,
-  lastClaimsLost,
-  lateAgreements,
-  limits,
-  longAlone,
-  lostClaim,
-  lostCredit,
-  lostEnds,
-  lostEvents,
-  paced,
-  refusedEvents,
-  rests,
-  slowResends,
-  staleRecords,
-  startsAtOneServer,
-  tasks,
-  weather
-} from "./Needs.ts"
+import * as Needs from "./Needs.ts"
 
 export const past: ReadonlyArray<Patch> = [
   {
@@ -73,21 +38,21 @@ export const past: ReadonlyArray<Patch> = [
     file: server,
     from: "if (this.#ended.has(key) || this.#endedBefore.has(key)) return job.acknowledge()",
     to: "",
-    needs: lostEnds
+    needs: Needs.lostEnds
   },
   {
     name: "a paid call does not wait for ingress",
     file: server,
     from: "reply.isCommitted ? Effect.void : claimAndWait(reply, \"mayHaveBeenSent\")",
     to: "reply.isCommitted ? Effect.void : Effect.sync(() => reply.claim(\"mayHaveBeenSent\"))",
-    needs: lostClaim
+    needs: Needs.lostClaim
   },
   {
     name: "a weaker claim takes back that a call may have been sent",
     file: state,
     from: "state.redispatch === \"mayHaveBeenSent\" ? { ...event, redispatch: \"mayHaveBeenSent\" } : event",
     to: "event",
-    needs: lateAgreements
+    needs: Needs.lateAgreements
   },
   {
     name: "a job that may have been sent gets another attempt",
@@ -100,28 +65,28 @@ export const past: ReadonlyArray<Patch> = [
     file: state,
     from: "return state.attempt < maxAttempts ? publish(state.attempt + 1, state.losses) : stay(state)",
     to: "return stay(state)",
-    needs: lastClaimsLost
+    needs: Needs.lastClaimsLost
   },
   {
     name: "one 503 means that a worker is gone",
     file: links,
     from: "this.#now() - link.missingSince >= Timings.workerGoneAfterMs",
     to: "true",
-    needs: longAlone
+    needs: Needs.longAlone
   },
   {
     name: "a stalled server makes workers look lost",
     file: watch,
     from: "return this.#askedAt !== undefined && this.#options.now() - this.#askedAt > stalledMs",
     to: "return false",
-    needs: alone("freeze nats")
+    needs: Needs.alone("freeze nats")
   },
   {
     name: "a job's deadline follows the wall clock",
     file: tracker,
     from: "this.#now = monotonicMs(clock)",
     to: "this.#now = () => clock.currentTimeMillisUnsafe()",
-    needs: clockWhileWaiting
+    needs: Needs.clockWhileWaiting
   },
   {
     name: "a worker drops jobs that look too old",
@@ -129,42 +94,42 @@ export const past: ReadonlyArray<Patch> = [
     from: "if (job.body !== undefined) return this.#run(key, job)",
     to: "if (this.#clock.currentTimeMillisUnsafe() > job.deadline) return job.acknowledge()\n"
       + "    if (job.body !== undefined) return this.#run(key, job)",
-    needs: alone("clock of worker", "clock of ingress")
+    needs: Needs.alone("clock of worker", "clock of ingress")
   },
   {
     name: "lost bundles are not sent again",
     file: sender,
     from: "if (each < number) continue",
     to: "continue",
-    needs: cuts
+    needs: Needs.cuts
   },
   {
     name: "a resend skips a bundle",
     file: sender,
     from: "if (each < number) continue",
     to: "if (each <= number) continue",
-    needs: cuts
+    needs: Needs.cuts
   },
   {
     name: "a bundle counts twice",
     file: receiver,
     from: "if (number < link.next) return { isNext: false, receipt: undefined }",
     to: "if (number < link.next) return { isNext: true, receipt: undefined }",
-    needs: slowResends
+    needs: Needs.slowResends
   },
   {
     name: "a missing bundle is not noticed",
     file: receiver,
     from: "if (number > link.next) return { isNext: false, receipt: this.#request(link) }",
     to: "link.next = Math.max(link.next, number)",
-    needs: cuts
+    needs: Needs.cuts
   },
   {
     name: "more is acknowledged than has arrived",
     file: receiver,
     from: "return { type: \"ack\", number: link.next }",
     to: "return { type: \"ack\", number: link.next + 1 }",
-    needs: cutWhileSlow
+    needs: Needs.cutWhileSlow
   },
   {
     name: "a worker does not ask about unacknowledged bundles",
@@ -179,7 +144,7 @@ export const past: ReadonlyArray<Patch> = [
     file: sender,
     from: "this.#first = Math.max(this.#first, link.next)",
     to: "",
-    needs: rests
+    needs: Needs.rests
   },
   {
     name: "workers behind a frozen server of NATS are lost",
@@ -193,14 +158,14 @@ export const past: ReadonlyArray<Patch> = [
     file: publications,
     from: "this.#askForDelivery(job, now)",
     to: "",
-    needs: lastClaimsLost
+    needs: Needs.lastClaimsLost
   },
   {
     name: "a client stays with a frozen server of NATS",
     file: connection,
     from: "if (Option.isSome(answer) || wasStalled || !isConnected()) return",
     to: "if (wasStalled || isConnected()) return",
-    needs: cluster(alone("freeze nats"))
+    needs: Needs.cluster(Needs.alone("freeze nats"))
   },
   // seed 9200178
   {
@@ -208,14 +173,14 @@ export const past: ReadonlyArray<Patch> = [
     file: connect,
     from: "remember(connection, all.servers)",
     to: "",
-    needs: startsAtOneServer
+    needs: Needs.startsAtOneServer
   },
   {
     name: "an election makes ingress reject requests",
     file: pool,
     from: "this.#stalledUntil = now + stalledForMs",
     to: "",
-    needs: busyElection
+    needs: Needs.busyElection
   },
   {
     name: "a closing worker does not wait for its events",
@@ -229,14 +194,14 @@ export const past: ReadonlyArray<Patch> = [
     file: server,
     from: "if (isHeld || !hasEnded) return",
     to: "if (!hasEnded) return",
-    needs: killWithoutUsage
+    needs: Needs.killWithoutUsage
   },
   {
     name: "an event is sent once",
     file: writer,
     from: "if (now - page.sentAt < confirmMs || resent",
     to: "if (now >= page.sentAt || resent",
-    needs: fault("lost confirmations", "cut worker", "kill nats")
+    needs: Needs.fault("lost confirmations", "cut worker", "kill nats")
   },
   {
     name: "a job counts as lost while its worker lives",
@@ -263,56 +228,56 @@ export const past: ReadonlyArray<Patch> = [
     file: source,
     from: "return this.#version\n",
     to: "return this.#pulling ? this.#version : 2\n",
-    needs: alone("deploy worker")
+    needs: Needs.alone("deploy worker")
   },
   {
     name: "the first call of a repeated job is metered",
     file: life,
     from: " && !reply.isMoved)",
     to: ")",
-    needs: heldStarts
+    needs: Needs.heldStarts
   },
   {
     name: "an unclaimed job is not confirmed",
     file: publications,
     from: "pool.probeAt = now + probeEveryMs\n      this.#confirm(job)",
     to: "pool.probeAt = now + probeEveryMs",
-    needs: alone("jobs forget newest")
+    needs: Needs.alone("jobs forget newest")
   },
   {
     name: "pull requests that went with a leader count as standing",
     file: pulls,
     from: "if (first === undefined || first.until >= this.#now()) return this.schedule()",
     to: "if (first === undefined || first.until >= 0) return this.schedule()",
-    needs: alone("consumer forgets pulls", "no consumer leader", "kill nats")
+    needs: Needs.alone("consumer forgets pulls", "no consumer leader", "kill nats")
   },
   {
     name: "answers to forgotten pull requests count",
     file: pulls,
     from: "return isCurrent ? this.#status(message) : undefined",
     to: "return this.#status(message)",
-    needs: fault("hold worker", "freeze nats", "slow worker")
+    needs: Needs.fault("hold worker", "freeze nats", "slow worker")
   },
   {
     name: "jobs for replaced pull requests are lost",
     file: pulls,
     from: "void this.#drain(former), lateMs)",
     to: "void this.#drain(former), 0)",
-    needs: cluster(aloneWith(["slow routes"], { ms: 8_000 }))
+    needs: Needs.cluster(Needs.aloneWith(["slow routes"], { ms: 8_000 }))
   },
   {
     name: "credit is sent once",
     file: tracker,
     from: "if (job.taken > 0) this.#sendCredit(job)",
     to: "",
-    needs: lostCredit
+    needs: Needs.lostCredit
   },
   {
     name: "a worker reports no progress to JetStream",
     file: source,
     from: "outbox.publish(subject, inProgress)",
     to: "",
-    needs: extremes
+    needs: Needs.extremes
   },
   {
     name: "a client that leaves does not stop its call",
@@ -325,98 +290,98 @@ export const past: ReadonlyArray<Patch> = [
     file: tracker,
     from: "if (wasStalled) this.#workers.links.resetSilences()",
     to: "",
-    needs: frozenAfterPing
+    needs: Needs.frozenAfterPing
   },
   {
     name: "a task whose record is not known yet is dropped",
     file: taskState,
     from: "refusal === \"unknown\" && ageMs >= unknownForMs",
     to: "refusal === \"unknown\"",
-    needs: staleRecords
+    needs: Needs.staleRecords
   },
   {
     name: "a task whose end is not known yet has no usage",
     file: taskUsage,
     from: "(task) => task !== undefined && hasEnded(task.status),",
     to: "() => true,",
-    needs: staleRecords
+    needs: Needs.staleRecords
   },
   {
     name: "the event of a worker that seemed lost does not count",
     file: recent,
     from: "return lost.replacedIn === sequence ? lost.event : undefined",
     to: "return undefined",
-    needs: isolatedEvents
+    needs: Needs.isolatedEvents
   },
   {
     name: "a task that was started is started again",
     file: taskState,
     from: "return provider?.mayRepeat === true ? { step: \"begin\" } : { step: \"unconfirmed\", provider: name }",
     to: "return { step: \"begin\" }",
-    needs: killedAtStarts
+    needs: Needs.killedAtStarts
   },
   {
     name: "a task is run without end",
     file: taskState,
     from: "losses >= most",
     to: "losses > 100",
-    needs: tasks
+    needs: Needs.tasks
   },
   {
     name: "an answer in the background that may be paid for is asked for again",
     file: answerWork,
     from: "if (next.step === \"unconfirmed\") return yield* unconfirmed(next.provider)",
     to: "",
-    needs: killedAtCalls
+    needs: Needs.killedAtCalls
   },
   {
     name: "an answer in the background is asked for without a record",
     file: answerWork,
     from: "=> claimed.record({ event: \"starting\", provider: name, model })",
     to: "=> Effect.void",
-    needs: answers
+    needs: Needs.answers
   },
   {
     name: "the units of a task's work do not return",
     file: holdDesk,
     from: "held.get(task)?.(tokens)",
     to: "",
-    needs: answers
+    needs: Needs.answers
   },
   {
     name: "a watch that has missed a change goes on",
     file: bucket,
     from: "if (!loaded || (state.messages > 0 && seen < state.last_seq)) broken(\"the watch has missed a change\")",
     to: "",
-    needs: fault("gap in watches")
+    needs: Needs.fault("gap in watches")
   },
   {
     name: "a write does not compare the revision",
     file: bucket,
     from: "Option.some(await bucket.update(key, value, revision))",
     to: "Option.some(await bucket.put(key, value))",
-    needs: limits
+    needs: Needs.limits
   },
   {
     name: "other replicas' leases do not count",
     file: ledger,
     from: "const free = terms.limit - sum(used.values()) - sum(others.map(({ units }) => units)) - keep",
     to: "const free = terms.limit - sum(used.values()) - keep",
-    needs: limits
+    needs: Needs.limits
   },
   {
     name: "units that were used are not reported",
     file: lease,
     from: "used: new Map(this.#used),",
     to: "used: new Map(),",
-    needs: limits
+    needs: Needs.limits
   },
   {
     name: "a request that has ended keeps its unit",
     file: lease,
     from: "if (!isWindow) this.#release(-more)",
     to: "if (!isWindow) return",
-    needs: limits
+    needs: Needs.limits
   },
   // seed 2001614
   {
@@ -424,7 +389,7 @@ export const past: ReadonlyArray<Patch> = [
     file: lease,
     from: "if (this.#isClosed) return",
     to: "",
-    needs: deployWithLimits
+    needs: Needs.deployWithLimits
   },
   // seed 2000230
   {
@@ -432,7 +397,7 @@ export const past: ReadonlyArray<Patch> = [
     file: occupancy,
     from: "if (this.#workers.size > 0) this.#version = this.#newest === this.#workers.size",
     to: "this.#version = this.#workers.size > 0 && this.#newest === this.#workers.size",
-    needs: absentWorker
+    needs: Needs.absentWorker
   },
   // seed 2001565
   {
@@ -440,7 +405,7 @@ export const past: ReadonlyArray<Patch> = [
     file: pace,
     from: "if (phase === \"learned\" && until <= now + momentMs) unused.set(candidate.key, turn)",
     to: "",
-    needs: paced
+    needs: Needs.paced
   },
   // seed 30076
   {
@@ -453,7 +418,7 @@ export const past: ReadonlyArray<Patch> = [
       }
       return
     }`,
-    needs: lostEvents
+    needs: Needs.lostEvents
   },
   // seed 9204604
   {
@@ -461,14 +426,14 @@ export const past: ReadonlyArray<Patch> = [
     file: writer,
     from: "now - Math.max(page.since, this.#awayAt) > patienceMs",
     to: "now - page.since > patienceMs",
-    needs: refusedEvents
+    needs: Needs.refusedEvents
   },
   {
     name: "a request waits for a slow provider although the circuit of another may close",
     file: history,
     from: "const rested = candidates.find((candidate) => this.#restsUntil(candidate) < until)",
     to: "const rested = undefined as Candidate | undefined",
-    needs: weather
+    needs: Needs.weather
   }
 ]
 
