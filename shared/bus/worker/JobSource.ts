@@ -221,13 +221,16 @@ export class JobSource {
       free()
       for (const later of joined) settleLater(later)
     }
+    const delivery = parseAckSubject(subject)
+    // until all servers know that it has stopped, the job may come back at once, which costs one of its few deliveries
+    const leastMs = () => this.#stopped && delivery.delivery > 1 ? watchMs : undefined
     return {
-      ...parseAckSubject(subject),
+      ...delivery,
       free,
       // not urgent: if it comes late, JetStream at worst redelivers the job, and ingress rejects that claim
       acknowledge: () =>
         settle(() => outbox.linger(() => outbox.publish(subject, ack)), (later) => later.acknowledge()),
-      giveBack: (delayMs) =>
+      giveBack: (delayMs = leastMs()) =>
         settle(
           () => outbox.publish(subject, delayMs === undefined ? nak : nakLater(delayMs)),
           (later) => later.giveBack(delayMs)

@@ -420,6 +420,33 @@ export const heldEnds = all(
   aloneWith(["hold worker"], { ms: 7_500, moment: undefined }),
   (scenario) => ({ ...scenario, requests: scenario.requests.map((each) => ({ ...each, isPaid: true })) })
 )
+/** The only worker dies in calls; the next one is frozen when their jobs come for the third time, and ends when it wakes. */
+export const endsAtThirdDelivery: Needs = (scenario) => {
+  const at = warmUpMs + 3_000
+  const fault = { at, target: 0, ms: 300, moment: undefined }
+  return {
+    ...scenario,
+    ...plain,
+    servers: 3,
+    workers: 1,
+    slots: scenario.slots * scenario.workers,
+    requests: scenario.requests.slice(0, 20).map((each, index) => ({
+      ...each,
+      // the last one ends while its worker is frozen
+      at: index < 19 ? at - 30 * index : at + 7_900,
+      isPaid: true,
+      bodyBytes: 200,
+      chunks: index < 19 ? 40 : 4,
+      everyMs: 250,
+      leavesAfterMs: undefined
+    })),
+    faults: [
+      { ...fault, kind: "kill worker" },
+      { ...fault, kind: "freeze worker", at: at + 8_000, ms: 4_000 },
+      { ...fault, kind: "deploy worker", at: at + 11_000, moment: { text: "PUB usage", isBefore: false } }
+    ]
+  }
+}
 const endsWithoutUsage = (kind: FaultKind, afterMs: number): Needs => (scenario) => {
   const fault = { at: warmUpMs + 8_000, target: 0, ms: 3_000, moment: undefined }
   const requests = scenario.requests.map((each, index) => ({

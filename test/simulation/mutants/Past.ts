@@ -420,6 +420,14 @@ export const past: ReadonlyArray<Patch> = [
     }`,
     needs: Needs.lostEvents
   },
+  // seed 26115157
+  {
+    name: "a worker that ends returns jobs at once that were delivered before",
+    file: source,
+    from: "this.#stopped && delivery.delivery > 1 ? watchMs : undefined",
+    to: "undefined",
+    needs: Needs.endsAtThirdDelivery
+  },
   // seed 9204604
   {
     name: "an outage counts as time in which an event could be stored",
