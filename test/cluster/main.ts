@@ -1,6 +1,6 @@
 /**
- * `npm run cluster`: applies the manifests to a real control plane on this machine. Exits with an error if a check fails, and writes
- * its section of `test/proof.md`.
+ * `npm run cluster`: applies the manifests to a real control plane on this machine. Exits with an error if a check fails, and
+ * writes a section of `test/proof.md` for each step.
  *
  * CLUSTER_STEPS (names separated by commas; default: all). It takes etcd, kube-apiserver and the others from the folder
  * KUBEBUILDER_ASSETS if they are there, or builds them once with Go, into `~/.cache`.
@@ -15,6 +15,7 @@ import { ControlPlane } from "./control-plane/ControlPlane.ts"
 import * as Cache from "./programs/Cache.ts"
 import { textOf } from "./checks/Report.ts"
 import { manifests } from "./steps/Manifests.ts"
+import { pods } from "./steps/Pods.ts"
 
 class Broken extends Schema.TaggedError<Broken>()("Broken", { what: Schema.Array(Schema.String) }) {
   override get message() {
@@ -23,7 +24,7 @@ class Broken extends Schema.TaggedError<Broken>()("Broken", { what: Schema.Array
 }
 
 /** Each step has a control plane of its own. */
-const steps = { manifests }
+const steps = { manifests, pods }
 
 const isStep = (name: string): name is keyof typeof steps => Object.hasOwn(steps, name)
 
@@ -40,12 +41,14 @@ const run = Effect.gen(function*() {
     yield* steps[name].pipe(Effect.provide(ControlPlane.layer), Effect.provideService(Step, name))
   }
   const outcomes = yield* Ref.get(yield* Outcomes)
-  const isDefault = names.join(",") === Object.keys(steps).join(",")
-  yield* writeSection({
-    heading: "Cluster",
-    command: `${isDefault ? "" : `CLUSTER_STEPS=${names.join(",")} `}npm run cluster`,
-    text: textOf(outcomes, yield* Cache.version)
-  })
+  const version = yield* Cache.version
+  for (const name of names) {
+    yield* writeSection({
+      heading: `Cluster: ${name}`,
+      command: `CLUSTER_STEPS=${name} npm run cluster`,
+      text: textOf(outcomes.filter(({ step }) => step === name), version)
+    })
+  }
   const what = outcomes.filter(({ holds }) => !holds).map(({ seen, what }) => `${what}: ${seen}`)
   if (what.length > 0) return yield* new Broken({ what })
 }).pipe(

@@ -7,12 +7,11 @@ const cell = (text: string): string => (text.split("\n")[0] ?? "").replaceAll("|
 
 export const textOf = (outcomes: ReadonlyArray<Outcome>, version: string): string =>
   [
-    `The manifests on a control plane of Kubernetes ${version}, with a control plane of its own for each step.`,
+    `The manifests on a control plane of Kubernetes ${version}.`,
     "",
     ...table(
-      ["step", "check", "seen", "seconds", "holds"],
-      outcomes.map(({ holds, ms, seen, step, what }) => [
-        step,
+      ["check", "seen", "seconds", "holds"],
+      outcomes.map(({ holds, ms, seen, what }) => [
         what,
         cell(seen),
         (ms / 1_000).toFixed(1),

@@ -35,6 +35,21 @@ export interface Server {
   readonly kill: (signal: "SIGTERM" | "SIGKILL") => Effect.Effect<void>
 }
 
+/** The runner's SIGTERM ends this process at once, without closing scopes: a server must not outlive it. */
+const endWithProcess = (pid: number) => {
+  const kill = () => {
+    try {
+      process.kill(-pid, "SIGKILL")
+    } catch {
+      // it has ended
+    }
+  }
+  return Effect.acquireRelease(
+    Effect.sync(() => process.on("exit", kill)),
+    () => Effect.sync(() => process.off("exit", kill))
+  )
+}
+
 const lastLines = (log: string): string => log.trim().split("\n").slice(-15).join("\n")
 
 export const start = Effect.fn("Server.start")(function*<E, R>(
@@ -48,6 +63,7 @@ export const start = Effect.fn("Server.start")(function*<E, R>(
     forceKillAfter: "5 seconds",
     ...cwd === undefined ? {} : { cwd }
   }))
+  yield* endWithProcess(child.pid)
   let log = ""
   yield* child.all.pipe(
     Stream.decodeText(),
