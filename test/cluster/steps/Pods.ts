@@ -40,6 +40,27 @@ const scale = Effect.gen(function*() {
   }
 })
 
+interface Autoscaled {
+  readonly metadata: { readonly name: string }
+  readonly spec: { readonly minReplicas: number }
+  readonly status?: { readonly currentReplicas?: number }
+}
+
+/** The controller looks every 15 seconds. */
+const grownWithinMs = 60_000
+
+/** Waits until every Deployment with a HorizontalPodAutoscaler has its smallest size. */
+const untilGrown = Effect.gen(function*() {
+  let small: ReadonlyArray<Autoscaled> = []
+  const hasGrown = Effect.gen(function*() {
+    const path = `/apis/autoscaling/v2/namespaces/${namespace}/horizontalpodautoscalers`
+    const { items } = yield* read<{ readonly items: ReadonlyArray<Autoscaled> }>(path)
+    small = items.filter(({ spec, status }) => (status?.currentReplicas ?? 0) < spec.minReplicas)
+    return small.length === 0
+  })
+  yield* until(hasGrown, () => `too small: ${small.map(({ metadata }) => metadata.name).join(", ")}`, grownWithinMs)
+})
+
 const told = Effect.fn("told")(function*({ answered, failed }: Requests, what: string) {
   if (failed.length > 0) return yield* new Wrong({ what: `${failed.length} requests failed: ${failed[0]}` })
   if (answered === 0) return yield* new Wrong({ what: "no request was answered" })
@@ -53,6 +74,7 @@ const drain = (node: string) =>
 
 const startServices = Effect.fn("startServices")(function*(cluster: Cluster) {
   yield* scale
+  yield* untilGrown
   yield* untilReady(cluster, readyWithinMs)
   yield* createKey
   const used = new Set(cluster.lives().map(({ pod }) => pod.spec.nodeName))
