@@ -1,5 +1,6 @@
 /** The scenarios that may show a fault. Each is one that a seed might mean. */
 import { inlineBodyBytes } from "../../../shared/bus/protocol/Timings.ts"
+import type { Request } from "../gateway/Client.ts"
 import type { TaskRequest } from "../gateway/TaskClient.ts"
 import {
   activeMs,
@@ -86,6 +87,17 @@ export const aloneWith = (kinds: ReadonlyArray<FaultKind>, change: Partial<Fault
 export const alone = (...kinds: ReadonlyArray<FaultKind>): Needs => aloneWith(kinds, {})
 export const cluster = (needs: Needs): Needs => (scenario) => needs({ ...scenario, servers: 3 })
 export const severalWorkers: Needs = (scenario) => ({ ...scenario, workers: Math.max(2, scenario.workers) })
+/** So many small requests at a steady rate, with these fields, from clients that stay. */
+const steadily = ({ requests }: Scenario, count: number, fields: Partial<Request>): ReadonlyArray<Request> =>
+  Array.from({ length: count }, (_, request) => ({
+    ...requests[request % requests.length]!,
+    request,
+    at: warmUpMs + request * activeMs / count,
+    bodyBytes: 200,
+    chunks: 2,
+    leavesAfterMs: undefined,
+    ...fields
+  }))
 /** A stream has no leader for a while, and nothing else fails. */
 const election = cluster(alone("no stream leader", "no consumer leader", "kill nats", "freeze nats"))
 /** A stream has no leader for a while, and workers have just enough slots for the requests that keep coming. */
@@ -94,16 +106,7 @@ export const busyElection = all(election, (scenario) => ({
   ingresses: 1,
   workers: 2,
   slots: 8 + scenario.seed % 8,
-  requests: Array.from({ length: 190 }, (_, request) => ({
-    ...scenario.requests[request % scenario.requests.length]!,
-    request,
-    at: warmUpMs + request * activeMs / 190,
-    patienceMs: 15_000,
-    bodyBytes: 200,
-    chunks: 2,
-    everyMs: 300 + 20 * (scenario.seed % 10),
-    leavesAfterMs: undefined
-  }))
+  requests: steadily(scenario, 190, { patienceMs: 15_000, everyMs: 300 + 20 * (scenario.seed % 10) })
 }))
 /** Some answers need credit and heartbeats. */
 export const extremes: Needs = (scenario) => {
@@ -502,13 +505,5 @@ export const paced: Needs = (scenario) => ({
   workers: 1,
   faults: [],
   weather: [{ provider: 0, kind: "429", from: warmUpMs + 5_000, until: warmUpMs + 7_000, share: 1 }],
-  requests: Array.from({ length: 150 }, (_, request) => ({
-    ...scenario.requests[request % scenario.requests.length]!,
-    request,
-    at: warmUpMs + request * activeMs / 150,
-    bodyBytes: 200,
-    chunks: 2,
-    everyMs: 20,
-    leavesAfterMs: undefined
-  }))
+  requests: steadily(scenario, 150, { everyMs: 20 })
 })
