@@ -174,7 +174,7 @@ export class Batches extends Context.Service<Batches, {
           const found = yield* findTask(owner, id)
           if (Option.isNone(found) || hasEnded(found.value.status)) return Option.flatMap(found, batchOf)
           const stopped = records.stop(recordKey(owner, id)).pipe(
-            Effect.map(Option.some),
+            Effect.asSome,
             Effect.catchTags({
               TaskRefused: () => Effect.succeedNone,
               JetStreamFailed: () => Effect.fail(unavailable)

@@ -134,9 +134,7 @@ export const openStore = Effect.fn("ObjectStore.openStore")(function*(kept: Stor
       )
     }
     const data = Stream.range(first, chunks - 1).pipe(
-      Stream.mapEffect((number) =>
-        Effect.flatMap(next(number), (found) => found === undefined ? Effect.fail(missing) : Effect.succeed(found))
-      )
+      Stream.mapEffect((number) => Effect.filterOrFail(next(number), (found) => found !== undefined, () => missing))
     )
     return { data: first < chunks ? data : Stream.empty, begin: first * size }
   }

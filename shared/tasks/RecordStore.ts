@@ -90,7 +90,7 @@ export const make = (
 
   const find = (key: string) =>
     look(key).pipe(
-      Effect.map(Option.some),
+      Effect.asSome,
       Effect.catchTag("TaskRefused", () => Effect.succeedNone)
     )
 

@@ -61,10 +61,10 @@ const open = Effect.fn("TaskStore.open")(function*(patienceMs: number) {
     ))
 
   const read = (name: string): Effect.Effect<Uint8Array, JetStreamFailed> =>
-    Effect.flatMap(inStore(store.get(name)), (bytes) =>
-      Option.isSome(bytes)
-        ? Effect.succeed(bytes.value)
-        : Effect.fail(new JetStreamFailed({ detail: "an object of the task is missing" })))
+    Effect.flatMap(
+      inStore(store.get(name)),
+      Effect.fromOption(() => new JetStreamFailed({ detail: "an object of the task is missing" }))
+    )
 
   return TaskStore.of({
     create: Effect.fn("TaskStore.create")(function*(task, body) {

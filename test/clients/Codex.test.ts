@@ -23,7 +23,8 @@ const relay = createServer((client) => {
     const [line] = /^[A-Z]+ \/\S*(?= HTTP\/1\.1\r\n)/.exec(bytes.toString("latin1")) ?? []
     if (line !== undefined) requestLines.push(line)
   })
-  client.pipe(gateway).pipe(client)
+  client.pipe(gateway)
+  gateway.pipe(client)
   for (const [one, other] of [[client, gateway], [gateway, client]] as const) one.on("error", () => other.destroy())
 })
 beforeAll(() => once(relay.listen(0, "127.0.0.1"), "listening"))

@@ -2,15 +2,17 @@
  * A gateway under load for hours: open streams, mixed requests, clients that disconnect, and deploys. Of each kind one process is
  * never restarted; its resources, and those of NATS, are sampled.
  */
+import { Effect } from "effect"
 import { setTimeout as sleep } from "node:timers/promises"
 import { tally } from "../fixture/client/ChatClient.ts"
 import { type Ask, askChat, type Entry, Load } from "../fixture/client/Load.ts"
 import { openStream } from "../fixture/client/RawStream.ts"
 import { sampleRequests } from "../fixture/client/Requests.ts"
-import { type Gateway, type GatewayOptions, otherWorkloads, plain, providerKey } from "../fixture/gateway/Gateway.ts"
+import { Gateway, type GatewayOptions, otherWorkloads, plain, providerKey } from "../fixture/gateway/Gateway.ts"
 import { inspectable } from "../fixture/gateway/Inspector.ts"
-import type { ServiceProcess } from "../fixture/gateway/ServiceProcess.ts"
-import type { NatsServer } from "../fixture/nats/NatsServer.ts"
+import { freePort, type ServiceProcess } from "../fixture/gateway/ServiceProcess.ts"
+import { untilNoJobs } from "../fixture/nats/JobStream.ts"
+import { NatsServer } from "../fixture/nats/NatsServer.ts"
 import { environment as forStreams } from "../figures/ManyStreams.ts"
 import { type Sample, takeSample } from "./Sample.ts"
 
@@ -31,6 +33,8 @@ export interface SoakOptions {
 
 export interface SoakReport {
   readonly samples: ReadonlyArray<Sample>
+  /** Before the first request, and after the last. */
+  readonly atRest: readonly [before: Sample, after: Sample]
   readonly requests: number
   readonly streams: number
   readonly deploys: number
@@ -41,8 +45,7 @@ export interface SoakReport {
 /** The model of the open streams. */
 const streamModel = "soak-stream"
 
-/** A gateway for this many open streams. */
-export const gatewayFor = (streams: number): GatewayOptions => ({
+const gatewayFor = (streams: number): GatewayOptions => ({
   ingresses: 2,
   workers: 2,
   services: otherWorkloads,
@@ -50,6 +53,13 @@ export const gatewayFor = (streams: number): GatewayOptions => ({
   providers: (baseUrl) =>
     `  slow: { protocol: openai, baseUrl: "${baseUrl}", apiKey: ${providerKey}, idempotent: false, ${plain} }`,
   models: `  ${streamModel}: { workload: chat, targets: [{ provider: slow }] }`
+})
+
+/** A gateway for this many open streams, and the address of its NATS's monitoring. */
+export const monitoredGateway = Effect.fnUntraced(function*(streams: number) {
+  const port = yield* Effect.promise(freePort)
+  const nats = yield* NatsServer.make({ words: ["--http_port", String(port)] })
+  return { gateway: yield* Gateway.makeOn(nats, gatewayFor(streams)), monitor: `http://127.0.0.1:${port}` }
 })
 
 /** Pieces of an open stream. */
@@ -114,6 +124,9 @@ export const soak = async (gateway: Gateway<NatsServer>, options: SoakOptions): 
       ? gateway.startConsole()
       : gateway.startWorker({}, name)
   for (const name of lasting.keys()) if (!replaceable.has(name)) replaceable.set(name, await start(name))
+  const began = performance.now()
+  const look = () => takeSample({ processes: lasting, natsPid: nats.pid ?? 0, monitor }, performance.now() - began)
+  const before = await look()
   provider.behave({ kind: "paced", chunks: 5, everyMs: 10 })
   provider.behave({ kind: "paced", chunks: pieces, everyMs: streamMs / pieces }, { model: streamModel })
   const mixed = new EndlessLoad(gateway, { clients, patienceMs: 120_000, ask })
@@ -164,11 +177,9 @@ export const soak = async (gateway: Gateway<NatsServer>, options: SoakOptions): 
   })()
 
   const taken: Array<Sample> = []
-  const began = performance.now()
-  const ground = { processes: lasting, natsPid: nats.pid ?? 0, monitor }
   while (performance.now() - began < forMs) {
     await sleep(sampleEveryMs)
-    const sample = await takeSample(ground, performance.now() - began)
+    const sample = await look()
     taken.push(sample)
     provider.requests.length = 0
     for (const load of [mixed, open]) load.forget(log)
@@ -181,8 +192,11 @@ export const soak = async (gateway: Gateway<NatsServer>, options: SoakOptions): 
   stopping.abort()
   await Promise.all([mixed.stop(), open.stop(), deploying, leaving])
   for (const load of [mixed, open]) load.forget(log)
+  await provider.until(() => provider.open === 0)
+  await untilNoJobs(nats)
   return {
     samples: taken,
+    atRest: [before, await look()],
     requests: mixed.whole,
     streams: open.whole,
     deploys,

@@ -11,14 +11,11 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Config, Effect, FileSystem, Schema } from "effect"
 import { join } from "node:path"
 import { bundleServices } from "../fixture/gateway/Bundles.ts"
-import { Gateway } from "../fixture/gateway/Gateway.ts"
-import { freePort } from "../fixture/gateway/ServiceProcess.ts"
-import { NatsServer } from "../fixture/nats/NatsServer.ts"
 import { writeSection } from "../proof/Page.ts"
 import { growthIn } from "./Growth.ts"
 import { plot } from "./Plot.ts"
 import { failures, textOf } from "./Report.ts"
-import { gatewayFor, soak } from "./Soak.ts"
+import { monitoredGateway, soak } from "./Soak.ts"
 
 class Broken extends Schema.TaggedError<Broken>()("Broken", { what: Schema.Array(Schema.String) }) {
   override get message() {
@@ -44,9 +41,7 @@ const plotFile = "soak.svg"
 const run = Effect.gen(function*() {
   const { clients, deployMinutes, mbPerHour, minutes, sampleSeconds, settleMinutes, streams } = yield* settings
   yield* Effect.promise(bundleServices)
-  const port = yield* Effect.promise(freePort)
-  const nats = yield* NatsServer.make({ words: ["--http_port", String(port)] })
-  const gateway = yield* Gateway.makeOn(nats, gatewayFor(streams))
+  const { gateway, monitor } = yield* monitoredGateway(streams)
   const report = yield* Effect.promise(() =>
     soak(gateway, {
       forMs: minutes * 60_000,
@@ -55,7 +50,7 @@ const run = Effect.gen(function*() {
       clients,
       deployEveryMs: deployMinutes * 60_000,
       sampleEveryMs: sampleSeconds * 1_000,
-      monitor: `http://127.0.0.1:${port}`,
+      monitor,
       log: (line) => process.stdout.write(`${line}\n`)
     })
   )

@@ -69,7 +69,7 @@ export const make = (
 
   const cancel = (key: string) =>
     place.cancel(key).pipe(
-      Effect.map(Option.some),
+      Effect.asSome,
       Effect.catchTag("TaskRefused", () => Effect.succeedNone)
     )
 

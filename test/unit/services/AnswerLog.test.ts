@@ -1,6 +1,6 @@
 /** Streams from the log of a task. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Option, Stream } from "effect"
+import { Effect, Stream } from "effect"
 import * as TestClock from "effect/testing/TestClock"
 import type { RequestError } from "../../../services/ingress/errors/IngressError.ts"
 import type { Exchange } from "../../../services/ingress/exchange/Exchange.ts"
@@ -20,7 +20,7 @@ const log = ["data: a\n\ndata: b\n\n", ": keep-alive\n\n", "data: c\n\n"]
 
 const tasksWith = (task: TaskRecord.TaskRecord) =>
   ({
-    find: () => Effect.succeed(Option.some(task)),
+    find: () => Effect.succeedSome(task),
     pages: () => Stream.fromIterable([...log.map((text) => ({ bytes: Buffer.from(text) })), "silence" as const])
   }) as unknown as AnswerTasks["Service"]
 
