@@ -27,6 +27,9 @@ interface Sum {
   readonly transitions: Counts
 }
 
+/** A long run tells how far it is this often, in milliseconds. */
+const progressMs = 60_000
+
 /** So many seeds reach every transition of a job that is reachable. */
 const seedsForAll = 300
 
@@ -47,6 +50,7 @@ const report = ({ scenario, violations, world }: Result): void => {
 const run = async (offset: number, step: number): Promise<Sum> => {
   const until = performance.now() + seconds * 1_000
   const sum: Sum = { seeds: 0, requests: 0, faults: 0, violations: 0, transitions: countTransitions() }
+  let toldAt = performance.now()
   for (let at = 0; at + offset < count && (count < Number.POSITIVE_INFINITY || performance.now() < until); at += step) {
     const { hash, scenario, violations, world } = await simulate(scenarioOf(firstSeed + offset + at))
     sum.seeds++
@@ -58,6 +62,10 @@ const run = async (offset: number, step: number): Promise<Sum> => {
       console.log(`seed ${scenario.seed} (${hash}): ${violations.length} violations`)
       if (process.env["SIMULATE_UNTIL"] === "violation") process.exit(1)
       report(await simulate(await shrink(scenario, first.invariant)))
+    }
+    if (performance.now() - toldAt > progressMs) {
+      toldAt = performance.now()
+      console.log(`part ${offset}: ${sum.seeds} seeds, ${sum.requests} requests, ${sum.violations} violations so far`)
     }
     const words = process.env["STORY"]?.split(",").filter((word) => word !== "")
     if (words !== undefined) console.log(world.trace.story(...words))
