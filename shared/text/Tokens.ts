@@ -1,5 +1,6 @@
 /** Token counts and token-sized pieces of text, in the o200k_base encoding. */
 import { Effect } from "effect"
+import { setTimeout as pause } from "node:timers/promises"
 import { slices } from "./Slices.ts"
 
 export interface Piece {
@@ -34,13 +35,17 @@ const asText = { disallowedSpecial: new Set<string>() }
 
 /**
  * The tokenizer. Its table is loaded on first use and kept for the life of the process: it takes 45 MB, which a worker that never
- * uses its built-in engine saves. The first request of a worker waits a fifth of a second for it, during which its others pause.
+ * uses its built-in engine saves. The first request of a worker waits a quarter of a second for it.
  */
 export const loadTokenizer: Effect.Effect<Tokenizer> = Effect.promise(() => loading ??= load())
 
 let loading: Promise<Tokenizer> | undefined
 
 const load = async (): Promise<Tokenizer> => {
+  // Each half stops the event loop for an eighth of a second of CPU time, on a busy machine for many times that. Pings are answered
+  // between them: ingress takes a worker that is silent for longer for dead.
+  await import("gpt-tokenizer/bpeRanks/o200k_base")
+  await pause(1)
   const { countTokens, decode, encodeGenerator, setMergeCacheSize } = await import("gpt-tokenizer/encoding/o200k_base")
   // A hit in the library's full cache takes 0.1 ms, ten times the merge that it saves.
   setMergeCacheSize(0)
