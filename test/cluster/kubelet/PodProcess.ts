@@ -60,5 +60,5 @@ export const startService = async (pod: ApiPod, { place, variables }: Inputs, na
   })
 }
 
-/** The kind of a pod: a service of the gateway, or a server of NATS. */
+/** Whether a pod runs a server of NATS. All others run services of the gateway. */
 export const isNats = (pod: ApiPod): boolean => componentOf(pod).startsWith("nats")
