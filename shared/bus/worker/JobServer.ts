@@ -218,7 +218,7 @@ class Server implements PoolServer.PoolServer {
     const { pool, slots, workload } = this.#options
     const { id, isConnected, outbox } = this.#nats
     if (!isConnected()) return
-    const open = this.source.isReady() ? slots : this.source.inFlight()
+    const open = this.source.takesJobs() ? slots : this.source.inFlight()
     outbox.publish(Subjects.slotsSubject(workload, pool, id, this.source.version), encodeSlots(open))
   }
 

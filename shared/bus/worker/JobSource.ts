@@ -114,6 +114,11 @@ export class JobSource {
     return this.#inFlight > 0 || [...this.#queues.values()].some(({ isLost }) => isLost)
   }
 
+  /** Whether it has started and not stopped: it pulls also while nobody knows whether its queues still exist. */
+  takesJobs(): boolean {
+    return !this.#stopped && [...this.#queues.values()].some(({ isOpen }) => isOpen)
+  }
+
   /** Whether it pulls from an existing queue over a live connection. */
   isReady(): boolean {
     return this.#pulling && this.#nats.isConnected()

@@ -108,6 +108,14 @@ export const busyElection = all(election, (scenario) => ({
   slots: 8 + scenario.seed % 8,
   requests: steadily(scenario, 190, { patienceMs: 15_000, everyMs: 300 + 20 * (scenario.seed % 10) })
 }))
+/** The server of the only worker is frozen, perhaps with that which would tell it whether its queue still exists. */
+export const busyFreeze = all(cluster(aloneWith(["freeze nats"], { ms: 7_000 })), (scenario) => ({
+  ...scenario,
+  ingresses: 2,
+  workers: 1,
+  slots: 80,
+  requests: steadily(scenario, 190, { patienceMs: 20_000, everyMs: 30 })
+}))
 /** Some answers need credit and heartbeats. */
 export const extremes: Needs = (scenario) => {
   const random = new Random(scenario.seed ^ 0xe2_7e_3e)

@@ -34,6 +34,13 @@ import * as Needs from "./Needs.ts"
 
 export const past: ReadonlyArray<Patch> = [
   {
+    name: "a worker announces no free slots until it knows that its queue exists",
+    file: server,
+    from: "this.source.takesJobs()",
+    to: "this.source.isReady()",
+    needs: Needs.busyFreeze
+  },
+  {
     name: "a worker forgets the paid jobs that it has ended",
     file: server,
     from: "if (this.#ended.has(key) || this.#endedBefore.has(key)) return job.acknowledge()",
