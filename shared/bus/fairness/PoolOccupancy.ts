@@ -159,12 +159,17 @@ export class PoolOccupancy {
     return may
   }
 
-  /** Runs periodically, `ms` milliseconds after the last time. */
-  tick(now: number, ms: number): void {
+  /** Runs periodically, `ms` milliseconds after the last time; `isServed` if the pool's queue is known to have been served until now. */
+  tick(now: number, ms: number, isServed: boolean): void {
     for (const [worker, { at }] of this.#silentWorkers) {
       if (now - at > silentWorkerMs) this.#silentWorkers.delete(worker)
     }
-    for (const { drain, ownWaiting } of this.#tenants.values()) drain?.tick(now, ms, ownWaiting > 0)
+    for (const { drain, ownWaiting } of this.#tenants.values()) drain?.tick(now, ms, ownWaiting > 0, isServed)
+  }
+
+  /** The pool's queue was not served for a while, perhaps since it was last known to be. */
+  interrupt(): void {
+    for (const { drain } of this.#tenants.values()) drain?.interrupt()
   }
 
   /**

@@ -54,6 +54,9 @@ export class JobPool<Job> {
   awaitsStream = false
   probeAt = 0
   #stalledUntil = Number.NEGATIVE_INFINITY
+  /** Whether JetStream has served the queue since the last tick, and whether it has failed to. */
+  #wasServed = false
+  #wasStalled = false
 
   constructor(limits: PoolLimits, occupancy: PoolOccupancy = new PoolOccupancy()) {
     this.#occupancy = occupancy
@@ -163,6 +166,7 @@ export class JobPool<Job> {
     this.#claimedUpTo = Math.max(this.#claimedUpTo, publication)
     this.#drain.add()
     this.#stalledUntil = Number.NEGATIVE_INFINITY
+    this.#wasServed = true
     if (!Number.isNaN(behind)) this.#window.claimed(behind, this.#unclaimed - 1, this.#drain.perSecond)
   }
 
@@ -172,13 +176,28 @@ export class JobPool<Job> {
    */
   stalled(now: number): void {
     this.#stalledUntil = now + stalledForMs
+    this.#wasStalled = true
+  }
+
+  /** JetStream has told the state of the queue, so that workers could get its jobs. */
+  served(): void {
+    this.#wasServed = true
   }
 
   /** Runs periodically, `ms` milliseconds after the last time. */
   tick(now: number, ms: number): void {
-    if (this.#rests(now) || ms > longestTickMs) return
-    this.#drain.tick(now, ms, this.#waiting.size > 0)
-    this.#occupancy.tick(now, ms)
+    const rests = this.#rests(now)
+    // without jobs in the stream, the others wait for slots
+    const isServed = this.#wasServed || this.#unclaimed === 0
+    const isInterrupted = this.#wasStalled || rests
+    this.#wasServed = this.#wasStalled = false
+    if (isInterrupted) {
+      this.#drain.interrupt()
+      this.#occupancy.interrupt()
+    }
+    if (rests || ms > longestTickMs) return
+    this.#drain.tick(now, ms, this.#waiting.size > 0, isServed)
+    this.#occupancy.tick(now, ms, isServed)
   }
 
   /** Whether no worker could get a job, so that nothing shows how fast they are. */

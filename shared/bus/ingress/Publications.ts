@@ -148,6 +148,7 @@ export class Publications {
       pool.askingSince = undefined
       const delivered = state?.delivered?.stream_seq
       if (delivered === undefined) return pool.stalled(this.#options.now())
+      pool.served()
       pool.delivered.set(version, delivered)
       for (const each of this.#unclaimed()) {
         if (each.pool !== pool || each.version !== version) continue

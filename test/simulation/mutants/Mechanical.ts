@@ -354,7 +354,8 @@ const notes: ReadonlyArray<Note> = [
     needs: fault("kill worker", "freeze worker", "hold worker")
   },
   { file: life, line: "else if (delivery === 2 ||", needs: heldEnds },
-  { file: pool, line: "if (this.#rests(now)", excuse: rates }
+  { file: pool, line: "if (isInterrupted)", excuse: rates },
+  { file: pool, line: "if (rests || ms > longestTickMs)", excuse: rates }
 ]
 
 interface Line extends Switch {

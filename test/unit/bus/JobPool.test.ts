@@ -58,7 +58,7 @@ describe("the drain rate", () => {
   const ticks = (rate: DrainRate, from: number, count: number, perTick: number, wasWaiting = true) => {
     for (let tick = 1; tick <= count; tick++) {
       for (let taken = 0; taken < perTick; taken++) rate.add()
-      rate.tick(from + 200 * tick, 200, wasWaiting)
+      rate.tick(from + 200 * tick, 200, wasWaiting, true)
     }
   }
 
@@ -81,6 +81,33 @@ describe("the drain rate", () => {
     assert.strictEqual(rate.perSecond, 50)
     ticks(rate, 22_000, 201, 1, false)
     assert.isUndefined(rate.perSecond)
+  })
+})
+
+describe("the drain rate of a queue that NATS does not serve all the time", () => {
+  const tick = (rate: DrainRate, count: number, isServed: boolean) => {
+    for (let taken = 0; taken < count; taken++) rate.add()
+    rate.tick(0, 500, true, isServed)
+  }
+
+  it("counts time once the queue is known to have been served until then", () => {
+    const rate = new DrainRate()
+    tick(rate, 10, true)
+    tick(rate, 10, true)
+    tick(rate, 0, false)
+    tick(rate, 0, false)
+    assert.strictEqual(rate.perSecond, 20)
+    tick(rate, 0, true)
+    assert.strictEqual(rate.perSecond, 8)
+  })
+
+  it("leaves out an interruption from its beginning", () => {
+    const rate = new DrainRate()
+    tick(rate, 10, true)
+    tick(rate, 0, false)
+    rate.interrupt()
+    tick(rate, 10, true)
+    assert.strictEqual(rate.perSecond, 20)
   })
 })
 
@@ -132,6 +159,34 @@ describe("a job that cannot be served in time", () => {
     assert.strictEqual(before, after)
     pool.claimed("worker", claimed, 0, 3_900)
     assert.instanceOf(pool.enter("n81", claimant("n"), 1_900, 3_900), QueueTimeout)
+  })
+
+  it("is queued after JetStream has served a few jobs between two stalls, which do not show how fast workers are", () => {
+    const occupancy = new PoolOccupancy()
+    occupancy.setWorker("worker", 4, 3)
+    const pool = new JobPool<string>(limits, occupancy)
+    for (let job = 0; job < 80; job++) assert.isUndefined(pool.enter(`n${job}`, claimant("n"), 60_000, 0))
+    pool.published()
+    let now = 0
+    const ticks = (count: number) => {
+      for (let tick = 0; tick < count; tick++) pool.tick(now += 200, 200)
+    }
+    ticks(4)
+    pool.stalled(now)
+    ticks(10)
+    for (let claim = 0; claim < 8; claim++) pool.claimed("worker", claimed, 0, now)
+    ticks(4)
+    assert.isUndefined(pool.enter("n80", claimant("n"), 10_000, now))
+    pool.stalled(now)
+    ticks(20)
+    // when it answers, it serves no job for a while: now the workers are slow
+    for (let tick = 0; tick < 50; tick++) {
+      pool.served()
+      ticks(1)
+    }
+    for (let claim = 0; claim < 3; claim++) pool.claimed("worker", claimed, 0, now)
+    ticks(1)
+    assert.instanceOf(pool.enter("n81", claimant("n"), 10_000, now), QueueTimeout)
   })
 
   it("is queued while the pool has no worker, however long its tenant's queue seems to take", () => {

@@ -106,9 +106,9 @@ describe("a pool", () => {
     assert.isFalse(pool!.mayTake(claimant("noisy"), 0))
     pool!.claimedBy("older", 2, 0)
     assert.isTrue(pool!.mayTake(claimant("noisy"), 0))
-    pool!.tick(59_000, 1_000)
+    pool!.tick(59_000, 1_000, true)
     assert.isUndefined(pool!.slots)
-    pool!.tick(61_000, 2_000)
+    pool!.tick(61_000, 2_000, true)
     assert.strictEqual(pool!.slots, 64)
     pool!.claimedBy("older", 2, 61_000)
     pool!.setWorker("older", 8)
@@ -144,7 +144,7 @@ it("a tenant's waiting time follows from the pace at which its own jobs end", ()
   for (let tick = 1; tick <= 20; tick++) {
     pool!.freed(claimant("noisy"))
     pool!.took(claimant("noisy"))
-    pool!.tick(500 * tick, 500)
+    pool!.tick(500 * tick, 500, true)
   }
   // 14 jobs wait, and two are served each second
   assert.strictEqual(pool!.waitMs(claimant("noisy")), 7_000)
