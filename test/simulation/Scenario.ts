@@ -302,6 +302,22 @@ export const extreme = (random: Random, request: Request): Request =>
     }
     : { ...request, chunks: random.integer(2, 5), everyMs: random.between(1_000, 12_000) }
 
+/** So many small requests at a steady rate, with these fields, from clients that stay. */
+export const steadily = (
+  requests: ReadonlyArray<Request>,
+  count: number,
+  fields: Partial<Request>
+): ReadonlyArray<Request> =>
+  Array.from({ length: count }, (_, request) => ({
+    ...requests[request % requests.length]!,
+    request,
+    at: warmUpMs + request * activeMs / count,
+    bodyBytes: 200,
+    chunks: 2,
+    leavesAfterMs: undefined,
+    ...fields
+  }))
+
 const kindOf = (random: Random): FaultKind =>
   random.chance(processShare) ? random.pick(processFaultKinds) : random.pick(natsFaultKinds)
 
@@ -339,7 +355,13 @@ export const scenarioOf = (seed: number, mostRequests = 200): Scenario => {
   const weather = calling.chance(0.1) ? weatherOf(calling) : undefined
   const stretching = new Random(seed ^ 0x10_46_e2)
   // an answer that is slower than a provider may be would fail in any weather
-  const requests = weather === undefined && stretching.chance(0.15)
+  const isExtreme = weather === undefined && stretching.chance(0.15)
+  const steadying = new Random(seed ^ 0x57_ea_d7)
+  // whatever fails, some wait for it
+  const isSteady = drill.length > 0 && steadying.chance(0.3)
+  const requests = isSteady
+    ? steadily(usual, mostRequests, { everyMs: steadying.between(10, 200), patienceMs: steadying.between(10_000, 30_000) })
+    : isExtreme
     ? usual.map((request) => extreme(stretching, request))
     : usual
   const workers = random.integer(1, 4)

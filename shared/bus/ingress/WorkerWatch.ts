@@ -23,7 +23,7 @@ export interface WorkerWatchOptions {
   readonly onAway: (link: Link) => void
   /** Our server has answered after a stall: silences were its own. */
   readonly onStallEnd: () => void
-  /** All workers have answered since the reconnect, and so have sent what was lost with it. */
+  /** All workers that we know have answered since the reconnect, and so have sent what was lost with it. */
   readonly onAllHeard: () => void
 }
 
@@ -80,8 +80,8 @@ export class WorkerWatch {
       this.#unheard.add(link.id)
       this.#ping(link, nats.outbox.publishNow)
     }
-    // nothing needs to be held for workers that we do not know; one of them may still claim what it had pulled
-    if (this.#unheard.size === 0) nats.outbox.release()
+    // workers that we do not know may still claim what they had pulled, for which `onAllHeard` leaves time
+    if (this.#unheard.size === 0) this.#options.onAllHeard()
   }
 
   /** Whether not the worker may be silent, but its server of NATS: another than ours, through which we hear no other worker. */

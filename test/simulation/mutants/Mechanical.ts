@@ -191,7 +191,7 @@ const notes: ReadonlyArray<Note> = [
   { file: watch, line: "if (this.#askedAt !== undefined) return", needs: alone("freeze nats") },
   { file: watch, line: "if (silentMs > Timings.pongWithinMs)", needs: shortSilence },
   { file: watch, line: "if (silentMs > mostMs)", needs: longAlone },
-  { file: watch, line: "if (this.#unheard.size === 0) nats.outbox", excuse: afterReconnect },
+  { file: watch, line: "if (this.#unheard.size === 0)", excuse: afterReconnect },
   {
     file: links,
     line: "if (now - link.lastSeen <= Timings.pingAfterMs)",

@@ -1,6 +1,5 @@
 /** The scenarios that may show a fault. Each is one that a seed might mean. */
 import { inlineBodyBytes } from "../../../shared/bus/protocol/Timings.ts"
-import type { Request } from "../gateway/Client.ts"
 import type { TaskRequest } from "../gateway/TaskClient.ts"
 import {
   activeMs,
@@ -9,6 +8,7 @@ import {
   type FaultKind,
   faultOf,
   type Scenario,
+  steadily,
   unlimited,
   warmUpMs
 } from "../Scenario.ts"
@@ -87,17 +87,6 @@ export const aloneWith = (kinds: ReadonlyArray<FaultKind>, change: Partial<Fault
 export const alone = (...kinds: ReadonlyArray<FaultKind>): Needs => aloneWith(kinds, {})
 export const cluster = (needs: Needs): Needs => (scenario) => needs({ ...scenario, servers: 3 })
 export const severalWorkers: Needs = (scenario) => ({ ...scenario, workers: Math.max(2, scenario.workers) })
-/** So many small requests at a steady rate, with these fields, from clients that stay. */
-const steadily = ({ requests }: Scenario, count: number, fields: Partial<Request>): ReadonlyArray<Request> =>
-  Array.from({ length: count }, (_, request) => ({
-    ...requests[request % requests.length]!,
-    request,
-    at: warmUpMs + request * activeMs / count,
-    bodyBytes: 200,
-    chunks: 2,
-    leavesAfterMs: undefined,
-    ...fields
-  }))
 /** A stream has no leader for a while, and nothing else fails. */
 const election = cluster(alone("no stream leader", "no consumer leader", "kill nats", "freeze nats"))
 /** A stream has no leader for a while, and workers have just enough slots for the requests that keep coming. */
@@ -106,7 +95,7 @@ export const busyElection = all(election, (scenario) => ({
   ingresses: 1,
   workers: 2,
   slots: 8 + scenario.seed % 8,
-  requests: steadily(scenario, 190, { patienceMs: 15_000, everyMs: 300 + 20 * (scenario.seed % 10) })
+  requests: steadily(scenario.requests, 190, { patienceMs: 15_000, everyMs: 300 + 20 * (scenario.seed % 10) })
 }))
 /** The server of the only worker is frozen, perhaps with that which would tell it whether its queue still exists. */
 export const busyFreeze = all(cluster(aloneWith(["freeze nats"], { ms: 7_000 })), (scenario) => ({
@@ -114,7 +103,7 @@ export const busyFreeze = all(cluster(aloneWith(["freeze nats"], { ms: 7_000 }))
   ingresses: 2,
   workers: 1,
   slots: 80,
-  requests: steadily(scenario, 190, { patienceMs: 20_000, everyMs: 30 })
+  requests: steadily(scenario.requests, 190, { patienceMs: 20_000, everyMs: 30 })
 }))
 /** Some answers need credit and heartbeats. */
 export const extremes: Needs = (scenario) => {
@@ -513,5 +502,5 @@ export const paced: Needs = (scenario) => ({
   workers: 1,
   faults: [],
   weather: [{ provider: 0, kind: "429", from: warmUpMs + 5_000, until: warmUpMs + 7_000, share: 1 }],
-  requests: steadily(scenario, 150, { everyMs: 20 })
+  requests: steadily(scenario.requests, 150, { everyMs: 20 })
 })
