@@ -181,15 +181,25 @@ export const clockWhileWaiting = only(({ faults, servers, workers }) =>
     )
   )
 )
-/** Connections break while messages are on their way for long. */
-export const cutWhileSlow = only(({ faults }) =>
-  faults.some(({ at, kind }) =>
-    kind.startsWith("cut ") &&
-    faults.some((other) =>
-      /^(slow|hold) (worker|ingress)$/.test(other.kind) && other.at < at && at < other.at + other.ms
-    )
-  )
-)
+/** Connections break while bundles of a worker are on their way for long. */
+export const slowBundles: Needs = (scenario) => {
+  const slow: Fault = { kind: "slow worker", at: warmUpMs, target: 0, ms: activeMs, moment: undefined }
+  return {
+    ...scenario,
+    ...plain,
+    servers: 1,
+    ingresses: 1,
+    workers: 1,
+    requests: steadily(scenario.requests, 40, { chunks: 100, everyMs: 20, chunkBytes: 64, patienceMs: 30_000 }),
+    faults: [
+      slow,
+      ...Array.from({ length: 8 }, (_, index): Fault => {
+        const at = warmUpMs + 1_000 + 2_000 * index + 37 * (scenario.seed % 20)
+        return { kind: "cut ingress", at, target: 0, ms: 500, moment: undefined }
+      })
+    ]
+  }
+}
 /** Messages arrive by a server that was away after they have been sent again by another. */
 export const lateBundles = cluster(fault("freeze nats", "isolate nats", "slow routes"))
 /** Connections break while servers of NATS are slow, so that ingress asks for bundles again that are on their way. */

@@ -136,7 +136,7 @@ export const past: ReadonlyArray<Patch> = [
     file: receiver,
     from: "return { type: \"ack\", number: link.next }",
     to: "return { type: \"ack\", number: link.next + 1 }",
-    needs: Needs.cutWhileSlow
+    needs: Needs.slowBundles
   },
   {
     name: "a worker does not ask about unacknowledged bundles",
@@ -185,7 +185,9 @@ export const past: ReadonlyArray<Patch> = [
   {
     name: "an election makes ingress reject requests",
     file: pool,
-    from: "this.#stalledUntil = now + stalledForMs",
+    from: `    this.#stalledUntil = now + stalledForMs
+    this.#wasStalled = true
+`,
     to: "",
     needs: Needs.busyElection
   },
