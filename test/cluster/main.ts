@@ -16,6 +16,7 @@ import * as Cache from "./programs/Cache.ts"
 import { textOf } from "./checks/Report.ts"
 import { manifests } from "./steps/Manifests.ts"
 import { pods } from "./steps/Pods.ts"
+import { scaling } from "./steps/Scaling.ts"
 
 class Broken extends Schema.TaggedError<Broken>()("Broken", { what: Schema.Array(Schema.String) }) {
   override get message() {
@@ -24,7 +25,7 @@ class Broken extends Schema.TaggedError<Broken>()("Broken", { what: Schema.Array
 }
 
 /** Each step has a control plane of its own. */
-const steps = { manifests, pods }
+const steps = { manifests, pods, scaling }
 
 const isStep = (name: string): name is keyof typeof steps => Object.hasOwn(steps, name)
 

@@ -1,10 +1,13 @@
-/** What is built or downloaded once: kept outside the repository, by the version of Kubernetes. */
+/** What is built or downloaded once: kept outside the repository, by the versions of Kubernetes and KEDA. */
 import { Config, Effect, FileSystem, Schema } from "effect"
 import { homedir } from "node:os"
 import { basename, dirname, join } from "node:path"
 
 /** The module that pins the versions of the programs. */
 export const module = join(dirname(import.meta.dirname), "go")
+
+/** KEDA, with the version that the guide names or a newer one. */
+export const kedaModule = "github.com/kedacore/keda/v2@v2.21.0"
 
 /** A program or file is missing and cannot be made here. */
 export class Missing extends Schema.TaggedError<Missing>()("Missing", { what: Schema.String }) {
@@ -26,7 +29,8 @@ export const version = Effect.gen(function*() {
 export const folder = Effect.gen(function*() {
   const fs = yield* FileSystem.FileSystem
   const caches = yield* Config.String("XDG_CACHE_HOME").pipe(Config.withDefault(join(homedir(), ".cache")))
-  const path = join(caches, "model-gateway/cluster", yield* version)
+  const [, keda = ""] = kedaModule.split("@")
+  const path = join(caches, "model-gateway/cluster", `${yield* version}-keda-${keda}`)
   yield* fs.makeDirectory(path, { recursive: true })
   return path
 })

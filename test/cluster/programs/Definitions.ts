@@ -4,15 +4,12 @@ import { join } from "node:path"
 import * as Cache from "./Cache.ts"
 import { downloadModule, findGo } from "./Go.ts"
 
-/** KEDA, with the version that the guide names or a newer one. */
-export const kedaModule = "github.com/kedacore/keda/v2@v2.21.0"
-
 const sources: ReadonlyArray<readonly [module: string, file: string]> = [
   ...["scaledobjects", "scaledjobs", "triggerauthentications", "clustertriggerauthentications"].map((kinds) =>
-    [kedaModule, `config/crd/bases/keda.sh_${kinds}.yaml`] as const
+    [Cache.kedaModule, `config/crd/bases/keda.sh_${kinds}.yaml`] as const
   ),
   ...["cloudeventsources", "clustercloudeventsources"].map((kinds) =>
-    [kedaModule, `config/crd/bases/eventing.keda.sh_${kinds}.yaml`] as const
+    [Cache.kedaModule, `config/crd/bases/eventing.keda.sh_${kinds}.yaml`] as const
   ),
   ["sigs.k8s.io/gateway-api@v1.6.3", "config/crd/standard/gateway.networking.k8s.io_httproutes.yaml"],
   ["github.com/cert-manager/cert-manager@v1.21.2", "deploy/crds/cert-manager.io_certificates.yaml"],

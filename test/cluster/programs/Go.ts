@@ -25,9 +25,9 @@ export const build = Effect.fn("build")(function*(
   go: string,
   module: string,
   packages: ReadonlyArray<string>,
-  folder: string,
-  words: ReadonlyArray<string> = []
+  folder: string
 ) {
-  const flags = ["-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", ...words]
-  yield* run(go, ["build", ...flags, "-o", join(folder, "/"), ...packages], { cwd: module })
+  const flags = ["-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags=-s -w"]
+  const env = { CGO_ENABLED: "0" }
+  yield* run(go, ["build", ...flags, "-o", join(folder, "/"), ...packages], { cwd: module, env })
 })

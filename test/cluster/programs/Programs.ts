@@ -1,34 +1,49 @@
 /**
  * The programs of a control plane: those in the folder KUBEBUILDER_ASSETS, or else built once by Go from the module proxy, at
- * the versions that `go/go.mod` pins.
+ * the versions that `go/go.mod` and `Cache.ts` pin.
  */
 import { Config, Console, Effect, FileSystem } from "effect"
 import { join } from "node:path"
 import * as Cache from "./Cache.ts"
-import { build, findGo } from "./Go.ts"
+import { build, downloadModule, findGo } from "./Go.ts"
 
-const packages = {
-  "etcd": "go.etcd.io/etcd/server/v3",
-  "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver",
-  "kube-controller-manager": "k8s.io/kubernetes/cmd/kube-controller-manager",
-  "kube-scheduler": "k8s.io/kubernetes/cmd/kube-scheduler",
-  "kubectl": "k8s.io/kubernetes/cmd/kubectl"
-}
+/** Programs of one module, which Go builds together. */
+const modules = [
+  {
+    name: "etcd and Kubernetes",
+    packages: {
+      "etcd": "go.etcd.io/etcd/server/v3",
+      "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver",
+      "kube-controller-manager": "k8s.io/kubernetes/cmd/kube-controller-manager",
+      "kube-scheduler": "k8s.io/kubernetes/cmd/kube-scheduler",
+      "kubectl": "k8s.io/kubernetes/cmd/kubectl"
+    },
+    folder: () => Effect.succeed(Cache.module)
+  },
+  {
+    name: "KEDA",
+    packages: { "keda-operator": "./cmd/operator", "keda-adapter": "./cmd/adapter" },
+    folder: (go: string, scratch: string) => downloadModule(go, Cache.kedaModule, scratch)
+  }
+] as const
 
-export type Program = keyof typeof packages
+type Module = typeof modules[number]
 
-const all = Object.keys(packages) as ReadonlyArray<Program>
+type NamesIn<M> = M extends { readonly packages: infer Packages } ? keyof Packages : never
+
+export type Program = NamesIn<Module>
 
 /** How Go names what it builds from a package: by the last part of its path that is no version. */
-const builtName = (program: Program): string =>
-  packages[program].split("/").findLast((part) => !/^v\d+$/.test(part)) ?? ""
+const builtName = (path: string): string => path.split("/").findLast((part) => !/^v\d+$/.test(part)) ?? ""
 
-const buildAll = Effect.fn("Programs.buildAll")(function*(go: string) {
-  yield* Console.log("builds etcd and Kubernetes, once: minutes of CPU time")
-  yield* Cache.add(Effect.fnUntraced(function*(folder) {
+const buildModule = Effect.fn("Programs.buildModule")(function*(go: string, { folder, name, packages }: Module) {
+  yield* Console.log(`builds ${name}, once: minutes of CPU time`)
+  yield* Cache.add(Effect.fnUntraced(function*(made) {
     const fs = yield* FileSystem.FileSystem
-    yield* build(go, Cache.module, Object.values(packages), folder)
-    for (const program of all) yield* fs.rename(join(folder, builtName(program)), join(folder, program))
+    yield* build(go, yield* folder(go, made), Object.values(packages), made)
+    for (const [program, path] of Object.entries(packages)) {
+      yield* fs.rename(join(made, builtName(path)), join(made, program))
+    }
   }))
 })
 
@@ -54,7 +69,9 @@ export const find = Effect.fn("Programs.find")(function*(programs: ReadonlyArray
           "which builds them"
       })
     }
-    yield* buildAll(go)
+    for (const module of modules) {
+      if (programs.some((program) => Object.hasOwn(module.packages, program))) yield* buildModule(go, module)
+    }
   }
   return (program: Program) => join(folder, program)
 })
