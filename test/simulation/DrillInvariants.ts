@@ -15,7 +15,7 @@ import { mostRepairMs, mostSlowMs } from "./nats/Faults.ts"
 import { type Fault, type FaultKind, warmUpMs } from "./Scenario.ts"
 import type { Ended } from "./Simulation.ts"
 import { usageEventsOf } from "./UsageEvents.ts"
-import { type Check, named, roomAt, type Violation } from "./Violation.ts"
+import { type Check, named, roomAt, runs, type Violation } from "./Violation.ts"
 
 /** A new cluster has elected its leaders so many milliseconds after the warm-up. */
 const startMs = 2_000
@@ -92,8 +92,26 @@ function* failuresCostLittle({ clients, scenario }: Ended): Generator<Violation>
  */
 const afterOutageMs = overtakenAfterMs + 500
 
-/** Jobs that wait for NATS are claimed soon after it serves their queue again. */
-function* outagesEnd({ clients, outages, scenario }: Ended): Generator<Violation> {
+/** So many jobs at once leave no slot to some that wait: a part is kept for tenants that come. */
+const fullShare = 0.8
+/** How often the slots are looked at, in milliseconds. */
+const stepMs = 50
+
+/** The last time at which others took the slots, from when a job could start until it did, in milliseconds of the world. */
+const fullUntil = (
+  { clients, scenario: { slots, workers } }: Pick<Ended, "clients" | "scenario">,
+  from: number,
+  until: number
+): number => {
+  let last = from
+  for (let at = from; at < until; at += stepMs) {
+    if (clients.filter((client) => runs(client, at)).length >= fullShare * slots * workers) last = at
+  }
+  return last
+}
+
+/** Jobs that wait for NATS are claimed soon after it serves their queue again and slots are free. */
+function* outagesEnd({ clients, outages, scenario, world }: Ended): Generator<Violation> {
   const cost = costIn(scenario)
   if (cost === undefined) return
   const [fault] = scenario.faults
@@ -104,9 +122,11 @@ function* outagesEnd({ clients, outages, scenario }: Ended): Generator<Violation
     const backAt = Math.max(until, isolatedUntil)
     for (const client of clients) {
       const { claimedAt, endedAt, request } = client
-      const claimed = claimedAt ?? endedAt ?? Number.POSITIVE_INFINITY
+      const claimed = claimedAt ?? endedAt ?? world.now
       if (request.at >= until || claimed < until || outages.some(({ from }) => from > until && from < claimed)) continue
-      if (claimed - Math.max(backAt, roomAt(clients, client)) > afterOutageMs) {
+      const from = Math.max(backAt, roomAt(clients, client))
+      if (claimed - from <= afterOutageMs) continue
+      if (claimed - fullUntil({ clients, scenario }, from, claimed) > afterOutageMs) {
         yield named("outages end", client, `waited for ${(claimed - backAt).toFixed(0)} ms after NATS was back`)
       }
     }
