@@ -97,7 +97,7 @@ export const busyElection = all(election, (scenario) => ({
   slots: 8 + scenario.seed % 8,
   requests: steadily(scenario.requests, 190, { patienceMs: 15_000, everyMs: 300 + 20 * (scenario.seed % 10) })
 }))
-/** The server of the only worker is frozen, perhaps with that which would tell it whether its queue still exists. */
+/** The only worker changes its server of NATS, and the leader that it then asks about its queue may be frozen. */
 export const busyFreeze = all(cluster(aloneWith(["freeze nats"], { ms: 7_000 })), (scenario) => ({
   ...scenario,
   ingresses: 2,
