@@ -1,9 +1,10 @@
 /** kubectl as an operator uses it, with the control plane's kubeconfig. */
-import { Effect } from "effect"
+import { Effect, Schedule } from "effect"
 import { join } from "node:path"
 import * as Definitions from "../programs/Definitions.ts"
 import * as Programs from "../programs/Programs.ts"
 import { run } from "../programs/Run.ts"
+import { read } from "./Api.ts"
 import { ControlPlane } from "./ControlPlane.ts"
 
 /** The environment in which programs find the control plane, and keep their caches in its folder. */
@@ -29,11 +30,27 @@ export const kustomize = Effect.fn("kustomize")(function*(path: string) {
   return yield* kubectl(["kustomize", join(import.meta.dirname, "../../../deploy/kubernetes", path)])
 })
 
+interface KindDefinition {
+  readonly status?: { readonly conditions?: ReadonlyArray<{ readonly type: string; readonly status: string }> }
+}
+
+const isEstablished = ({ status }: KindDefinition): boolean =>
+  status?.conditions?.some(({ status, type }) => type === "Established" && status === "True") === true
+
+/** Waits until the API server serves every defined kind. `kubectl wait` fails for a definition without any condition yet. */
+const untilEstablished = read<{ readonly items: ReadonlyArray<KindDefinition> }>(
+  "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+).pipe(
+  Effect.map(({ items }) => items.every(isEstablished)),
+  Effect.repeat({ until: (areAll) => areAll, schedule: Schedule.spaced("100 millis") }),
+  Effect.timeout("30 seconds")
+)
+
 /** Installs the definitions of other projects' kinds; returns how many. */
 export const installDefinitions = Effect.gen(function*() {
   const files = yield* Definitions.find
   // the server warns of formats that it does not know
   yield* command(["apply", "--server-side", ...files.flatMap((file) => ["-f", file])])
-  yield* kubectl(["wait", "--for=condition=established", "crd", "--all", "--timeout=30s"])
+  yield* untilEstablished
   return files.length
 })
