@@ -4,7 +4,7 @@
  */
 import { Effect } from "effect"
 import { setTimeout as sleep } from "node:timers/promises"
-import { tally } from "../fixture/client/ChatClient.ts"
+import { type Outcome, tally } from "../fixture/client/ChatClient.ts"
 import { type Ask, askChat, type Entry, Load } from "../fixture/client/Load.ts"
 import { openStream } from "../fixture/client/RawStream.ts"
 import { sampleRequests } from "../fixture/client/Requests.ts"
@@ -101,8 +101,9 @@ class EndlessLoad extends Load {
     this.calls.clear()
   }
 
-  get failed(): Readonly<Record<string, number>> {
-    return tally(this.#failed.map(({ outcome }) => outcome))
+  /** What became of the requests that got no whole answer. */
+  get failed(): ReadonlyArray<Outcome> {
+    return this.#failed.map(({ outcome }) => outcome)
   }
 }
 
@@ -200,6 +201,6 @@ export const soak = async (gateway: Gateway<NatsServer>, options: SoakOptions): 
     requests: mixed.whole,
     streams: open.whole,
     deploys,
-    failed: Object.fromEntries([...Object.entries(mixed.failed), ...Object.entries(open.failed)])
+    failed: tally([...mixed.failed, ...open.failed])
   }
 }
