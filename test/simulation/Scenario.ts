@@ -360,7 +360,10 @@ export const scenarioOf = (seed: number, mostRequests = 200): Scenario => {
   // whatever fails, some wait for it
   const isSteady = drill.length > 0 && steadying.chance(0.3)
   const requests = isSteady
-    ? steadily(usual, mostRequests, { everyMs: steadying.between(10, 200), patienceMs: steadying.between(10_000, 30_000) })
+    ? steadily(usual, mostRequests, {
+      everyMs: steadying.between(10, 200),
+      patienceMs: steadying.between(10_000, 30_000)
+    })
     : isExtreme
     ? usual.map((request) => extreme(stretching, request))
     : usual
