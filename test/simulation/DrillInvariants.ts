@@ -15,7 +15,7 @@ import { mostRepairMs, mostSlowMs } from "./nats/Faults.ts"
 import { type Fault, type FaultKind, warmUpMs } from "./Scenario.ts"
 import type { Ended } from "./Simulation.ts"
 import { usageEventsOf } from "./UsageEvents.ts"
-import { type Check, named, roomAt, runs, type Violation } from "./Violation.ts"
+import { type Check, named, roomAt, runs, stepsOf, type Violation } from "./Violation.ts"
 
 /** A new cluster has elected its leaders so many milliseconds after the warm-up. */
 const startMs = 2_000
@@ -94,21 +94,16 @@ const afterOutageMs = overtakenAfterMs + 500
 
 /** So many jobs at once leave no slot to some that wait: a part is kept for tenants that come. */
 const fullShare = 0.8
-/** How often the slots are looked at, in milliseconds. */
-const stepMs = 50
 
 /** The last time at which others took the slots, from when a job could start until it did, in milliseconds of the world. */
 const fullUntil = (
   { clients, scenario: { slots, workers } }: Pick<Ended, "clients" | "scenario">,
   from: number,
   until: number
-): number => {
-  let last = from
-  for (let at = from; at < until; at += stepMs) {
-    if (clients.filter((client) => runs(client, at)).length >= fullShare * slots * workers) last = at
-  }
-  return last
-}
+): number =>
+  stepsOf(from, until).findLast((at) =>
+    clients.filter((client) => runs(client, at)).length >= fullShare * slots * workers
+  ) ?? from
 
 /** Jobs that wait for NATS are claimed soon after it serves their queue again and slots are free. */
 function* outagesEnd({ clients, outages, scenario, world }: Ended): Generator<Violation> {

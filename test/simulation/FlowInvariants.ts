@@ -3,19 +3,14 @@ import { inlineBodyBytes } from "../../shared/bus/protocol/Timings.ts"
 import { queueBytes } from "./gateway/Processes.ts"
 import { countedRestMs, warmUpMs } from "./Scenario.ts"
 import type { Ended } from "./Simulation.ts"
-import { type Check, isTouched, named, roomAt, runs, type Violation } from "./Violation.ts"
+import { type Check, isTouched, named, roomAt, runs, stepsOf, type Violation } from "./Violation.ts"
 
 /** How long a request may wait although there is a free slot, in milliseconds: announcements are as old as half a second. */
 const idleMs = 2_000
-/** How often the slots are looked at meanwhile. */
-const stepMs = 100
 
 /** Whether requests wait for slots only, and nothing but requests causes messages. */
 const isPlain = ({ limits, tasks, weather }: Ended["scenario"]): boolean =>
   limits === undefined && tasks === undefined && weather === undefined
-
-const stepsOf = (from: number, until: number): ReadonlyArray<number> =>
-  Array.from({ length: Math.floor((until - from) / stepMs) }, (_, at) => from + at * stepMs)
 
 /**
  * Once there is room for its body, a job waits neither while half of the slots are free, nor while its tenant has less than half of

@@ -38,6 +38,13 @@ export const mayBeStarting = (at: number): boolean => at < warmUpMs + startMs
 export const runs = ({ claimedAt, endedAt }: Client, at: number): boolean =>
   claimedAt !== undefined && claimedAt <= at && (endedAt === undefined || endedAt > at)
 
+/** How often the slots are looked at, in milliseconds. */
+const stepMs = 100
+
+/** The times between two at which the slots are looked at. */
+export const stepsOf = (from: number, until: number): ReadonlyArray<number> =>
+  Array.from({ length: Math.floor((until - from) / stepMs) }, (_, at) => from + at * stepMs)
+
 /** From when on any worker has room for a request's body, even one that has all other large bodies. In milliseconds of the world. */
 export const roomAt = (clients: ReadonlyArray<Client>, client: Client): number => {
   const { request: { at, bodyBytes } } = client

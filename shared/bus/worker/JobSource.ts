@@ -114,7 +114,7 @@ export class JobSource {
     return this.#inFlight > 0 || [...this.#queues.values()].some(({ isLost }) => isLost)
   }
 
-  /** Whether it has started and not stopped: it pulls also while nobody knows whether its queues still exist. */
+  /** Whether it has started and not stopped: it pulls also while it does not know whether its queues still exist. */
   takesJobs(): boolean {
     return !this.#stopped && [...this.#queues.values()].some(({ isOpen }) => isOpen)
   }

@@ -33,6 +33,15 @@ export const remove = Effect.fn("Api.remove")(function*(path: string, options: o
   yield* client.execute(HttpClientRequest.delete(path).pipe(HttpClientRequest.bodyJsonUnsafe(options)))
 })
 
+/** An object with the conditions that its controller sets. */
+export interface Conditioned {
+  readonly status?: { readonly conditions?: ReadonlyArray<{ readonly type: string; readonly status: string }> }
+}
+
+/** Whether a condition of this type is true. */
+export const meets = ({ status }: Conditioned, type: string): boolean =>
+  status?.conditions?.some((condition) => condition.type === type && condition.status === "True") === true
+
 export interface Event<A> {
   readonly type: "ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK" | "ERROR"
   readonly object: A

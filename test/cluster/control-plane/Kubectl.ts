@@ -4,7 +4,7 @@ import { join } from "node:path"
 import * as Definitions from "../programs/Definitions.ts"
 import * as Programs from "../programs/Programs.ts"
 import { run } from "../programs/Run.ts"
-import { read } from "./Api.ts"
+import { type Conditioned, meets, read } from "./Api.ts"
 import { ControlPlane } from "./ControlPlane.ts"
 
 /** The environment in which programs find the control plane, and keep their caches in its folder. */
@@ -30,18 +30,11 @@ export const kustomize = Effect.fn("kustomize")(function*(path: string) {
   return yield* kubectl(["kustomize", join(import.meta.dirname, "../../../deploy/kubernetes", path)])
 })
 
-interface KindDefinition {
-  readonly status?: { readonly conditions?: ReadonlyArray<{ readonly type: string; readonly status: string }> }
-}
-
-const isEstablished = ({ status }: KindDefinition): boolean =>
-  status?.conditions?.some(({ status, type }) => type === "Established" && status === "True") === true
-
 /** Waits until the API server serves every defined kind. `kubectl wait` fails for a definition without any condition yet. */
-const untilEstablished = read<{ readonly items: ReadonlyArray<KindDefinition> }>(
+const untilEstablished = read<{ readonly items: ReadonlyArray<Conditioned> }>(
   "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 ).pipe(
-  Effect.map(({ items }) => items.every(isEstablished)),
+  Effect.map(({ items }) => items.every((item) => meets(item, "Established"))),
   Effect.repeat({ until: (areAll) => areAll, schedule: Schedule.spaced("100 millis") }),
   Effect.timeout("30 seconds")
 )

@@ -10,7 +10,7 @@ import { veryLongVideo } from "../../fixture/client/VideoClient.ts"
 import { testKey } from "../../fixture/gateway/Gateway.ts"
 import { check } from "../checks/Checks.ts"
 import { Wrong } from "../checks/Wrong.ts"
-import { patchCustom, read } from "../control-plane/Api.ts"
+import { type Conditioned, meets, patchCustom, read } from "../control-plane/Api.ts"
 import { startKeda } from "../control-plane/Keda.ts"
 import { componentOf } from "../kubelet/ApiPod.ts"
 import { startNameProxy } from "../kubelet/NameProxy.ts"
@@ -41,9 +41,8 @@ const idleAtOnce = patchCustom(`${scaledObjects}/video`, {
   }
 })
 
-interface ScaledObject {
+interface ScaledObject extends Conditioned {
   readonly metadata: { readonly name: string }
-  readonly status?: { readonly conditions?: ReadonlyArray<{ readonly type: string; readonly status: string }> }
 }
 
 /** Waits until KEDA has taken every pool. */
@@ -51,9 +50,7 @@ const untilTaken = Effect.gen(function*() {
   let others: ReadonlyArray<string> = []
   const areReady = Effect.gen(function*() {
     const { items } = yield* read<{ readonly items: ReadonlyArray<ScaledObject> }>(scaledObjects)
-    const isReady = ({ status }: ScaledObject) =>
-      status?.conditions?.some(({ status, type }) => type === "Ready" && status === "True") === true
-    others = items.filter((item) => !isReady(item)).map(({ metadata }) => metadata.name)
+    others = items.filter((item) => !meets(item, "Ready")).map(({ metadata }) => metadata.name)
     return items.length > 0 && others.length === 0
   })
   yield* until(areReady, () => `KEDA has not taken ${others.join(", ")}`, scaledWithinMs)
