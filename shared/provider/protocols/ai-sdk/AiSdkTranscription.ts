@@ -9,7 +9,7 @@ import {
 import { InvalidRequest } from "../../../contract/JobError.ts"
 import { eventsOf } from "../../../contract/Operation.ts"
 import type { Call, Perform } from "../../call/Protocol.ts"
-import { formOf, isForm, reader, unreadable } from "../../call/RequestBody.ts"
+import { formOf, isForm, reader, turnFor, unreadable } from "../../call/RequestBody.ts"
 import { fileOf } from "../../call/SoundFile.ts"
 import * as TranslationWarnings from "../../call/TranslationWarnings.ts"
 import { toTranscriptUsage, transcriptUsageOf } from "../../dialects/openai/OpenAiUsage.ts"
@@ -50,6 +50,7 @@ export const make = (open: Opener): Perform =>
     }
     const opened = yield* open(endpoint)
     const model = yield* modelOf("transcription", opened, endpoint, call)
+    yield* turnFor(call)
     const file = yield* fileOf(request.file)
     const audio = new Uint8Array(yield* Effect.promise(() => file.arrayBuffer()))
     const asked = granularities ? { timestampGranularities: [...granularities] } : {}

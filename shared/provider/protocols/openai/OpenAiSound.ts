@@ -2,7 +2,7 @@
 import { Effect, Predicate, Schema } from "effect"
 import { transcriptions, translations } from "../../../contract/operations/audio/Transcriptions.ts"
 import type { Call, Perform } from "../../call/Protocol.ts"
-import { formOf, isForm, reader } from "../../call/RequestBody.ts"
+import { formOf, isForm, reader, turnFor } from "../../call/RequestBody.ts"
 import { fileOf } from "../../call/SoundFile.ts"
 import { encodeForm } from "../../exchange/JsonExchange.ts"
 import * as MultipartText from "./MultipartText.ts"
@@ -21,14 +21,17 @@ const hasSoundAsText = (call: Call): boolean =>
 const read = reader(Schema.Struct({ file: Schema.String }))
 
 const toForm = Effect.fnUntraced(function*(call: Call) {
+  const turn = turnFor(call)
   const given = isForm(call)
     ? [...yield* formOf(call)]
     : Object.entries((yield* read(call)).json as object).flatMap(([name, value]) => toFields(name, value))
+  yield* turn
   const form = new FormData()
   for (const [name, value] of given) {
     if (name === "file") form.append(name, yield* fileOf(value))
     else form.append(name, value)
   }
+  yield* turn
   return yield* encodeForm(form)
 })
 
