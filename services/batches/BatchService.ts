@@ -39,8 +39,18 @@ const holder = Layer.effectDiscard(Effect.gen(function*() {
   const work = BatchWork.make({ files, log, queue, worker, models: models.current, announcer: yield* openAnnouncer })
   const means = { work, worker, workload: batchQueue, store: RecordStore.make(bucket, patience) }
   const run = (job: PulledJob) => TaskLife.runTask(means, job)
-  const { inFlight, isReady } = yield* queue.serve({ queue: batchQueue, pool: batchPool, slots, graceMs, run })
-  yield* (yield* Presence).answerWith(() => ({ service: "batches", isReady: isReady() }))
+  const { inFlight, isDraining, isReady } = yield* queue.serve({
+    queue: batchQueue,
+    pool: batchPool,
+    slots,
+    graceMs,
+    run
+  })
+  yield* (yield* Presence).answerWith(() => ({
+    service: "batches",
+    isReady: isReady(),
+    isDraining: isDraining()
+  }))
   yield* (yield* HealthServer).report(isReady)
   yield* Effect.logInfo("service of batches started", { slots, inFlight: inFlight() })
 }))

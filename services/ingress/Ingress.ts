@@ -64,6 +64,7 @@ const readiness = Layer.effectDiscard(Effect.gen(function*() {
   yield* (yield* Presence).answerWith(() => ({
     service: "ingress",
     isReady: isReady(),
+    isDraining: drain.isDraining(),
     queues: poolsOf(models.current()).map((pool) => ({ ...pool, ...jobs.depth(pool.workload, pool.pool) }))
   }))
   yield* (yield* HealthServer).report(isReady)

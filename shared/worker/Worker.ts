@@ -35,6 +35,7 @@ export const start = Effect.fnUntraced(function*(workload: Workload, pool: strin
   yield* (yield* Presence).answerWith(() => ({
     service: workload,
     isReady: serving.isReady(),
+    isDraining: serving.isDraining(),
     work: { workload, pool, slots, inFlight: serving.inFlight() }
   }))
   yield* Effect.logInfo("worker started", { workload, pool, slots })

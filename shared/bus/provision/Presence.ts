@@ -37,7 +37,7 @@ export const ProcessState = Schema.Struct({
   pid: Schema.Int,
   /** Epoch milliseconds. */
   startedAt: Schema.Finite,
-  /** `starting` until it is first ready, `draining` when it is no longer ready. */
+  /** `starting` also while a process that has reconnected asks for its queues again. `draining`: it will end. */
   state: Schema.Literals(["starting", "ready", "draining"]),
   /** Workers only. */
   work: Schema.optionalKey(Work),
@@ -55,6 +55,7 @@ export type ProcessState = typeof ProcessState.Type
 /** A process's own part of its state. */
 export interface Activity extends Pick<ProcessState, "service" | "work" | "queues"> {
   readonly isReady: boolean
+  readonly isDraining: boolean
 }
 
 const encode = Schema.encodeSync(Schema.fromJsonString(ProcessState))
@@ -83,13 +84,11 @@ export class Presence extends Context.Service<Presence, {
       const startedAt = yield* Clock.currentTimeMillis
       const self = { id: nats.id, host: hostname(), pid: process.pid, startedAt }
       let activity: (() => Activity) | undefined
-      let wasReady = false
 
       const subscription = nats.subscribe(presenceSubject, (message) => {
         if (activity === undefined) return
-        const { isReady, ...rest } = activity()
-        wasReady ||= isReady
-        const state = isReady ? "ready" : wasReady ? "draining" : "starting"
+        const { isDraining, isReady, ...rest } = activity()
+        const state = isDraining ? "draining" : isReady ? "ready" : "starting"
         message.respond(encode({ ...self, ...rest, state, measures: measuresOf(context) }))
       })
       yield* Effect.addFinalizer(() => Effect.sync(() => subscription.unsubscribe()))

@@ -124,6 +124,11 @@ export class JobSource {
     return this.#pulling && this.#nats.isConnected()
   }
 
+  /** Whether it takes no more jobs, although some may still run. */
+  isDraining(): boolean {
+    return this.#stopped
+  }
+
   /** The newest version of the protocol that it reads, also while it only finishes its jobs. */
   get version(): Subjects.Version {
     return this.#version

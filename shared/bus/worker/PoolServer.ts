@@ -8,7 +8,7 @@ import { Nats } from "../../nats/Nats.ts"
 import { type QueueName, type Version, versionsOf } from "../protocol/Subjects.ts"
 
 /** A pool that is being served. */
-export type Serving = Pick<JobSource, "isReady" | "inFlight">
+export type Serving = Pick<JobSource, "isReady" | "isDraining" | "inFlight">
 
 export interface PoolOptions {
   readonly queue: QueueName
@@ -75,7 +75,11 @@ export const serve = Effect.fnUntraced(function*(
   yield* Effect.addFinalizer(() => Effect.sync(unsubscribe))
   // last, so that it runs first: running jobs are kept alive, checked and answered while it waits for them
   yield* Effect.addFinalizer(() => server.close)
-  return { isReady: () => source.isReady(), inFlight: () => source.inFlight() }
+  return {
+    isReady: () => source.isReady(),
+    isDraining: () => source.isDraining(),
+    inFlight: () => source.inFlight()
+  }
 })
 
 /** Returns when all fibers have ended; interrupts those that run for longer than `graceMs`. */

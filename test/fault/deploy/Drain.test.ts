@@ -1,7 +1,9 @@
 /** After SIGTERM a process accepts nothing new, finishes its work and exits. */
 import { assert, describe, it } from "@effect/vitest"
+import { connect as connectToNats } from "@nats-io/transport-node"
 import { once } from "node:events"
 import { connect } from "node:net"
+import { presenceSubject } from "../../../shared/bus/protocol/Subjects.ts"
 import { hearClaims } from "../../fixture/nats/Claims.ts"
 import { chat, outcomeOf, startStream, tally } from "../../fixture/client/ChatClient.ts"
 import { eventually } from "../../fixture/general/Eventually.ts"
@@ -30,8 +32,22 @@ const untilClosed = ({ url }: ServiceProcess) =>
     5_000
   )
 
-/** Checks that the health port reports alive but not ready, and still serves metrics. */
-const assertDraining = async ({ healthUrl }: ServiceProcess) => {
+/** What a process tells the console of itself. */
+const stateOf = async ({ nats }: Gateway, { pid }: ServiceProcess) => {
+  const connection = await connectToNats({ servers: nats.url.split(","), reconnect: false })
+  const answers = await connection.requestMany(presenceSubject, "", { strategy: "stall", maxWait: 2_000 })
+  const states: Array<string> = []
+  for await (const answer of answers) {
+    const process = answer.json<{ readonly pid: number; readonly state: string }>()
+    if (process.pid === pid) states.push(process.state)
+  }
+  await connection.close()
+  return states
+}
+
+/** Checks that it is alive but not ready, serves metrics and tells the console that it drains. */
+const assertDraining = async (gateway: Gateway, process: ServiceProcess) => {
+  const { healthUrl } = process
   const statuses = await Promise.all(
     ["/healthz", "/readyz", "/metrics"].map(async (path) => {
       const { body, status } = await fetch(`${healthUrl}${path}`)
@@ -40,6 +56,7 @@ const assertDraining = async ({ healthUrl }: ServiceProcess) => {
     })
   )
   assert.deepStrictEqual(statuses, [200, 503, 200])
+  assert.deepStrictEqual(await stateOf(gateway, process), ["draining"])
 }
 
 describe("a worker on SIGTERM", { timeout: 90_000 }, () => {
@@ -47,9 +64,10 @@ describe("a worker on SIGTERM", { timeout: 90_000 }, () => {
     Gateway.run({ environment: { WORKER_SLOTS: "128" } }, async (gateway) => {
       const [worker] = gateway.workers
       const streams = await beginStreams(gateway, 100)
+      assert.deepStrictEqual(await stateOf(gateway, worker!), ["ready"])
       const exit = worker!.terminate()
       await untilNotReady(worker!)
-      await assertDraining(worker!)
+      await assertDraining(gateway, worker!)
       const late = outcomeOf(gateway.request(chat("free-chat")))
       await gateway.startWorker()
       gateway.provider.behave({ kind: "answer" })
@@ -87,7 +105,7 @@ describe("an ingress on SIGTERM", { timeout: 90_000 }, () => {
       await gateway.provider.until(() => gateway.provider.requests.length === 60)
       const exit = gateway.ingress.terminate()
       await untilClosed(gateway.ingress)
-      await assertDraining(gateway.ingress)
+      await assertDraining(gateway, gateway.ingress)
       gateway.provider.release()
       assert.deepStrictEqual(await outcomesOf(streams), { whole: 50 })
       assert.deepStrictEqual(tally(await Promise.all(whole)), { whole: 10 })
