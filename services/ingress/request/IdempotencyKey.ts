@@ -5,6 +5,7 @@ import { InvalidRequest } from "../../../shared/contract/JobError.ts"
 import type { OtherBody } from "../../../shared/records/KeyBindings.ts"
 import { IdempotencyKeyReused } from "../errors/IngressError.ts"
 import type { RequestHeaders } from "../record/ServerSpan.ts"
+import { isForm } from "./IncomingBody.ts"
 
 const name = "idempotency-key"
 const pattern = /^[\x20-\x7e]{1,255}$/
@@ -48,12 +49,9 @@ const partsOf = (contentType: string, body: Uint8Array): ReadonlyArray<Uint8Arra
 }
 
 /** A hash of what a request asks for. A path may name the model. */
-export const hashOf = (
-  model: string,
-  { "content-type": contentType = "" }: RequestHeaders,
-  body: Uint8Array
-): string => {
+export const hashOf = (model: string, headers: RequestHeaders, body: Uint8Array): string => {
   const hash = createHash("sha256").update(`${JSON.stringify(model)}\n`)
-  for (const part of partsOf(contentType, body)) hash.update(`${part.length}\n`).update(part)
+  const parts = isForm(headers) ? partsOf(headers["content-type"] ?? "", body) : [body]
+  for (const part of parts) hash.update(`${part.length}\n`).update(part)
   return hash.digest("hex")
 }

@@ -213,8 +213,13 @@ const relayJobs = Effect.gen(function*() {
   }
 })
 
-/** Checks only that there is a version: the provider knows which ones exist. */
+/** The longest value of a header that goes into a job, in characters. There are at most six, and NATS bounds a job's message. */
+const longestForwarded = 1_024
+
+/** Of a version, checks only that there is one: the provider knows which ones exist. */
 const wrongHeader = (operation: Operation, headers: RequestHeaders): InvalidRequest | undefined => {
+  const tooLong = forwardedNames(operation).find((name) => (headers[name]?.length ?? 0) > longestForwarded)
+  if (tooLong !== undefined) return InvalidRequest.at(tooLong, `must have at most ${longestForwarded} characters`)
   const translation = headers[translationHeader]
   if (translation !== undefined && translation !== strictTranslation) {
     return InvalidRequest.at(translationHeader, `must be '${strictTranslation}' or left out`)
@@ -225,13 +230,18 @@ const wrongHeader = (operation: Operation, headers: RequestHeaders): InvalidRequ
   return InvalidRequest.at(names[0] ?? "", message, "invalid_version")
 }
 
-/** The request headers that go into the job. */
+/** The names of the request headers that go into the job. */
+const forwardedNames = ({ headers = [], versionHeaders = [] }: Operation): ReadonlyArray<string> => [
+  ...versionHeaders,
+  ...headers
+]
+
 const forwardedHeaders = (
-  { headers: further = [], versionHeaders = [] }: Operation,
+  operation: Operation,
   headers: RequestHeaders
 ): Readonly<Record<string, string>> | undefined => {
   let forwarded: Record<string, string> | undefined
-  for (const name of [...versionHeaders, ...further]) {
+  for (const name of forwardedNames(operation)) {
     const value = headers[name]
     if (value !== undefined) (forwarded ??= {})[name] = value
   }

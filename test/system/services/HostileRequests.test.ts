@@ -147,12 +147,53 @@ describe("a body", () => {
     "application/json-seq",
     "json",
     "*/*",
-    ""
+    "",
+    `application/json; boundary=${"a".repeat(8_000)}`
   ])("of the type '%s' is rejected", async (type) => {
     assertRefused(await post(JSON.stringify(valid), { "content-type": type }), {
       status: 415,
       code: "unsupported_media_type"
     })
+  })
+})
+
+describe("a form", () => {
+  it("whose boundary takes long to search for is not read", async () => {
+    const { key, url } = shared()
+    const boundary = "a".repeat(8_000)
+    // makes Node choose the search that is slow for long boundaries: a minute and a half
+    const body = `${"-".repeat(40_000)}b${"a".repeat(20 * 1024 * 1024)}`
+    for (const path of ["images/edits", "audio/transcriptions", "files"]) {
+      const response = await fetch(`${url}/v1/${path}`, {
+        method: "POST",
+        headers: {
+          authorization: `Bearer ${key}`,
+          "content-type": `multipart/form-data; boundary=${boundary}`,
+          "idempotency-key": path
+        },
+        body
+      })
+      assert.include([400, 415], response.status, path)
+      await response.body?.cancel()
+    }
+  })
+})
+
+describe("a header that goes into the job", () => {
+  const session = ["x-session-id", "session_id", "x-claude-code-session-id"]
+  const filled = (characters: number) => Object.fromEntries(session.map((name) => [name, "\"".repeat(characters)]))
+
+  it("of 1,024 characters fits beside the largest body in a job", async () => {
+    const text = JSON.stringify(valid)
+    const body = text + " ".repeat(512 * 1024 - text.length)
+    const answer = await post(body, { ...filled(1_024), "content-type": `application/json; x=${"\u00ff".repeat(180)}` })
+    assert.strictEqual(answer.status, 200)
+  })
+
+  it("that is longer is rejected", async () => {
+    for (const name of session) {
+      assertRefused(await post(JSON.stringify(valid), { [name]: "a".repeat(1_025) }), { status: 400, param: name })
+    }
   })
 })
 
