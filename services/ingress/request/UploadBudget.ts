@@ -2,18 +2,18 @@
  * The memory for one body while it is read, from the same budget as the bodies of jobs. Without it, clients that send slowly
  * or stall could fill the memory before ingress can reject them.
  */
-import type { BodyBudget } from "../../../shared/bounds/BodyBudget.ts"
+import type { TenantBudget } from "../../../shared/bounds/TenantBudget.ts"
 import { QueueFull } from "../../../shared/contract/JobError.ts"
 
 /** The budget does not count the first bytes of a body: most bodies are no larger and arrive at once. */
 export const uncountedBytes = 256 * 1024
 
 export class UploadBudget {
-  readonly #bodies: BodyBudget
+  readonly #bodies: TenantBudget
   readonly #tenant: string
   #reserved = 0
 
-  constructor(bodies: BodyBudget, tenant: string) {
+  constructor(bodies: TenantBudget, tenant: string) {
     this.#bodies = bodies
     this.#tenant = tenant
   }

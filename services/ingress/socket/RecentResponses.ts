@@ -2,7 +2,7 @@
  * The latest response of each lane of a WebSocket, with all that led to it, so that a client can continue from a response that is
  * not stored. Within the memory for bodies: without room a response is forgotten, and its client sends the whole input again.
  */
-import type { BodyBudget } from "../../../shared/bounds/BodyBudget.ts"
+import type { TenantBudget } from "../../../shared/bounds/TenantBudget.ts"
 
 interface RecentResponse {
   readonly id: string
@@ -39,11 +39,11 @@ const textOf = (items: ReadonlyArray<unknown>): string => JSON.stringify(items).
 const join = (one: string, other: string): string => one === "" || other === "" ? one + other : `${one},${other}`
 
 export class RecentResponses {
-  readonly #budget: BodyBudget
+  readonly #budget: TenantBudget
   readonly #tenant: string
   readonly #byLane = new Map<string, RecentResponse>()
 
-  constructor(budget: BodyBudget, tenant: string) {
+  constructor(budget: TenantBudget, tenant: string) {
     this.#budget = budget
     this.#tenant = tenant
   }

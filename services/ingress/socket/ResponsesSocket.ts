@@ -6,7 +6,7 @@ import { Option, Result, Schema } from "effect"
 import type { IncomingMessage } from "node:http"
 import type { Duplex } from "node:stream"
 import type { RawData, WebSocket } from "ws"
-import type { BodyBudget } from "../../../shared/bounds/BodyBudget.ts"
+import type { TenantBudget } from "../../../shared/bounds/TenantBudget.ts"
 import { QueueFull, Unavailable } from "../../../shared/contract/JobError.ts"
 import { newResponseId } from "../../../shared/contract/ResponseId.ts"
 import * as ErrorEnvelope from "../errors/ErrorEnvelope.ts"
@@ -61,7 +61,7 @@ export interface SocketOptions {
   readonly request: IncomingMessage
   readonly path: string
   readonly tenant: string
-  readonly bodies: BodyBudget
+  readonly bodies: TenantBudget
   /** The time in epoch milliseconds. */
   readonly now: () => number
   /** Serves a request of an operation. */

@@ -2,7 +2,7 @@
 import { Clock, Config, Context, Effect, Layer, Tracer } from "effect"
 import { atLeast } from "../../contract/Fields.ts"
 import type { Workload } from "../../contract/Operation.ts"
-import { BodyBudget, bodyBudgetBytes } from "../../bounds/BodyBudget.ts"
+import { bodyBudgetBytes, TenantBudget } from "../../bounds/TenantBudget.ts"
 import type { AnswerListener, JobHandle, JobRequest } from "./JobRequest.ts"
 import { JobSpans } from "./JobSpans.ts"
 import type { PoolLimits } from "./JobPool.ts"
@@ -21,12 +21,12 @@ export class JobClient extends Context.Service<JobClient, {
   readonly submit: (request: JobRequest, listener: AnswerListener) => JobHandle
   readonly depth: (workload: Workload, pool: string) => QueueDepth
   /** The budget for the bodies of all open jobs and of uploads. */
-  readonly bodies: BodyBudget
+  readonly bodies: TenantBudget
 }>()("shared/bus/JobClient") {
   /**
    * Reads `GATEWAY_QUEUE_LIMIT` (waiting jobs per pool in this process, default 2,000), `GATEWAY_TENANT_QUEUE_LIMIT` (waiting
    * jobs of one key, default half of that), `GATEWAY_QUEUE_BYTES` (bytes of the bodies of all open jobs, of which one key may
-   * use half; default: see `BodyBudget.ts`) and `GATEWAY_WINDOW` (unclaimed jobs per pool in the stream, default 64).
+   * use half; default: see `TenantBudget.ts`) and `GATEWAY_WINDOW` (unclaimed jobs per pool in the stream, default 64).
    */
   static readonly layer = Layer.effect(
     JobClient,
@@ -41,7 +41,7 @@ export class JobClient extends Context.Service<JobClient, {
       const bytes = yield* Config.schema(atLeast(1), "GATEWAY_QUEUE_BYTES").pipe(
         Config.withDefault(bodyBudgetBytes(memoryLimit(), 4))
       )
-      const bodies = new BodyBudget(bytes)
+      const bodies = new TenantBudget(bytes)
       const limits: PoolLimits = {
         items,
         itemsPerTenant: yield* Config.schema(atLeast(0), "GATEWAY_TENANT_QUEUE_LIMIT").pipe(

@@ -10,7 +10,7 @@ import type { JobError } from "../../contract/JobError.ts"
 import { Unavailable } from "../../contract/JobError.ts"
 import type { Workload } from "../../contract/Operation.ts"
 import * as Metrics from "../../telemetry/Metrics.ts"
-import type { BodyBudget } from "../../bounds/BodyBudget.ts"
+import type { TenantBudget } from "../../bounds/TenantBudget.ts"
 import { BundleReceiver, type Receipt } from "./BundleReceiver.ts"
 import { decodeBundle } from "../protocol/Bundle.ts"
 import { type Claim, decodeFrame, encodeControl, type Frame, isLast } from "../protocol/Frame.ts"
@@ -75,7 +75,7 @@ export class JobTracker {
   readonly #workers: WorkerWatch
   readonly #publications: Publications
   readonly #gauges: Array<() => void> = []
-  readonly #bodies: BodyBudget
+  readonly #bodies: TenantBudget
   readonly #onPoison: (job: Readonly<Record<string, string>>) => void
   #lastTick: number
   #closed = false
@@ -85,7 +85,7 @@ export class JobTracker {
     clock: Clock.Clock,
     spans: JobSpans | undefined,
     limits: PoolLimits,
-    bodies: BodyBudget,
+    bodies: TenantBudget,
     onPoison: (job: Readonly<Record<string, string>>) => void
   ) {
     this.#nats = nats

@@ -1,6 +1,6 @@
 /** An ingress's memory budget for bodies: it rejects bodies beyond it, serves the others, and releases what they held. */
 import { assert, describe, it } from "@effect/vitest"
-import { BodyBudget, bodyBudgetBytes } from "../../../shared/bounds/BodyBudget.ts"
+import { bodyBudgetBytes, TenantBudget } from "../../../shared/bounds/TenantBudget.ts"
 import { chat, type Outcome, outcomeOf } from "../../fixture/client/ChatClient.ts"
 import { eventually } from "../../fixture/general/Eventually.ts"
 import { Gateway } from "../../fixture/gateway/Gateway.ts"
@@ -15,7 +15,7 @@ describe("the budget for bodies", () => {
   })
 
   it("grants half to a tenant, and takes back what is released", () => {
-    const budget = new BodyBudget(100)
+    const budget = new TenantBudget(100)
     assert.deepStrictEqual([budget.reserve("a", 51), budget.reserve("a", 50), budget.reserve("a", 1)], [
       false,
       true,

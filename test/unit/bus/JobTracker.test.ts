@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { headers, type Msg } from "@nats-io/nats-core"
 import type { Clock } from "effect"
-import { BodyBudget } from "../../../shared/bounds/BodyBudget.ts"
+import { TenantBudget } from "../../../shared/bounds/TenantBudget.ts"
 import { encodeSlots } from "../../../shared/bus/fairness/Occupancy.ts"
 import { JobTracker } from "../../../shared/bus/ingress/JobTracker.ts"
 import { encodeBundle, encodeClaim } from "../../../shared/bus/protocol/Bundle.ts"
@@ -31,7 +31,7 @@ const ingress = (version: Version = newestVersion) => {
   } as unknown as Nats["Service"]
   const clock = { currentTimeMillisUnsafe: () => 0, monotonicTimeNanosUnsafe: () => 0n } as Clock.Clock
   const limits = { items: 100, itemsPerTenant: 100, window: 64, ageingMs: 5_000 }
-  const tracker = new JobTracker(nats, clock, undefined, limits, new BodyBudget(1_000), () => undefined)
+  const tracker = new JobTracker(nats, clock, undefined, limits, new TenantBudget(1_000), () => undefined)
   const [onFrame, , onSlots] = receivers
   const subject = aboutWorkerSubject("chat", nats.id, "worker")
   const message = (subject: string, data: Uint8Array): Msg => ({ subject, data, string: () => String(data) }) as Msg

@@ -4,7 +4,7 @@ import { Effect, Stream } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { UploadBudget } from "../../../services/ingress/request/UploadBudget.ts"
 import * as FileUpload from "../../../services/ingress/owned/FileUpload.ts"
-import { BodyBudget } from "../../../shared/bounds/BodyBudget.ts"
+import { TenantBudget } from "../../../shared/bounds/TenantBudget.ts"
 import { InvalidRequest, QueueFull } from "../../../shared/contract/JobError.ts"
 import type { ClientFile, ClientFiles } from "../../../shared/files/ClientFiles.ts"
 
@@ -34,7 +34,7 @@ const upload = Effect.fnUntraced(function*(encoded: Response, budgetBytes: numbe
   const headers = { "content-type": encoded.headers.get("content-type") ?? "" }
   const body = yield* Effect.promise(() => encoded.arrayBuffer())
   const request = HttpServerRequest.fromWeb(new Request("http://gateway/v1/files", { method: "POST", headers, body }))
-  const bodies = new BodyBudget(2 * budgetBytes)
+  const bodies = new TenantBudget(2 * budgetBytes)
   const budget = new UploadBudget(bodies, "key")
   const received = yield* Effect.result(
     FileUpload.receive(files, { id: "key", salt: "salt" }, request, budget)

@@ -6,7 +6,7 @@ import { Duplex } from "node:stream"
 import type { WebSocket } from "ws"
 import type { Incoming, Outgoing } from "../../../services/ingress/exchange/Exchange.ts"
 import { ResponsesSocket } from "../../../services/ingress/socket/ResponsesSocket.ts"
-import { BodyBudget } from "../../../shared/bounds/BodyBudget.ts"
+import { TenantBudget } from "../../../shared/bounds/TenantBudget.ts"
 
 const minute = 60_000
 const budgetBytes = 1_000_000
@@ -20,7 +20,7 @@ interface Sent {
 
 /** A socket whose client and operations are played by the test. */
 const open = () => {
-  const bodies = new BodyBudget(budgetBytes)
+  const bodies = new TenantBudget(budgetBytes)
   const sent: Array<Sent> = []
   const calls: Array<string | number> = []
   const running: Array<{ readonly request: Incoming; readonly response: Outgoing }> = []

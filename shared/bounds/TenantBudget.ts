@@ -1,4 +1,4 @@
-/** Bounds the memory for the bodies of all requests in a process. One tenant may use half of it. */
+/** Bounds what all tenants of a process share, such as memory for bodies. One tenant may use half of it. */
 
 const mebibyte = 1024 * 1024
 
@@ -14,27 +14,27 @@ const most = 512 * mebibyte
 export const bodyBudgetBytes = (memory: number, part: 4 | 8): number =>
   Math.max(least, Math.min(most, Math.floor(memory / part)))
 
-export class BodyBudget {
-  readonly #bytes: number
+export class TenantBudget {
+  readonly #total: number
   #used = 0
   readonly #usedBy = new Map<string, number>()
 
-  constructor(bytes: number) {
-    this.#bytes = bytes
+  constructor(total: number) {
+    this.#total = total
   }
 
-  /** Reserves memory; `false` if there is not enough. */
-  reserve(tenant: string, bytes: number): boolean {
+  /** `false` if so much is not left, for all or for this tenant. */
+  reserve(tenant: string, amount: number): boolean {
     const own = this.#usedBy.get(tenant) ?? 0
-    if (bytes > Math.min(this.#bytes - this.#used, this.#bytes / 2 - own)) return false
-    this.#used += bytes
-    this.#usedBy.set(tenant, own + bytes)
+    if (amount > Math.min(this.#total - this.#used, this.#total / 2 - own)) return false
+    this.#used += amount
+    this.#usedBy.set(tenant, own + amount)
     return true
   }
 
-  release(tenant: string, bytes: number): void {
-    this.#used -= bytes
-    const own = (this.#usedBy.get(tenant) ?? 0) - bytes
+  release(tenant: string, amount: number): void {
+    this.#used -= amount
+    const own = (this.#usedBy.get(tenant) ?? 0) - amount
     if (own === 0) this.#usedBy.delete(tenant)
     else this.#usedBy.set(tenant, own)
   }
