@@ -5,6 +5,7 @@ import { randomUUID } from "node:crypto"
 import { type IncomingMessage, STATUS_CODES } from "node:http"
 import type { Duplex } from "node:stream"
 import { WebSocketServer } from "ws"
+import { TenantBudget } from "../../../shared/bounds/TenantBudget.ts"
 import { JobClient } from "../../../shared/bus/ingress/JobClient.ts"
 import { responses } from "../../../shared/contract/operations/Responses.ts"
 import { Unavailable } from "../../../shared/contract/JobError.ts"
@@ -22,7 +23,10 @@ import { respond } from "../answer/Respond.ts"
 
 const { dialect, paths: [path] } = responses
 
-/** The most sockets of one ingress. Each keeps a few kilobytes, and up to its responses' size of the memory for bodies. */
+/**
+ * The most sockets of one ingress, of which one key may have half. Each keeps a few kilobytes, and up to its responses' size of the
+ * memory for bodies.
+ */
 const maxSockets = 1_000
 
 const unavailable = () => new Unavailable({ retryAfterMs: 1_000 })
@@ -44,6 +48,7 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
   const clock = yield* Clock.Clock
   const now = () => clock.currentTimeMillisUnsafe()
   const server = new WebSocketServer({ noServer: true, clientTracking: false, maxPayload: maxBodyBytes })
+  const budget = new TenantBudget(maxSockets)
   const open = new Set<ResponsesSocket>()
   const runCallback = Effect.runCallbackWith(yield* Effect.context<never>())
 
@@ -73,7 +78,7 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
   yield* (yield* Upgrades).serve({
     accepts: (request) =>
       request.method === "GET" && RouteTemplate.pathOf(request.url ?? "") === path &&
-      request.headers.upgrade?.toLowerCase() === "websocket" && open.size < maxSockets && mayBeKnown(request),
+      request.headers.upgrade?.toLowerCase() === "websocket" && mayBeKnown(request),
     take: (request, connection, head) => {
       // without a listener a reset connection would end the process
       connection.on("error", () => connection.destroy())
@@ -81,8 +86,10 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
         onExit: (exit) => {
           if (connection.destroyed) return
           if (Exit.isFailure(exit)) return refuse(connection, Option.getOrElse(Exit.findErrorOption(exit), unavailable))
+          const tenant = exit.value.id
+          if (!budget.reserve(tenant, 1)) return refuse(connection, new UpgradeRequired())
+          connection.once("close", () => budget.release(tenant, 1))
           server.handleUpgrade(request, connection, head, (socket) => {
-            const tenant = exit.value.id
             const opened = new ResponsesSocket({ socket, connection, request, path, tenant, bodies, now, take })
             open.add(opened)
             socket.on("close", () => open.delete(opened))

@@ -28,6 +28,12 @@ const maxWaiting = 256
 /** How often a ping is sent; a client that has not answered the last one is gone. */
 const pingMs = 30_000
 
+/** How many characters of errors and of answers to preloads a client may leave unread. Answers of models wait for their client. */
+const maxUnread = 1_000_000
+
+/** How long a client has to close a socket that was closed because of it, in milliseconds. */
+const lingerMs = 1_000
+
 /** Close codes of RFC 6455 and its registry. OpenAI's client never reconnects after 1000. */
 const close = { goingAway: 1001, tryAgainLater: 1013 }
 
@@ -81,6 +87,8 @@ export class ResponsesSocket {
   #waiting = 0
   /** The bytes of a message that is not complete yet. */
   #uploaded = 0
+  /** The characters of own events that are not on their way yet. */
+  #unread = 0
   #isAlive = true
   #isDraining = false
   #isClosed = false
@@ -117,9 +125,12 @@ export class ResponsesSocket {
 
   #count(bytes: number): void {
     this.#uploaded += bytes
-    if (!this.#upload.reserve(this.#uploaded)) {
-      this.#options.socket.close(close.tryAgainLater, "no memory for the message")
-    }
+    if (this.#upload.reserve(this.#uploaded)) return
+    const { socket } = this.#options
+    socket.close(close.tryAgainLater, "no memory for the message")
+    // the library would collect the message until the client closes
+    socket.pause()
+    setTimeout(() => socket.terminate(), lingerMs)
   }
 
   #receive(data: RawData, isBinary: boolean): void {
@@ -245,8 +256,15 @@ export class ResponsesSocket {
     this.#send(lane, { type: "error", status, error: ErrorEnvelope.toFields(error) })
   }
 
+  /** Sends an event that does not wait until the client has read the former ones. */
   #send(lane: string | undefined, event: object): void {
-    this.#options.socket.send(JSON.stringify(lane === undefined ? event : { stream_id: lane, ...event }))
+    const { socket } = this.#options
+    if (this.#unread > maxUnread) return socket.terminate()
+    const text = JSON.stringify(lane === undefined ? event : { stream_id: lane, ...event })
+    this.#unread += text.length
+    socket.send(text, () => {
+      this.#unread -= text.length
+    })
   }
 
   #checkAlive(): void {

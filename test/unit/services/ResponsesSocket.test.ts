@@ -19,7 +19,7 @@ interface Sent {
 }
 
 /** A socket whose client and operations are played by the test. */
-const open = () => {
+const open = ({ reads = true } = {}) => {
   const bodies = new TenantBudget(budgetBytes)
   const sent: Array<Sent> = []
   const calls: Array<string | number> = []
@@ -27,8 +27,9 @@ const open = () => {
   const socket = Object.assign(new EventEmitter(), {
     send: (text: string, done?: () => void) => {
       sent.push(JSON.parse(text) as Sent)
-      done?.()
+      if (reads) done?.()
     },
+    pause: () => calls.push("pause"),
     close: (code: number) => {
       calls.push(code)
       socket.emit("close")
@@ -36,9 +37,10 @@ const open = () => {
     ping: () => calls.push("ping"),
     terminate: () => calls.push("terminate")
   })
+  const connection = new Duplex({ read: () => undefined, write: (_, __, done) => done() })
   const opened = new ResponsesSocket({
     socket: socket as unknown as WebSocket,
-    connection: new Duplex({ read: () => undefined, write: (_, __, done) => done() }),
+    connection,
     request: { headers: {}, socket: {} } as IncomingMessage,
     path: "/v1/responses",
     tenant: "key_1",
@@ -51,6 +53,7 @@ const open = () => {
   })
   return {
     calls,
+    connection,
     opened,
     running,
     sent,
@@ -105,6 +108,29 @@ describe("a WebSocket", () => {
     const { create, sent } = open()
     create({ stream_id: "a", input: "x".repeat(budgetBytes) })
     assert.deepStrictEqual(sent.map(({ error, status }) => [status, error?.code]), [[429, "queue_full"]])
+  })
+
+  it("is closed, read no further and cut if the memory does not suffice for a message that is still coming", () => {
+    const { calls, connection } = open()
+    connection.emit("data", new Uint8Array(budgetBytes / 2))
+    assert.deepStrictEqual(calls, [])
+    connection.emit("data", new Uint8Array(1))
+    assert.deepStrictEqual(calls, [1013, "pause"])
+    vi.advanceTimersByTime(1_000)
+    assert.deepStrictEqual(calls, [1013, "pause", "terminate"])
+  })
+
+  it("is cut if its client reads none of the errors that it causes", () => {
+    const { calls, sent, socket } = open({ reads: false })
+    while (calls.length === 0 && sent.length < 100_000) socket.emit("message", Buffer.from("x"), false)
+    assert.deepStrictEqual(calls, ["terminate"])
+    assert.closeTo(JSON.stringify(sent).length, 1_000_000, 10_000)
+  })
+
+  it("may cause any number of errors if its client reads them", () => {
+    const { calls, sent, socket } = open()
+    for (let each = 0; each < 20_000; each++) socket.emit("message", Buffer.from("x"), false)
+    assert.deepStrictEqual([calls, sent.length], [[], 20_000])
   })
 
   it("says so after 60 minutes, ends its answers and closes", async () => {
