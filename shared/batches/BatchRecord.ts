@@ -10,6 +10,8 @@ export const BatchRequest = Schema.Struct({
   model: Schema.optionalKey(Schema.String),
   /** The id of the file with the requests, and how many they are. */
   input: Schema.String,
+  /** Whether the file was made for this batch, and is deleted with it. */
+  ownsInput: Schema.optionalKey(Schema.Boolean),
   total: Schema.Int,
   /** The most requests that are in queues or run at once: as many as the key allows. */
   atOnce: Schema.Int,

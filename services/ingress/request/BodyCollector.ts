@@ -1,8 +1,9 @@
 /**
- * Collects the bytes of one body. All but small bodies are copied into one buffer whose memory is reserved first: keeping
- * the pieces and joining them at the end would hold every byte twice.
+ * Collects the bytes of one body. They are copied into one buffer whose memory is reserved first: keeping the pieces and joining them
+ * at the end would hold every byte twice, and a piece of one byte takes a hundred. Most bodies come whole in one piece, which needs
+ * neither.
  */
-import { uncountedBytes, type UploadBudget } from "./UploadBudget.ts"
+import type { UploadBudget } from "./UploadBudget.ts"
 
 export class BodyCollector {
   readonly #budget: UploadBudget
@@ -10,8 +11,8 @@ export class BodyCollector {
   readonly #announcedBytes: number
   readonly #maxBytes: number
   #size = 0
-  /** The pieces of a body that is still small. */
-  #pieces: Array<Uint8Array> = []
+  /** A whole body. */
+  #only: Uint8Array | undefined
   #buffer: ArrayBuffer | undefined
 
   constructor(budget: UploadBudget, announcedBytes: number, maxBytes: number) {
@@ -27,7 +28,7 @@ export class BodyCollector {
   /** Adds a piece to a body that stays within the maximum size; `false` if there is no memory for it. */
   add(piece: Uint8Array): boolean {
     const size = this.#size + piece.length
-    if (this.#buffer === undefined && size < uncountedBytes) this.#pieces.push(piece)
+    if (this.#size === 0 && size === this.#announcedBytes) this.#only = piece
     else {
       const buffer = this.#bufferFor(size)
       if (buffer === undefined) return false
@@ -39,17 +40,14 @@ export class BodyCollector {
 
   /** The complete body. */
   take(): Uint8Array {
-    const buffer = this.#buffer
-    if (buffer !== undefined) {
-      return new Uint8Array(this.#size === buffer.byteLength ? buffer : buffer.transfer(this.#size))
-    }
-    const [only] = this.#pieces
-    return only !== undefined && only.length === this.#size ? only : Buffer.concat(this.#pieces, this.#size)
+    if (this.#only !== undefined) return this.#only
+    const buffer = this.#buffer ?? new ArrayBuffer(0)
+    return new Uint8Array(this.#size === buffer.byteLength ? buffer : buffer.transfer(this.#size))
   }
 
   /** Frees the memory at once, before the next garbage collection. */
   drop(): void {
-    this.#pieces = []
+    this.#only = undefined
     if (this.#buffer?.detached === false) this.#buffer.transfer(0)
   }
 
@@ -67,13 +65,6 @@ export class BodyCollector {
     const length = this.#budget.reserve(wanted) ? wanted : this.#budget.reserve(size) ? size : 0
     if (length === 0) return undefined
     // a transfer frees the old buffer at once
-    const grown = this.#buffer = buffer?.transfer(length) ?? new ArrayBuffer(length)
-    let at = 0
-    for (const piece of this.#pieces) {
-      new Uint8Array(grown).set(piece, at)
-      at += piece.length
-    }
-    this.#pieces = []
-    return grown
+    return this.#buffer = buffer?.transfer(length) ?? new ArrayBuffer(length)
   }
 }

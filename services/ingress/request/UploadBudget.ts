@@ -5,9 +5,6 @@
 import type { TenantBudget } from "../../../shared/bounds/TenantBudget.ts"
 import { QueueFull } from "../../../shared/contract/JobError.ts"
 
-/** The budget does not count the first bytes of a body: most bodies are no larger and arrive at once. */
-export const uncountedBytes = 256 * 1024
-
 export class UploadBudget {
   readonly #bodies: TenantBudget
   readonly #tenant: string
@@ -20,7 +17,7 @@ export class UploadBudget {
 
   /** Reserves memory for a body of this total size; `false` if there is not enough. */
   reserve(bytes: number): boolean {
-    if (bytes < uncountedBytes || bytes <= this.#reserved) return true
+    if (bytes <= this.#reserved) return true
     if (!this.#bodies.reserve(this.#tenant, bytes - this.#reserved)) return false
     this.#reserved = bytes
     return true

@@ -21,6 +21,7 @@ import { Admission, type AdmissionRequest, demandOf, type Settle } from "../requ
 import { relay } from "../answer/AnswerRelay.ts"
 import { authenticate } from "../request/Authentication.ts"
 import { DecodeTurns } from "../request/DecodeTurns.ts"
+import * as ForwardedHeaders from "../request/ForwardedHeaders.ts"
 import { Exchange, type Exchanges } from "../exchange/Exchange.ts"
 import { Front } from "../exchange/Front.ts"
 import * as AnswerTaskRoutes from "../owned/AnswerTasks.ts"
@@ -188,7 +189,7 @@ const relayJobs = Effect.gen(function*() {
   return (admitted: AdmittedRequest, exchange: Exchange) => {
     const { headers, operation, settle, shadow, streams } = admitted
     if (admitted.outlives !== undefined) {
-      return create(admitted, forwardedHeaders(operation, headers), exchange)
+      return create(admitted, ForwardedHeaders.forwardedHeaders(operation, headers), exchange)
     }
     const timeoutMs = Math.min(queueTimeoutMs, clientQueueTimeoutMs(headers["x-stainless-timeout"]))
     const request: JobRequest = {
@@ -205,7 +206,7 @@ const relayJobs = Effect.gen(function*() {
       traceparent: admitted.traceparent,
       parent: exchange.record.span,
       contentType: headers["content-type"] ?? "application/json",
-      headers: forwardedHeaders(operation, headers),
+      headers: ForwardedHeaders.forwardedHeaders(operation, headers),
       deadline: clock.currentTimeMillisUnsafe() + timeoutMs
     }
     relay({ jobs, exchange, settle, streams, request })
@@ -213,13 +214,10 @@ const relayJobs = Effect.gen(function*() {
   }
 })
 
-/** The longest value of a header that goes into a job, in characters. There are at most six, and NATS bounds a job's message. */
-const longestForwarded = 1_024
-
 /** Of a version, checks only that there is one: the provider knows which ones exist. */
 const wrongHeader = (operation: Operation, headers: RequestHeaders): InvalidRequest | undefined => {
-  const tooLong = forwardedNames(operation).find((name) => (headers[name]?.length ?? 0) > longestForwarded)
-  if (tooLong !== undefined) return InvalidRequest.at(tooLong, `must have at most ${longestForwarded} characters`)
+  const tooLong = ForwardedHeaders.refusalOf(operation, headers)
+  if (tooLong !== undefined) return tooLong
   const translation = headers[translationHeader]
   if (translation !== undefined && translation !== strictTranslation) {
     return InvalidRequest.at(translationHeader, `must be '${strictTranslation}' or left out`)
@@ -228,24 +226,6 @@ const wrongHeader = (operation: Operation, headers: RequestHeaders): InvalidRequ
   if (names === undefined || names.some((name) => headers[name]?.trim())) return undefined
   const message = `the header ${names.join(" or ")} is required, such as 2023-06-01`
   return InvalidRequest.at(names[0] ?? "", message, "invalid_version")
-}
-
-/** The names of the request headers that go into the job. */
-const forwardedNames = ({ headers = [], versionHeaders = [] }: Operation): ReadonlyArray<string> => [
-  ...versionHeaders,
-  ...headers
-]
-
-const forwardedHeaders = (
-  operation: Operation,
-  headers: RequestHeaders
-): Readonly<Record<string, string>> | undefined => {
-  let forwarded: Record<string, string> | undefined
-  for (const name of forwardedNames(operation)) {
-    const value = headers[name]
-    if (value !== undefined) (forwarded ??= {})[name] = value
-  }
-  return forwarded
 }
 
 /** The share of a client's timeout that a request may spend in the queue. */

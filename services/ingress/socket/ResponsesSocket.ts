@@ -28,6 +28,9 @@ const maxWaiting = 256
 /** How often a ping is sent; a client that has not answered the last one is gone. */
 const pingMs = 30_000
 
+/** Bytes of an incomplete message that are not counted: where memory is short, small messages get an error, and keep their socket. */
+const uncountedBytes = 64 * 1024
+
 /** How many characters of errors and of answers to preloads a client may leave unread. Answers of models wait for their client. */
 const maxUnread = 1_000_000
 
@@ -125,7 +128,7 @@ export class ResponsesSocket {
 
   #count(bytes: number): void {
     this.#uploaded += bytes
-    if (this.#upload.reserve(this.#uploaded)) return
+    if (this.#uploaded <= uncountedBytes || this.#upload.reserve(this.#uploaded)) return
     const { socket } = this.#options
     socket.close(close.tryAgainLater, "no memory for the message")
     // the library would collect the message until the client closes

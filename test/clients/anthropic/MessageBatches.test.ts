@@ -99,6 +99,27 @@ describe("a batch of messages", () => {
     await ended(next.id)
   })
 
+  it("is deleted without the file that the client uploaded for it", async () => {
+    const headers = { authorization: `Bearer ${shared().key}` }
+    const form = new FormData()
+    form.append("purpose", "batch")
+    const line = { custom_id: "a", method: "POST", url: "/v1/messages", body: params("a") }
+    form.append("file", new Blob([`${JSON.stringify(line)}\n`]), "requests.jsonl")
+    const uploaded = await fetch(`${shared().url}/v1/files`, { method: "POST", headers, body: form })
+    const { id: file } = await uploaded.json() as { readonly id: string }
+    const created = await fetch(`${shared().url}/v1/batches`, {
+      method: "POST",
+      headers: { ...headers, "content-type": "application/json" },
+      body: JSON.stringify({ input_file_id: file, endpoint: "/v1/messages", completion_window: "24h" })
+    })
+    const { id } = await created.json() as { readonly id: string }
+    const name = id.replace("batch", "msgbatch")
+    await ended(name)
+    await client().messages.batches.delete(name)
+    const kept = await fetch(`${shared().url}/v1/files/${file}`, { headers })
+    assert.strictEqual(kept.status, 200)
+  })
+
   it("ends early when it is cancelled", async () => {
     shared().provider.behave({ kind: "silent" }, { model: "upstream-model" })
     const { id } = await create([params("a"), params("b")])
@@ -134,6 +155,13 @@ describe("a batch of messages", () => {
       assert.deepInclude({ type, error: error.type }, { type: "error", error: "invalid_request_error" })
       assert.include(error.message, text)
     }
+    const tooLong = await fetch(`${shared().url}/v1/messages/batches`, {
+      method: "POST",
+      headers: { "x-api-key": shared().key, "anthropic-beta": "a".repeat(1_025) },
+      body: JSON.stringify({ requests: [{ custom_id: "a", params: params("a") }] })
+    })
+    assert.strictEqual(tooLong.status, 400)
+    assert.include(await tooLong.text(), "anthropic-beta")
     const twice = { custom_id: "a", params: params("a") }
     const duplicate = await post(JSON.stringify({ requests: [twice, twice] }))
     assert.strictEqual(duplicate.status, 400)

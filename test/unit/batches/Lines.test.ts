@@ -1,6 +1,8 @@
 /** Lines of batches: of requests, of results, and in bodies of requests. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Stream } from "effect"
+import { UploadBudget } from "../../../services/ingress/request/UploadBudget.ts"
+import { TenantBudget } from "../../../shared/bounds/TenantBudget.ts"
 import { RequestSplitter } from "../../../services/ingress/owned/batches/RequestSplitter.ts"
 import { toResult } from "../../../services/ingress/owned/batches/MessageBatchView.ts"
 import { linesOf } from "../../../shared/batches/lines/InputLines.ts"
@@ -95,10 +97,16 @@ describe("the requests in a body", () => {
   const requests = [{ a: "}]" }, { b: [{ c: "\\\"{" }, []] }, {}]
   const body = ` { "requests" : ${JSON.stringify(requests)} , "other":[1,{"d":{}}] }`
 
+  const splitterWith = (budgetBytes: number) => {
+    const bodies = new TenantBudget(2 * budgetBytes)
+    const budget = new UploadBudget(bodies, "key")
+    return { bodies, budget, splitter: new RequestSplitter(budget) }
+  }
+
   for (const size of [1, 2, 7, 1_000]) {
     it(`are split, with what is around them, in pieces of ${size} bytes`, () => {
-      const splitter = new RequestSplitter()
-      const found = inPieces(body, size).flatMap((piece) => splitter.push(piece))
+      const { splitter } = splitterWith(1_000)
+      const found = inPieces(body, size).flatMap((piece) => splitter.push(piece) ?? assert.fail("no memory"))
       assert.deepStrictEqual(
         found.map((each) => JSON.parse(Buffer.from(each).toString()) as unknown),
         [...requests, { d: {} }]
@@ -109,8 +117,19 @@ describe("the requests in a body", () => {
   }
 
   it("are not kept if too much is around them", () => {
-    const splitter = new RequestSplitter()
+    const { splitter } = splitterWith(1_000)
     for (let megabytes = 0; megabytes < 3; megabytes++) splitter.push(Buffer.alloc(1024 * 1024, " "))
     assert.isTrue(splitter.isTooLarge)
+  })
+
+  it("take memory for the largest of them, and are refused without it", () => {
+    const { bodies, budget, splitter } = splitterWith(10_000)
+    const request = (bytes: number) => Buffer.from(`{"a":"${"x".repeat(bytes - 8)}"},`)
+    splitter.push(Buffer.from(`{"requests":[`))
+    for (let each = 0; each < 100; each++) assert.lengthOf(splitter.push(request(6_000)) ?? [], 1)
+    assert.isFalse(bodies.reserve("key", 5_000))
+    assert.isUndefined(splitter.push(request(11_000)))
+    budget.release()
+    assert.isTrue(bodies.reserve("key", 10_000))
   })
 })

@@ -3,10 +3,14 @@ import { Effect, Predicate, Result, Schema, Stream } from "effect"
 import type { HttpServerRequest } from "effect/http"
 import { hash } from "node:crypto"
 import { excessOf } from "../../../../shared/bounds/JsonBounds.ts"
+import { Turns } from "../../../../shared/bounds/Turns.ts"
 import { InvalidRequest } from "../../../../shared/contract/JobError.ts"
 import * as SchemaErrors from "../../../../shared/contract/SchemaErrors.ts"
 import { BodyTooLarge, type RequestError } from "../../errors/IngressError.ts"
+import type { DecodeTurns } from "../../request/DecodeTurns.ts"
 import { maxBodyBytes, notJson } from "../../request/IncomingBody.ts"
+import { noMemory, type UploadBudget } from "../../request/UploadBudget.ts"
+import type { Asked } from "../OwnedRoutes.ts"
 import { RequestSplitter } from "./RequestSplitter.ts"
 
 type Incoming = HttpServerRequest.HttpServerRequest
@@ -24,10 +28,11 @@ const pieces = ({ headers, stream }: Incoming, maxBytes: number): Stream.Stream<
   )
 }
 
+const parseText = (text: string): Result.Result<unknown, InvalidRequest> =>
+  Result.try({ try: (): unknown => JSON.parse(text), catch: () => notJson })
+
 const parse = (bytes: Uint8Array): Result.Result<unknown, InvalidRequest> =>
-  excessOf(bytes) === undefined
-    ? Result.try({ try: (): unknown => JSON.parse(Buffer.from(bytes).toString()), catch: () => notJson })
-    : Result.fail(notJson)
+  excessOf(bytes) === undefined ? parseText(Buffer.from(bytes).toString()) : Result.fail(notJson)
 
 /** A batch is described in a few fields. */
 const maxFields = 64 * 1024
@@ -64,18 +69,32 @@ export const readBatch = Effect.fnUntraced(function*(
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   Predicate.isReadonlyObject(value) && !Array.isArray(value)
 
+/** A request of up to this many bytes becomes a line in one step, a larger one with a turn of the event loop for each step. */
+const smallBytes = 128 * 1024
+
 /** The line of a request in a file. */
-const lineOf = (request: Uint8Array, index: number, url: string): Result.Result<string, InvalidRequest> => {
+const lineOf = Effect.fnUntraced(function*(
+  request: Uint8Array,
+  index: number,
+  url: string
+): Effect.fn.Return<Uint8Array, InvalidRequest> {
+  const turn = request.length <= smallBytes ? Effect.void : (yield* Turns).next
   const at = (field: string) => `requests[${index}]${field}`
-  return Result.flatMap(parse(request), (value) => {
-    const { custom_id: id, params } = isObject(value) ? value : {}
-    if (typeof id !== "string") return Result.fail(InvalidRequest.at(at(".custom_id"), "must be a text"))
-    if (!isObject(params)) return Result.fail(InvalidRequest.at(at(".params"), "must be an object"))
-    return params["stream"] === true
-      ? Result.fail(InvalidRequest.at(at(".params.stream"), "must not be set in a batch"))
-      : Result.succeed(`${JSON.stringify({ custom_id: id, method: "POST", url, body: params })}\n`)
-  })
-}
+  yield* turn
+  if (excessOf(request) !== undefined) return yield* notJson
+  yield* turn
+  const text = Buffer.from(request.buffer, request.byteOffset, request.length).toString()
+  yield* turn
+  const value = yield* Effect.fromResult(parseText(text))
+  const { custom_id: id, params } = isObject(value) ? value : {}
+  if (typeof id !== "string") return yield* InvalidRequest.at(at(".custom_id"), "must be a text")
+  if (!isObject(params)) return yield* InvalidRequest.at(at(".params"), "must be an object")
+  if (params["stream"] === true) return yield* InvalidRequest.at(at(".params.stream"), "must not be set in a batch")
+  yield* turn
+  const line = `${JSON.stringify({ custom_id: id, method: "POST", url, body: params })}\n`
+  yield* turn
+  return Buffer.from(line)
+})
 
 /** What is around the requests: one list of them, and nothing else. */
 const frameError = (splitter: RequestSplitter): InvalidRequest | undefined => {
@@ -93,15 +112,22 @@ const frameError = (splitter: RequestSplitter): InvalidRequest | undefined => {
 }
 
 /** The requests of a body for `/v1/messages/batches`, as the lines of a file. */
-export const requestLines = (request: Incoming, url: string): Stream.Stream<Uint8Array, RequestError> =>
+export const requestLines = (
+  { key, request }: Pick<Asked, "key" | "request">,
+  url: string,
+  budget: UploadBudget,
+  turns: DecodeTurns["Service"]
+): Stream.Stream<Uint8Array, RequestError> =>
   Stream.suspend(() => {
-    const splitter = new RequestSplitter()
+    const splitter = new RequestSplitter(budget)
     let index = 0
     const lines = pieces(request, maxBodyBytes).pipe(
-      Stream.map((piece) => splitter.push(piece)),
+      Stream.mapEffect((piece) => {
+        const found = splitter.push(piece)
+        return found === undefined ? Effect.fail(noMemory) : Effect.succeed(found)
+      }),
       Stream.flattenIterable,
-      Stream.mapEffect((found) => Effect.fromResult(lineOf(found, index++, url))),
-      Stream.map((line): Uint8Array => Buffer.from(line))
+      Stream.mapEffect((found) => turns.inTurn(key, found.length, () => lineOf(found, index++, url)))
     )
     const end = Effect.suspend(() => {
       const error = frameError(splitter)

@@ -13,6 +13,7 @@ import type { RequestError } from "../../errors/IngressError.ts"
 import * as PathTemplate from "../../paths/PathTemplate.ts"
 import type { RequestHeaders } from "../../record/ServerSpan.ts"
 import { jobErrorOf } from "../../request/Authentication.ts"
+import { forwardedHeaders, refusalOf } from "../../request/ForwardedHeaders.ts"
 import { keyReused } from "../../request/IdempotencyKey.ts"
 import type { Asked } from "../OwnedRoutes.ts"
 
@@ -37,15 +38,11 @@ export const endpointOf = (endpoint: string): Effect.Effect<PathTemplate.Match, 
 
 /** The headers that travel with each request of a batch. */
 const headersOf = (
-  { headers: further = [], versionHeaders = [] }: Operation,
+  operation: Operation,
   headers: RequestHeaders
 ): Readonly<Record<string, string>> => {
-  const given = Object.fromEntries(
-    [...versionHeaders, ...further].flatMap((name) => {
-      const value = headers[name]
-      return value === undefined ? [] : [[name, value]]
-    })
-  )
+  const { versionHeaders = [] } = operation
+  const given = forwardedHeaders(operation, headers) ?? {}
   const version = versionHeaders.at(-1)
   return version === undefined || versionHeaders.some((name) => name in given)
     ? given
@@ -56,6 +53,8 @@ export interface NewBatch {
   readonly endpoint: string
   readonly window: string
   readonly metadata: Readonly<Record<string, string>> | null
+  /** Whether its file was made for it. */
+  readonly ownsInput: boolean
 }
 
 /** Reads `GATEWAY_BATCH_WINDOW_MS`: how long a batch may take at most, in milliseconds, by default a day. */
@@ -66,10 +65,12 @@ export const createBatch = Effect.gen(function*() {
   return Effect.fnUntraced(function*(
     { headers, key, owner }: Asked,
     file: ClientFile,
-    { endpoint, metadata, window }: NewBatch,
+    { endpoint, metadata, ownsInput, window }: NewBatch,
     keyed?: KeyedRequest
   ): Effect.fn.Return<Created, RequestError> {
     const { model, operation } = yield* endpointOf(endpoint)
+    const refusal = refusalOf(operation, headers)
+    if (refusal !== undefined) return yield* refusal
     const { batchConcurrency } = yield* Effect.mapError(keys.find(key), jobErrorOf)
     return yield* keyReused(batches.create({
       owner,
@@ -80,6 +81,7 @@ export const createBatch = Effect.gen(function*() {
         endpoint,
         ...(model === undefined ? {} : { model }),
         input: file.id,
+        ownsInput,
         total: file.lines,
         atOnce: batchConcurrency,
         window,

@@ -60,7 +60,7 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
     const file = Option.getOrUndefined(yield* Effect.mapError(files.find(asked.owner, input), unavailable))
     if (file === undefined) return yield* new ReferenceNotFound({ param: "input_file_id" })
     if (file.purpose !== "batch") return yield* InvalidRequest.at("input_file_id", "must be of the purpose 'batch'")
-    const { batch, isRepeated } = yield* create(asked, file, { endpoint, window, metadata }, keyed)
+    const { batch, isRepeated } = yield* create(asked, file, { endpoint, window, metadata, ownsInput: false }, keyed)
     return { body: view(batch), isRepeated }
   })
 

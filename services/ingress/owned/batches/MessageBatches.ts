@@ -2,11 +2,12 @@
  * `/v1/messages/batches`: the same batches in Anthropic's form. The requests come in the body and are stored as a file, and the
  * results are read from the batch's files.
  */
-import { Effect, Option, Stream } from "effect"
+import { Effect, Layer, Option, Stream } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { createHash } from "node:crypto"
 import { Batches } from "../../../../shared/batches/Batches.ts"
 import type { Batch } from "../../../../shared/batches/BatchRecord.ts"
+import { JobClient } from "../../../../shared/bus/ingress/JobClient.ts"
 import { linesOf } from "../../../../shared/batches/lines/InputLines.ts"
 import { InvalidRequest, ReferenceNotFound, Unavailable } from "../../../../shared/contract/JobError.ts"
 import { messages } from "../../../../shared/contract/operations/Messages.ts"
@@ -14,7 +15,9 @@ import { ClientFiles } from "../../../../shared/files/ClientFiles.ts"
 import type { RequestError } from "../../errors/IngressError.ts"
 import { messageBatchesPath } from "../../paths/RouteTemplate.ts"
 import { addAll, type Asked, type Created, created, json, limitIn, routesOf } from "../OwnedRoutes.ts"
+import { DecodeTurns } from "../../request/DecodeTurns.ts"
 import { keyIn } from "../../request/IdempotencyKey.ts"
+import { UploadBudget } from "../../request/UploadBudget.ts"
 import { requestLines } from "./BatchBodies.ts"
 import { createBatch } from "./BatchCreation.ts"
 import { idOf, toBatchId, toResult, view } from "./MessageBatchView.ts"
@@ -34,23 +37,30 @@ const pageOf = (found: ReadonlyArray<Batch>, hasMore: boolean): object => ({
 export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
   const batches = yield* Batches
   const files = yield* ClientFiles
+  const { bodies } = yield* JobClient
+  const turns = yield* DecodeTurns
   const create = yield* createBatch
 
   const make = Effect.fnUntraced(function*(asked: Asked): Effect.fn.Return<Created, RequestError> {
-    const { headers, owner, request } = asked
+    const { headers, owner } = asked
     const about = { purpose: "batch", filename: "requests.jsonl" } as const
     const key = yield* keyIn(headers)
     const hash = createHash("sha256")
-    const lines = Stream.tap(requestLines(request, endpoint), (line) => Effect.sync(() => hash.update(line)))
+    const budget = new UploadBudget(bodies, asked.key)
+    const lines = Stream.tap(
+      requestLines(asked, endpoint, budget, turns),
+      (line) => Effect.sync(() => hash.update(line))
+    )
     const file = yield* files.create(owner, about, lines).pipe(
-      Effect.catchTag("JetStreamFailed", () => Effect.fail(unavailable()))
+      Effect.catchTag("JetStreamFailed", () => Effect.fail(unavailable())),
+      Effect.ensuring(Effect.sync(() => budget.release()))
     )
     const keyed = key === undefined
       ? undefined
       : { operation: messageBatchesPath, key, bodyHash: hash.digest("hex") }
     const removeFile = Effect.ignore(files.delete(owner, file.id))
     const { batch, isRepeated } = yield* Effect.tapError(
-      create(asked, file, { endpoint, window: "24h", metadata: null }, keyed),
+      create(asked, file, { endpoint, window: "24h", metadata: null, ownsInput: true }, keyed),
       () => removeFile
     )
     if (isRepeated) yield* removeFile
@@ -77,12 +87,13 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
     return pageOf(page.batches, page.hasMore)
   })
 
-  /** Nothing else refers to the files. */
+  /** With its files, but not with one that the client uploaded for `/v1/batches` and may use elsewhere. */
   const remove = Effect.fnUntraced(function*(asked: Asked): Effect.fn.Return<object, RequestError> {
     const { owner } = asked
     const { progress, request, task } = yield* known(batches.find, asked)
     if (task.ended === null) return yield* InvalidRequest.at("message_batch_id", "must have ended: cancel it first")
-    const stored = [request.input, progress.output, progress.errors].filter((file) => file !== null)
+    const input = request.ownsInput === true ? request.input : null
+    const stored = [input, progress.output, progress.errors].filter((file) => file !== null)
     yield* Effect.forEach(stored, (file) => Effect.mapError(files.delete(owner, file), unavailable), { discard: true })
     yield* batches.delete(owner, task.id)
     return { id: asked.id, type: "message_batch_deleted" }
@@ -116,4 +127,4 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
     route("POST", "/:id/cancel", "cancel", one(batches.cancel)),
     route("GET", "/:id/results", "results", results)
   ])
-}))
+})).pipe(Layer.provide(DecodeTurns.layer))

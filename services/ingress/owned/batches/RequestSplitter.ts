@@ -3,6 +3,9 @@
  * them is in memory at a time. The rest of the body is small, and is checked at the end.
  */
 import { closingQuote, openEscaped, structural } from "../../../../shared/bounds/JsonBytes.ts"
+import { BodyCollector } from "../../request/BodyCollector.ts"
+import { maxBodyBytes } from "../../request/IncomingBody.ts"
+import type { UploadBudget } from "../../request/UploadBudget.ts"
 
 const [quote, openBrace, closeBrace, openBracket, closeBracket] = [0x22, 0x7b, 0x7d, 0x5b, 0x5d]
 
@@ -19,12 +22,17 @@ export class RequestSplitter {
   #depth = 0
   #inString = false
   #isEscaped = false
-  #request: Array<Uint8Array> | undefined
-  readonly #frame: Array<Uint8Array> = []
+  #request: BodyCollector | undefined
+  readonly #budget: UploadBudget
+  #frame = Buffer.alloc(0)
   #frameBytes = 0
 
-  /** The requests that end in this piece. */
-  push(piece: Uint8Array): ReadonlyArray<Uint8Array> {
+  constructor(budget: UploadBudget) {
+    this.#budget = budget
+  }
+
+  /** The requests that end in this piece; `undefined` if there is no memory for one. */
+  push(piece: Uint8Array): ReadonlyArray<Uint8Array> | undefined {
     const requests: Array<Uint8Array> = []
     let from = 0
     let at = 0
@@ -44,14 +52,15 @@ export class RequestSplitter {
         if (byte === openBrace && this.#depth === requestDepth && this.#request === undefined) {
           this.#keepFrame(piece.subarray(from, at - 1))
           this.#keepFrame(stand)
-          this.#request = []
+          this.#request = new BodyCollector(this.#budget, 0, maxBodyBytes)
           from = at - 1
         }
         this.#depth++
       } else if (byte === closeBrace || byte === closeBracket) {
         this.#depth--
         if (this.#depth === requestDepth && this.#request !== undefined) {
-          requests.push(Buffer.concat([...this.#request, piece.subarray(from, at)]))
+          if (!this.#request.add(piece.subarray(from, at))) return undefined
+          requests.push(this.#request.take())
           this.#request = undefined
           from = at
         }
@@ -59,7 +68,7 @@ export class RequestSplitter {
     }
     const rest = piece.subarray(from)
     if (this.#request === undefined) this.#keepFrame(rest)
-    else this.#request.push(rest)
+    else if (!this.#request.add(rest)) return undefined
     return requests
   }
 
@@ -70,11 +79,19 @@ export class RequestSplitter {
 
   /** The body with a `0` for each request; a part of it if it ends within a request. */
   get frame(): Uint8Array {
-    return Buffer.concat(this.#frame)
+    return this.#frame.subarray(0, this.#frameBytes)
   }
 
+  /** Copies the bytes: otherwise the part of a piece would keep all of it in memory. */
   #keepFrame(bytes: Uint8Array): void {
+    const at = this.#frameBytes
     this.#frameBytes += bytes.length
-    if (!this.isTooLarge) this.#frame.push(bytes)
+    if (this.isTooLarge) return
+    if (this.#frameBytes > this.#frame.length) {
+      const grown = Buffer.alloc(Math.min(maxFrameBytes, 2 * this.#frameBytes))
+      grown.set(this.#frame)
+      this.#frame = grown
+    }
+    this.#frame.set(bytes, at)
   }
 }
