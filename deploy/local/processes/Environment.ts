@@ -24,7 +24,7 @@ const system = [
 ]
 
 /** The gateway's own settings. */
-const settings = /^(?:GATEWAY_|NATS_|OTEL_|LC_|GRACE_MS$|DRAIN_DELAY_MS$)/
+const settings = /^(?:GATEWAY_|NATS_|OTEL_|LC_|LOG_LEVEL$|GRACE_MS$|DRAIN_DELAY_MS$)/
 
 /** Whether a service signs results or seals what clients have sent, with keys derived from `GATEWAY_SECRET`. */
 export const needsSecret = (service: string): boolean =>

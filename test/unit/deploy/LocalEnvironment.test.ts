@@ -36,6 +36,7 @@ const environment = {
   GATEWAY_QUEUE_LIMIT: "7",
   CONSOLE_ADMIN_TOKEN: "8",
   WORKER_SLOTS: "9",
+  LOG_LEVEL: "debug",
   OTEL_SDK_DISABLED: "true"
 }
 
@@ -43,7 +44,7 @@ const namesFor = (service: string) => Object.keys(ofService(service, catalogue, 
 
 describe("the environment of a local start", () => {
   it("of ingress and console holds only the variables that they read", () => {
-    const both = ["GATEWAY_QUEUE_LIMIT", "GATEWAY_SECRET", "LC_ALL", "OTEL_SDK_DISABLED", "PATH"]
+    const both = ["GATEWAY_QUEUE_LIMIT", "GATEWAY_SECRET", "LC_ALL", "LOG_LEVEL", "OTEL_SDK_DISABLED", "PATH"]
     assert.deepStrictEqual(namesFor("ingress"), both)
     assert.deepStrictEqual(namesFor("console"), ["CONSOLE_ADMIN_TOKEN", ...both])
   })
@@ -54,6 +55,7 @@ describe("the environment of a local start", () => {
       "GATEWAY_QUEUE_LIMIT",
       "GITHUB_TOKEN",
       "LC_ALL",
+      "LOG_LEVEL",
       "OTEL_SDK_DISABLED",
       "PATH",
       "WORKER_SLOTS"
