@@ -3,7 +3,7 @@ import { Context, Effect, Layer, Option, Stream } from "effect"
 import { randomUUID } from "node:crypto"
 import type { JetStreamFailed } from "../nats/JetStream.ts"
 import { whileJetStreamFails } from "../nats/JetStream.ts"
-import { openStore } from "../nats/ObjectStore.ts"
+import { openStore, type StoredObject } from "../nats/ObjectStore.ts"
 import { stores } from "../nats/Storage.ts"
 import { SignedUrl, type Verdict } from "./SignedUrl.ts"
 
@@ -19,8 +19,7 @@ const mediaTypes = {
 } as const
 export type FileKind = keyof typeof mediaTypes
 
-export interface ResultFile {
-  readonly bytes: Uint8Array
+export interface ResultFile extends StoredObject {
   readonly mediaType: string
 }
 
@@ -30,7 +29,7 @@ export class ResultFiles extends Context.Service<ResultFiles, {
   /** Checks the parts of a signed URL. */
   readonly verify: (id: string, expires: string, signature: string) => Effect.Effect<Verdict>
   /** `None` if the file does not exist or has expired. */
-  readonly read: (id: string) => Effect.Effect<Option.Option<ResultFile>, JetStreamFailed>
+  readonly find: (id: string) => Effect.Effect<Option.Option<ResultFile>, JetStreamFailed>
 }>()("shared/files/ResultFiles") {
   static readonly layer = Layer.effect(
     ResultFiles,
@@ -44,10 +43,10 @@ export class ResultFiles extends Context.Service<ResultFiles, {
           return yield* urls.sign(id, keptForMs)
         }),
         verify: urls.verify,
-        read: Effect.fn("ResultFiles.read")(function*(id) {
+        find: Effect.fn("ResultFiles.find")(function*(id) {
           const kind = id.split(".")[1] ?? ""
           if (!isKind(kind)) return Option.none()
-          return Option.map(yield* store.get(id), (bytes) => ({ bytes, mediaType: mediaTypes[kind] }))
+          return Option.map(yield* store.find(id), (object) => ({ ...object, mediaType: mediaTypes[kind] }))
         })
       })
     })

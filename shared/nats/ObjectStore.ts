@@ -15,6 +15,13 @@ import { attempt, backOff, JetStreamFailed, mayCreate, orMissing, replicas } fro
 import { Nats } from "./Nats.ts"
 import { type StoreSpec, storeStream } from "./Storage.ts"
 
+export interface StoredObject {
+  /** In bytes. */
+  readonly size: number
+  /** Holds one chunk. */
+  readonly content: Stream.Stream<Uint8Array, JetStreamFailed>
+}
+
 export interface Store {
   /** Replaces the object. Nothing stays of an object whose content fails or is interrupted. Holds no more than two chunks. */
   readonly put: <E, R>(
@@ -23,6 +30,8 @@ export interface Store {
   ) => Effect.Effect<void, E | JetStreamFailed, R>
   /** `None` if the object is missing or has expired. */
   readonly get: (id: string) => Effect.Effect<Option.Option<Uint8Array>, JetStreamFailed>
+  /** `None` if the object is missing or has expired. */
+  readonly find: (id: string) => Effect.Effect<Option.Option<StoredObject>, JetStreamFailed>
   /** The bytes from `from` up to but not including `until`. Fails if the object is missing. Holds one chunk. */
   readonly read: (id: string, from: number, until: number) => Stream.Stream<Uint8Array, JetStreamFailed>
   readonly delete: (id: string) => Effect.Effect<void, JetStreamFailed>
@@ -165,6 +174,11 @@ export const openStore = Effect.fn("ObjectStore.openStore")(function*(kept: Stor
         ? Option.some(bytes)
         : yield* new JetStreamFailed({ detail: "the object is damaged" })
     }),
+    find: (id) =>
+      Effect.map(infoOf(id), (info) =>
+        info === undefined
+          ? Option.none()
+          : Option.some({ size: info.size, content: read(info, 0, info.size) })),
     read: (id, from, until) =>
       from >= until ? Stream.empty : Stream.unwrap(Effect.map(
         again(infoOf(id)),

@@ -20,11 +20,13 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
     const query = new URL(request.url, "http://gateway").searchParams
     const verdict = yield* files.verify(id, query.get("expires") ?? "", query.get("signature") ?? "")
     if (verdict !== "valid") return yield* new LinkRefused({ reason: verdict })
-    const found = yield* files.read(id).pipe(Effect.mapError(() => new Unavailable({ retryAfterMs: 1_000 })))
+    const found = yield* files.find(id).pipe(Effect.mapError(() => new Unavailable({ retryAfterMs: 1_000 })))
     if (Option.isNone(found)) return yield* new FileNotFound()
-    const { bytes, mediaType } = found.value
-    return HttpServerResponse.uint8Array(bytes, {
+    const { content, mediaType, size } = found.value
+    // as a stream: a client that reads slowly must not keep the whole file in memory
+    return HttpServerResponse.stream(content, {
       contentType: mediaType,
+      contentLength: size,
       headers: {
         "cache-control": "private, max-age=3600, immutable",
         "content-disposition": `inline; filename="${id}"`,
