@@ -27,6 +27,11 @@ export interface Conversation {
   readonly items: Uint8Array
 }
 
+/** Takes memory for a record of so many bytes before it is read. */
+type Reserve<E> = (bytes: number) => Effect.Effect<void, E>
+
+const noReserve: Reserve<never> = () => Effect.void
+
 export class Responses extends Context.Service<Responses, {
   /** `conversation`: what the request continued. */
   readonly write: (
@@ -35,15 +40,17 @@ export class Responses extends Context.Service<Responses, {
     conversation: Conversation | undefined
   ) => Effect.Effect<void, JetStreamFailed>
   /** `None` if the response is unknown, expired or another owner's. */
-  readonly find: (
+  readonly find: <E = never>(
     owner: Owner,
-    id: string
-  ) => Effect.Effect<Option.Option<ResponseRecord.ResponseRecord>, JetStreamFailed>
+    id: string,
+    reserve?: Reserve<E>
+  ) => Effect.Effect<Option.Option<ResponseRecord.ResponseRecord>, JetStreamFailed | E>
   /** The items of a response's ancestors, as JSON texts with commas between them; `None` if one does not exist any more. */
-  readonly findEarlier: (
+  readonly findEarlier: <E = never>(
     owner: Owner,
-    record: ResponseRecord.ResponseRecord
-  ) => Effect.Effect<Option.Option<Uint8Array>, JetStreamFailed>
+    record: ResponseRecord.ResponseRecord,
+    reserve?: Reserve<E>
+  ) => Effect.Effect<Option.Option<Uint8Array>, JetStreamFailed | E>
   /** Those of the items that exist, by their ids. Reads at most `maxItemBytes` of records, and no item in those beyond. */
   readonly findItems: (
     owner: Owner,
@@ -107,11 +114,13 @@ const open = Effect.fn("Responses.open")(function*(patienceMs: number) {
     Option.match(first, { onNone: () => 0, onSome: (bytes) => Buffer.from(bytes).readUInt32BE(0) })
   const rest = (count: number) => Array.from({ length: Math.max(0, count - 1) }, (_, before) => before + 1)
 
-  const find = Effect.fnUntraced(function*(owner: Owner, id: string) {
+  const find = Effect.fnUntraced(function*<E = never>(owner: Owner, id: string, reserve: Reserve<E> = noReserve) {
     if (!isResponseId(id)) return Option.none()
     const first = yield* getPage(owner, id, 0)
     if (Option.isNone(first)) return Option.none()
-    const others = yield* Effect.forEach(rest(pagesFrom(first)), (page) => getPage(owner, id, page), { concurrency })
+    const further = rest(pagesFrom(first))
+    yield* reserve(first.value.length + further.length * pageBytes)
+    const others = yield* Effect.forEach(further, (page) => getPage(owner, id, page), { concurrency })
     return Option.flatMap(
       Option.all(others),
       (others) => ResponseRecord.decode(id, Buffer.concat([first.value.subarray(headBytes), ...others]))
@@ -163,9 +172,9 @@ const open = Effect.fn("Responses.open")(function*(patienceMs: number) {
       yield* putPage(owner, id, 0, Buffer.concat([head, bytesOf(0)]))
     }),
     find,
-    findEarlier: (owner, { ancestors }) =>
+    findEarlier: (owner, { ancestors }, reserve) =>
       Effect.map(
-        Effect.forEach(ancestors, ({ id }) => find(owner, id), { concurrency: 16 }),
+        Effect.forEach(ancestors, ({ id }) => find(owner, id, reserve), { concurrency: 16 }),
         (records) =>
           Option.map(
             Option.all(records),

@@ -2,14 +2,19 @@
  * `/v1/responses/{response_id}`: clients get and delete their stored responses, list what each was made from, and cancel those in
  * the background.
  */
+import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
 import { Effect, Option } from "effect"
-import { HttpRouter } from "effect/http"
+import { HttpRouter, HttpServerResponse } from "effect/http"
+import { Turns } from "../../../shared/bounds/Turns.ts"
+import { JobClient } from "../../../shared/bus/ingress/JobClient.ts"
 import { InvalidRequest, ReferenceNotFound, Unavailable } from "../../../shared/contract/JobError.ts"
 import { isResponseId, suffixOf } from "../../../shared/contract/ResponseId.ts"
 import type { ResponseRecord } from "../../../shared/records/ResponseRecord.ts"
-import { idOf, itemsIn, joinItems, Responses } from "../../../shared/records/Responses.ts"
+import { idOf, itemsIn, Responses } from "../../../shared/records/Responses.ts"
 import { AnswerTasks } from "../../../shared/tasks/answers/AnswerTasks.ts"
+import type { RequestError } from "../errors/IngressError.ts"
 import { responsesPath } from "../paths/RouteTemplate.ts"
+import { noMemory, UploadBudget } from "../request/UploadBudget.ts"
 import * as AnswerLog from "./AnswerLog.ts"
 import * as BackgroundResponse from "./BackgroundResponse.ts"
 import { addAll, type Asked, json, limitIn, type OwnedRoute, routesOf, toPage } from "./OwnedRoutes.ts"
@@ -21,10 +26,20 @@ export const services = Responses.layer({ patienceMs })
 const unavailable = () => new Unavailable({ retryAfterMs: 1_000 })
 const notFound = new ReferenceNotFound({ param: "response_id" })
 
-const show = ({ output, response }: ResponseRecord): object => ({
-  ...JSON.parse(Buffer.from(response).toString()) as object,
-  output: itemsIn(output)
-})
+/** What a request needs at most for each byte of the records that it reads: the byte, its parsed value and the answer. */
+const copies = 3
+
+/** Lists up to this size are parsed at once, larger ones in a turn of the event loop of their own. */
+const smallBytes = 128 * 1024
+
+const bracket = Buffer.from(",\"output\":[")
+const end = Buffer.from("]}")
+
+/** The response, whose object always has other members, with its output. */
+const show = ({ output, response }: ResponseRecord) =>
+  HttpServerResponse.uint8Array(Buffer.concat([response.subarray(0, -1), bracket, output, end]), {
+    contentType: "application/json"
+  })
 
 type Item = Readonly<Record<string, unknown>>
 
@@ -51,23 +66,48 @@ const pageOf = Effect.fnUntraced(function*(all: ReadonlyArray<Item>, query: URLS
   return toPage(items.slice(from, from + limit), from + limit < items.length)
 })
 
+const isInBackground = ({ response }: ResponseRecord): boolean =>
+  Reflect.get(JSON.parse(Buffer.from(response).toString()) as object, "background") === true
+
+type Reserve = (bytes: number) => Effect.Effect<void, RequestError>
+
+const turnFor = (bytes: number): Effect.Effect<void> =>
+  bytes <= smallBytes ? Effect.void : Effect.flatMap(Turns, ({ next }) => next)
+
 export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
   const responses = yield* Responses
   const tasks = yield* AnswerTasks
+  const { bodies } = yield* JobClient
 
-  const find = ({ id, owner }: Asked) =>
-    Effect.flatMap(
-      Effect.mapError(responses.find(owner, id), unavailable),
-      (found) => Effect.fromOption(found, () => notFound)
-    )
+  /** Takes memory for what a request reads, until its client has the answer. */
+  const reserveFor = ({ key, request }: Asked): Reserve => {
+    const budget = new UploadBudget(bodies, key)
+    const response = NodeHttpServerRequest.toServerResponse(request)
+    response.once("close", () => budget.release())
+    let bytes = 0
+    return (more) =>
+      Effect.suspend(() => {
+        bytes += copies * more
+        return !response.closed && budget.reserve(bytes) ? Effect.void : Effect.fail(noMemory)
+      })
+  }
+
+  const read = ({ owner }: Asked, id: string, reserve: Reserve) =>
+    Effect.catchTag(responses.find(owner, id, reserve), "JetStreamFailed", () => Effect.fail(unavailable()))
+
+  const find = (asked: Asked, reserve: Reserve) =>
+    Effect.flatMap(read(asked, asked.id, reserve), (found) => Effect.fromOption(found, () => notFound))
 
   /** A response in the background that is not complete. */
-  const findUnfinished = Effect.fnUntraced(function*({ id, owner }: Asked) {
+  const findUnfinished = Effect.fnUntraced(function*({ id, owner }: Asked, reserve: Reserve) {
     const task = Option.filter(yield* tasks.find(owner, id), ({ status }) => status !== "completed")
     if (Option.isNone(task)) return yield* notFound
+    const { bytes = 0 } = task.value.request ?? {}
+    yield* reserve(bytes)
     const body = yield* tasks.readRequest(owner, task.value)
+    yield* turnFor(bytes)
     return yield* Effect.fromOption(
-      Option.map(body, (body) => BackgroundResponse.view(task.value, body)),
+      Option.map(body, (body) => HttpServerResponse.jsonUnsafe(BackgroundResponse.view(task.value, body))),
       () => notFound
     )
   })
@@ -75,23 +115,26 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
   const stream = Effect.fnUntraced(function*(asked: Asked) {
     const task = yield* tasks.find(asked.owner, asked.id)
     if (Option.isSome(task)) return yield* AnswerLog.answer(tasks, asked, task.value, "starting_after")
-    yield* find(asked)
+    yield* find(asked, reserveFor(asked))
     return yield* InvalidRequest.at("stream", "is only available for responses in the background", "not_supported")
   })
 
-  const findCompleted = (asked: Asked) => Effect.map(find(asked), show)
-  const get = (asked: Asked) =>
-    findCompleted(asked).pipe(
-      Effect.catchTag("ReferenceNotFound", () => findUnfinished(asked)),
+  const get = (asked: Asked) => {
+    const reserve = reserveFor(asked)
+    const findCompleted = Effect.map(find(asked, reserve), show)
+    return findCompleted.pipe(
+      Effect.catchTag("ReferenceNotFound", () => findUnfinished(asked, reserve)),
       // completed meanwhile
-      Effect.catchTag("ReferenceNotFound", () => findCompleted(asked))
+      Effect.catchTag("ReferenceNotFound", () => findCompleted)
     )
+  }
 
   const cancel = Effect.fnUntraced(function*(asked: Asked) {
+    const reserve = reserveFor(asked)
     const task = Option.getOrUndefined(yield* tasks.cancel(asked.owner, asked.id))
-    if (task !== undefined && task.status !== "completed") return yield* findUnfinished(asked)
-    const response = show(yield* find(asked))
-    if (task !== undefined || Reflect.get(response, "background") === true) return response
+    if (task !== undefined && task.status !== "completed") return yield* findUnfinished(asked, reserve)
+    const record = yield* find(asked, reserve)
+    if (task !== undefined || isInBackground(record)) return show(record)
     return yield* InvalidRequest.at("response_id", "was not created with `background`, so it cannot be cancelled")
   })
 
@@ -102,9 +145,16 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
   })
 
   const listInput = Effect.fnUntraced(function*(asked: Asked) {
-    const record = yield* find(asked)
-    const earlier = yield* Effect.mapError(responses.findEarlier(asked.owner, record), unavailable)
-    const items = itemsIn(joinItems([Option.getOrElse(earlier, () => new Uint8Array(0)), record.input]))
+    const reserve = reserveFor(asked)
+    const record = yield* find(asked, reserve)
+    const ancestors = yield* Effect.forEach(record.ancestors, ({ id }) => read(asked, id, reserve), { concurrency: 4 })
+    // without one of them the rest makes no conversation
+    const earlier = Option.getOrElse(Option.all(ancestors), () => [])
+    const items: Array<unknown> = []
+    for (const list of [...earlier.flatMap(({ input, output }) => [input, output]), record.input]) {
+      yield* turnFor(list.length)
+      for (const item of itemsIn(list)) items.push(item)
+    }
     const suffix = suffixOf(record.id)
     return yield* pageOf(items.map((item, index) => toListed(item, `item_${suffix}_${index}`)), asked.query)
   })
@@ -115,9 +165,9 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
     routes(method, suffix, name, (asked) => isResponseId(asked.id) ? answer(asked) : notFound)
 
   yield* addAll(router, [
-    route("GET", "", "get", (asked) => asked.query.get("stream") === "true" ? stream(asked) : json(get)(asked)),
+    route("GET", "", "get", (asked) => asked.query.get("stream") === "true" ? stream(asked) : get(asked)),
     route("DELETE", "", "delete", json(remove)),
-    route("POST", "/cancel", "cancel", json(cancel)),
+    route("POST", "/cancel", "cancel", cancel),
     route("GET", "/input_items", "input_items", json(listInput))
   ])
 }))

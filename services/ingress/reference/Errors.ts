@@ -129,6 +129,7 @@ export const of = {
   keptAnswers: [new IngressError.AnswerNotKept(), new TaskStorageFull({ mebibytes: 1024 })],
   tasks: [new IngressError.TaskNotFound()],
   storedResponses: [new JobError.ReferenceNotFound({ param: "response_id" })],
+  responseReads: [new JobError.QueueFull({ retryAfterMs: 1_000 })],
   storedStreams: [invalid("stream", "requires that the request was made with `stream`", "not_supported")],
   streamPositions: [invalid("starting_after", "must be the number of an event")],
   eventPositions: [invalid("last-event-id", "must be the number of an event")],

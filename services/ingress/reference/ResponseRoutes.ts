@@ -85,7 +85,7 @@ export const routes: ReadonlyArray<Route> = [
         }
       }
     },
-    errors: [...shared.errors, ...Errors.of.storedStreams, ...Errors.of.streamPositions]
+    errors: [...shared.errors, ...Errors.of.responseReads, ...Errors.of.storedStreams, ...Errors.of.streamPositions]
   },
   {
     ...shared,
@@ -114,7 +114,7 @@ export const routes: ReadonlyArray<Route> = [
         content: json(ref("StoredResponse"), { example: { id, object: "response", status: "cancelled", output: [] } })
       }
     },
-    errors: [...shared.errors, ...Errors.of.cancellations]
+    errors: [...shared.errors, ...Errors.of.responseReads, ...Errors.of.cancellations]
   },
   {
     ...shared,
@@ -137,6 +137,6 @@ export const routes: ReadonlyArray<Route> = [
         })
       }
     },
-    errors: [...shared.errors, ...Errors.of.itemPages]
+    errors: [...shared.errors, ...Errors.of.responseReads, ...Errors.of.itemPages]
   }
 ]

@@ -97,6 +97,27 @@ describe("an ingress whose budget for bodies is used up", { timeout: 60_000 }, (
       assert.deepStrictEqual(await outcomeOf(gateway.request(body.toString())), { kind: "whole" })
     }))
 
+  it.live("reads no stored response that it has no room for, and regains the room of others", () =>
+    Gateway.run({ environment }, async (gateway) => {
+      const store = async (bytes: number) => {
+        const body = { model: "local-chat", input: "x".repeat(bytes) }
+        const answer = await gateway.request(JSON.stringify(body), { path: "/v1/responses" })
+        return (await answer.json() as { readonly id: string }).id
+      }
+      const statusOf = async (path: string) => {
+        const headers = { authorization: `Bearer ${gateway.key}` }
+        const response = await fetch(`${gateway.url}/v1/responses/${path}`, { headers })
+        await response.arrayBuffer()
+        return response.status
+      }
+      const [fits, isTooLarge] = [await store(0.75 * mebibyte), await store(2 * mebibyte)]
+      for (let each = 0; each < 5; each++) {
+        // the client may have the answer before the ingress knows
+        await eventually(() => statusOf(`${fits}/input_items`), (status) => status === 200, 5_000)
+        assert.strictEqual(await statusOf(isTooLarge), 429)
+      }
+    }))
+
   it.live("regains the room of clients that disconnect in the middle of a body", () =>
     Gateway.run({ environment }, async (gateway) => {
       gateway.provider.say("done")
