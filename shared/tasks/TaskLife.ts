@@ -93,13 +93,16 @@ const stopCancelled = Effect.fnUntraced(function*({ store, work }: Dependencies,
   if (task?.status === "cancelled") yield* work.stop(task)
 })
 
+/** How a delivery ended. `gone`: the task has no record, and so nothing to meter or announce. */
+type End = Settlement | "gone"
+
 /** Handles a failure of the work, and returns whether the queue is done with the task. */
 const recover = (
   means: Dependencies,
   job: PulledJob,
   task: ClaimedTask | undefined,
   cause: Cause.Cause<Failure>
-): Effect.Effect<Settlement, Failure> => {
+): Effect.Effect<End, Failure> => {
   const { id, publishedAt } = job
   const error = Option.getOrUndefined(Cause.findErrorOption(cause))
   if (error === undefined && Cause.hasInterruptsOnly(cause)) return Effect.interrupt
@@ -111,8 +114,9 @@ const recover = (
       return task === undefined ? Effect.succeed(settlement) : Effect.as(task.record({ event: "deferred" }), settlement)
     }
     case "TaskRefused":
-      return Effect.flatMap(Clock.currentTimeMillis, (now): Effect.Effect<Settlement, Failure> => {
+      return Effect.flatMap(Clock.currentTimeMillis, (now): Effect.Effect<End, Failure> => {
         const settlement = settlementOf(error.refusal, now - publishedAt)
+        if (settlement === "done" && error.refusal === "unknown") return Effect.succeed("gone")
         return settlement === "done" ? Effect.as(stopCancelled(means, job), settlement) : Effect.succeed(settlement)
       })
     default: {
@@ -133,7 +137,7 @@ const refusePoison = Effect.fnUntraced(function*({ workload }: Dependencies, tas
   return yield* new PoisonJob()
 })
 
-const perform = (means: Dependencies, job: PulledJob, task: ClaimedTask): Effect.Effect<Settlement, Failure> => {
+const perform = (means: Dependencies, job: PulledJob, task: ClaimedTask): Effect.Effect<End, Failure> => {
   const progress: Progress = { percent: 0, state: undefined }
   const report: Report = (percent, state = progress.state) => {
     progress.percent = percent
@@ -171,9 +175,8 @@ export const runTask = (means: Dependencies, job: PulledJob): Effect.Effect<Sett
       Effect.flatMap((task) => perform(means, job, task)),
       // a refused claim, or an end that could not be written
       Effect.catchCause((cause) => recover(means, job, undefined, cause)),
-      Effect.tap((settlement) =>
-        settlement === "done" ? Effect.andThen(meter(means, job), announce(means, job)) : Effect.void
-      ),
+      Effect.tap((end) => end === "done" ? Effect.andThen(meter(means, job), announce(means, job)) : Effect.void),
+      Effect.map((end): Settlement => end === "gone" ? "done" : end),
       Effect.catchCause((cause) =>
         Cause.hasInterruptsOnly(cause)
           ? Effect.interrupt
