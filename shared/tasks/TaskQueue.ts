@@ -139,8 +139,17 @@ class Server implements PoolServer.PoolServer {
   }
 
   readonly open = every(Timings.heartbeatMs, () => {
-    for (const { job } of this.#running.values()) job.working()
+    // see `JobServer.ts`
+    if (this.#nats.isConnected()) this.#beat()
   })
+
+  reconnected(): void {
+    this.#beat()
+  }
+
+  #beat(): void {
+    for (const { job } of this.#running.values()) job.working()
+  }
 
   readonly close = Effect.gen({ self: this }, function*() {
     this.#closing = true

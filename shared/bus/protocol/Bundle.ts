@@ -52,12 +52,16 @@ const entriesAt = 13
 const lengthsBytes = 6
 const nothing: Uint8Array = new Uint8Array(0)
 
-/** The most bytes of entries in one bundle, unless one entry is larger. */
-export const bundleBytes = 512 * 1024
+/** The most bytes of entries in one bundle, unless one entry is larger. NATS takes 1 MiB. */
+export const bundleBytes = 520 * 1024
+
+/** The bytes of an entry in a bundle. */
+export const entryBytes = ({ head, payload }: EncodedEntry): number =>
+  lengthsBytes + Buffer.byteLength(head) + payload.length
 
 export const encodeBundle = (number: number, oldest: number, entries: ReadonlyArray<EncodedEntry>): Buffer => {
   let size = entriesAt
-  for (const { head, payload } of entries) size += lengthsBytes + Buffer.byteLength(head) + payload.length
+  for (const entry of entries) size += entryBytes(entry)
   const bytes = Buffer.allocUnsafe(size)
   bytes[0] = version
   bytes.writeUIntBE(number, 1, 6)

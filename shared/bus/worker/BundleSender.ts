@@ -12,6 +12,7 @@ import {
   type EncodedEntry,
   encodeEntry,
   encodeServer,
+  entryBytes,
   setOldest
 } from "../protocol/Bundle.ts"
 import type { Claim, Frame } from "../protocol/Frame.ts"
@@ -188,13 +189,14 @@ export class BundleSender implements FrameChannel {
     link.waiting = []
     let from = 0
     let size = 0
-    for (const [at, { payload }] of entries.entries()) {
-      if (size > 0 && size + payload.length > bundleBytes) {
+    for (const [at, entry] of entries.entries()) {
+      const bytes = entryBytes(entry)
+      if (size > 0 && size + bytes > bundleBytes) {
         this.#sendBundle(link, entries.slice(from, at))
         from = at
         size = 0
       }
-      size += payload.length
+      size += bytes
     }
     this.#sendBundle(link, from === 0 ? entries : entries.slice(from))
   }

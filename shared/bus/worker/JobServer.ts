@@ -183,19 +183,25 @@ class Server implements PoolServer.PoolServer {
     return Effect.all([
       everyWhile(this.source.working, Timings.announcementMs.every, Timings.idleTickMs, () => this.#announce()),
       every(Timings.heartbeatMs, () => {
-        for (const { job, reply } of this.#running) {
-          reply.heartbeat()
-          job.working()
-        }
+        // the outbox would keep what nobody needs later: one of each suffices after the reconnect
+        if (this.#nats.isConnected()) this.#beat()
         const now = this.#now()
         for (const [ingress, since] of this.#missingSince) {
           if (now - since > Timings.ingressGoneAfterMs + Timings.heartbeatMs) this.#missingSince.delete(ingress)
         }
-        for (const job of this.#waiting.values()) job.working()
-        for (const { job } of this.#held) job.working()
       })
     ], { discard: true })
   })
+
+  /** Tells ingresses and the queue that all jobs here are alive. */
+  #beat(): void {
+    for (const { job, reply } of this.#running) {
+      reply.heartbeat()
+      job.working()
+    }
+    for (const job of this.#waiting.values()) job.working()
+    for (const { job } of this.#held) job.working()
+  }
 
   check(): boolean {
     this.#wasStalled()
@@ -223,6 +229,7 @@ class Server implements PoolServer.PoolServer {
   }
 
   reconnected(): void {
+    this.#beat()
     for (const { job, reply } of this.#running) if (job.version === 2) reply.claimAgain()
     this.#unheard.clear()
     for (const { reply } of this.#running) this.#unheard.add(reply.ingress)

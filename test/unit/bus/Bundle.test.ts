@@ -7,7 +7,6 @@ import {
   decodeBundle,
   encodeBundle,
   encodeClaim,
-  type EncodedEntry,
   encodeEntry,
   encodeServer,
   type Entry
@@ -196,23 +195,35 @@ describe("a link", () => {
   })
 })
 
-it("large bundles are divided", () => {
+const flushedSizes = (add: (sender: BundleSender) => void): ReadonlyArray<number> => {
   const sizes: Array<number> = []
   const connection = {
     publish: (_: string, data: Uint8Array) => void sizes.push(data.length)
   } as unknown as NatsConnection
   const outbox = new Outbox(connection, (_, cause) => assert.fail(String(cause)))
   const sender = new BundleSender({ outbox, workload: "chat", worker: "worker", now: () => 0, server: () => "N1" })
-  const entry = (job: string): EncodedEntry => ({ head: job, payload: Buffer.alloc(256 * 1024) })
-  for (let index = 0; index < 5; index++) {
-    const { payload } = entry("job")
-    sender.send(
-      { job: "job", attempt: 1, ingress: "ingress", subject: "", control: "" },
-      { type: "data", sequence: index, redispatch: "unsent", head: undefined, end: undefined },
-      payload
-    )
-  }
+  add(sender)
   outbox.flush()
+  return sizes
+}
+
+const about = { job: "job", attempt: 1, ingress: "ingress", subject: "", control: "" }
+
+it("large bundles are divided", () => {
+  const payload = Buffer.alloc(256 * 1024)
+  const sizes = flushedSizes((sender) => {
+    for (let sequence = 0; sequence < 5; sequence++) {
+      sender.send(about, { type: "data", sequence, redispatch: "unsent", head: undefined, end: undefined }, payload)
+    }
+  })
   assert.strictEqual(sizes.length, 3)
+  for (const size of sizes) assert.isBelow(size, 1024 * 1024)
+})
+
+it("bundles of many entries without content are divided, too", () => {
+  const sizes = flushedSizes((sender) => {
+    for (let sequence = 0; sequence < 50_000; sequence++) sender.send(about, { type: "heartbeat", sequence })
+  })
+  assert.isAbove(sizes.length, 1)
   for (const size of sizes) assert.isBelow(size, 1024 * 1024)
 })
