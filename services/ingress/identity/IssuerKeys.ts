@@ -95,23 +95,23 @@ const bodyOf = async (response: Response): Promise<Uint8Array<ArrayBuffer>> => {
 
 const fromFile = (path: string, now: () => number): IssuerKeys => {
   let readAt = -Infinity
-  let keys: IssuerKeys | undefined
-  const refresh = async (): Promise<void> => {
+  /** What is known, or is being read: requests that arrive meanwhile wait for the same read. */
+  let keys: Promise<IssuerKeys> | undefined
+  const read = async (former: Promise<IssuerKeys> | undefined): Promise<IssuerKeys> => {
     try {
-      keys = createLocalJWKSet(JSON.parse(await readFile(path, "utf8")) as JSONWebKeySet)
+      const text = await readFile(path, { encoding: "utf8", signal: AbortSignal.timeout(withinMs) })
+      return createLocalJWKSet(JSON.parse(text) as JSONWebKeySet)
     } catch (cause) {
-      if (keys === undefined) {
-        readAt = -Infinity
-        throw new KeysUnavailable("the file with an issuer's keys cannot be read", { cause })
-      }
+      if (former !== undefined) return await former
+      keys = undefined
+      throw new KeysUnavailable("the file with an issuer's keys cannot be read", { cause })
     }
   }
   return async (header, token) => {
-    if (now() - readAt > fileMs) {
+    if (keys === undefined || now() - readAt > fileMs) {
       readAt = now()
-      await refresh()
+      keys = read(keys)
     }
-    if (keys === undefined) throw new KeysUnavailable()
-    return await keys(header, token)
+    return (await keys)(header, token)
   }
 }

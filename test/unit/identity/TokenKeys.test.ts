@@ -82,6 +82,15 @@ models:
 const pass = (milliseconds: number) =>
   Effect.sync(() => void vi.setSystemTime(DateTime.nowUnsafe().epochMilliseconds + milliseconds))
 
+/** The path of a file that does not exist yet. */
+const keyFile = Effect.map(
+  Effect.acquireRelease(
+    Effect.promise(() => mkdtemp(join(tmpdir(), "keys-"))),
+    (folder) => Effect.promise(() => rm(folder, { recursive: true }))
+  ),
+  (folder) => join(folder, "keys.json")
+)
+
 const now = () => Math.floor(DateTime.nowUnsafe().epochMilliseconds / 1_000)
 
 describe("a token", () => {
@@ -265,11 +274,7 @@ describe("a token", () => {
 
   it.live("may be verified by keys of a file, which is followed", () =>
     Effect.gen(function*() {
-      const folder = yield* Effect.acquireRelease(
-        Effect.promise(() => mkdtemp(join(tmpdir(), "keys-"))),
-        (folder) => Effect.promise(() => rm(folder, { recursive: true }))
-      )
-      const file = join(folder, "keys.json")
+      const file = yield* keyFile
       const { issuer, refuse } = yield* gateway("", `jwksFile: ${file}`)
       const write = Effect.promise(async () => writeFile(file, JSON.stringify(await issuer.keySet())))
       assert.strictEqual(yield* refuse(issuer.token()), "unverifiable")
@@ -280,6 +285,19 @@ describe("a token", () => {
       yield* pass(11_000)
       assert.strictEqual(yield* refuse(issuer.token()), "accepted")
       assert.strictEqual(issuer.reads, 0)
+    }))
+
+  it.live("waits for a file that is being read for another token", () =>
+    Effect.gen(function*() {
+      const file = yield* keyFile
+      const { issuer, refuse } = yield* gateway("", `jwksFile: ${file}`)
+      const tokens = yield* Effect.promise(() =>
+        Promise.all(Array.from({ length: 20 }, (_, at) => issuer.token({ jti: String(at) })))
+      )
+      const checks = Effect.map(Effect.forEach(tokens, refuse, { concurrency: 20 }), (all) => new Set(all))
+      assert.deepStrictEqual(yield* checks, new Set(["unverifiable"]))
+      yield* Effect.promise(async () => writeFile(file, JSON.stringify(await issuer.keySet())))
+      assert.deepStrictEqual(yield* checks, new Set(["accepted"]))
     }))
 
   it.live("of no issuer, and what is no token, are refused without a look", () =>
