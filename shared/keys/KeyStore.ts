@@ -47,14 +47,15 @@ export class KeyStore extends Context.Service<KeyStore, {
   ) => Effect.Effect<Option.Option<ApiKey.ApiKey>, JetStreamFailed>
   readonly list: Effect.Effect<ReadonlyArray<ApiKey.ApiKey>, JetStreamFailed>
   /**
-   * Changes some settings, immediately for every process, and returns the new record. A key that `isWithin` rejects, as it is when
-   * the change is written, does not exist for the caller.
+   * Changes some settings, immediately for every process, and returns the new record. `check` may refuse the change; it gets the
+   * record that the change replaces, again if another edit comes first.
    */
-  readonly edit: (
+  readonly edit: <E = never>(
     id: string,
     changes: KeyChanges,
-    isWithin?: (key: ApiKey.ApiKey) => boolean
-  ) => Effect.Effect<ApiKey.ApiKey, KeyNotFound | JetStreamFailed>
+    check?: (key: ApiKey.ApiKey) => Effect.Effect<void, E>
+  ) => Effect.Effect<ApiKey.ApiKey, KeyNotFound | JetStreamFailed | NoInfer<E>>
+  /** A key that `isWithin` rejects does not exist for the caller. */
   readonly revoke: (
     id: string,
     isWithin?: (key: ApiKey.ApiKey) => boolean
@@ -99,14 +100,13 @@ export class KeyStore extends Context.Service<KeyStore, {
           return (yield* bucket.create(fingerprint, encode(key))) ? Option.some(key) : Option.none()
         }),
         list: Effect.map(records, (all) => all.map(({ record }) => record)),
-        edit: Effect.fn("KeyStore.edit")(function*(id, changes, isWithin = () => true) {
+        edit: Effect.fn("KeyStore.edit")(function*(id, changes, check = () => Effect.void) {
           const { fingerprint } = yield* find(id)
           for (let tries = 0; tries < maxTries; tries++) {
             const stored = yield* bucket.getRevision(fingerprint)
             const record = Option.flatMap(stored, ({ value }) => decodeRecord(value))
-            if (Option.isNone(stored) || Option.isNone(record) || !isWithin(record.value)) {
-              return yield* new KeyNotFound({ id })
-            }
+            if (Option.isNone(stored) || Option.isNone(record)) return yield* new KeyNotFound({ id })
+            yield* check(record.value)
             const edited = { ...record.value, ...changes, editedAt: yield* DateTime.now }
             const written = yield* bucket.update(fingerprint, encode(edited), stored.value.revision)
             if (Option.isSome(written)) return edited

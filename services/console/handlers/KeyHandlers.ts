@@ -1,8 +1,9 @@
 /** Handlers of `/api/keys` and `/api/principals`. Every change is written to the audit log. */
 import { DateTime, Effect, Redacted } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
+import type { ApiKey } from "../../../shared/keys/ApiKey.ts"
 import { KeyAudit } from "../../../shared/keys/KeyAudit.ts"
-import type { KeyDefaults, KeySettings } from "../../../shared/keys/KeySettings.ts"
+import type { KeyDefaults } from "../../../shared/keys/KeySettings.ts"
 import { KeyStore } from "../../../shared/keys/KeyStore.ts"
 import { TeamStore } from "../../../shared/teams/TeamStore.ts"
 import { UsageCounters } from "../../../shared/usage/UsageCounters.ts"
@@ -86,19 +87,19 @@ export const layer = HttpApiBuilder.group(
       }, Effect.uninterruptible),
       edit: Effect.fnUntraced(function*({ params: { id }, payload }) {
         const scope = yield* CurrentScope
-        const isWithin = ({ team }: Pick<KeySettings, "team">) => scope.has(team)
-        const before = (yield* orUnavailable(store.list)).find((key) => key.id === id && isWithin(key))
-        if (before === undefined) return yield* new KeyUnknown({ id })
-        if (!scope.isWhole && before.disabled && payload.disabled === false) {
-          return yield* new FieldRefused({
-            field: "disabled",
-            message: "disabled: only an administrator can enable a key"
-          })
-        }
-        const { team = before.team } = payload
-        const keyDefaults = yield* defaultsOf(scope, team)
-        yield* checkPrecedence(scope, team === before.team ? payload : { ...before, ...payload }, keyDefaults)
-        const key = yield* orUnavailable(store.edit(id, payload, isWithin)).pipe(
+        const check = Effect.fnUntraced(function*(before: ApiKey) {
+          if (!scope.has(before.team)) return yield* new KeyUnknown({ id })
+          if (!scope.isWhole && before.disabled && payload.disabled === false) {
+            return yield* new FieldRefused({
+              field: "disabled",
+              message: "disabled: only an administrator can enable a key"
+            })
+          }
+          const { team = before.team } = payload
+          const keyDefaults = yield* defaultsOf(scope, team)
+          yield* checkPrecedence(scope, team === before.team ? payload : { ...before, ...payload }, keyDefaults)
+        })
+        const key = yield* orUnavailable(store.edit(id, payload, check)).pipe(
           Effect.catchTag("KeyNotFound", unknown)
         )
         yield* audit.edited((yield* CurrentAdmin).name, key, payload)

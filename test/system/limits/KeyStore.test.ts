@@ -234,6 +234,24 @@ describe("a key", () => {
       )
     }))
 
+  it.live("is edited only if a check accepts the record that the edit replaces", () =>
+    Effect.gen(function*() {
+      const { server, store } = yield* startBoth
+      const other = Context.get(yield* administrator(server), KeyStore)
+      const { key } = yield* store.create(options("checked"))
+      const seen: Array<boolean> = []
+      const check = Effect.fnUntraced(function*(record: ApiKey.ApiKey) {
+        seen.push(record.disabled)
+        if (record.disabled) return yield* Effect.fail("disabled")
+        // this edit comes between the check and the write
+        yield* other.edit(key.id, { disabled: true })
+      })
+      const edit = store.edit(key.id, { disabled: false, name: "enabled" }, check)
+      assert.strictEqual(yield* Effect.flip(edit), "disabled")
+      assert.deepStrictEqual(seen, [false, true])
+      assert.deepInclude((yield* store.list)[0], { name: "checked", disabled: true })
+    }))
+
   it("allows models by name or prefix", () => {
     const allowed = (allowedModels: KeySettings["allowedModels"]) =>
       ["gpt", "gpt-5", "org/gpt-5", "*"].filter((model) => ApiKey.allows({ allowedModels }, model))

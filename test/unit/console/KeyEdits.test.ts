@@ -1,0 +1,112 @@
+/** Members' edits of a key that an administrator edits at the same time. */
+import { assert, describe, it } from "@effect/vitest"
+import { Context, Effect, Layer } from "effect"
+import { HttpServer } from "effect/http"
+import { HttpApiTest } from "effect/http-api"
+import { ofTeams } from "../../../services/console/access/Scopes.ts"
+import { Admin, CurrentAdmin, CurrentScope } from "../../../services/console/api/Admin.ts"
+import { ConsoleApi } from "../../../services/console/api/Api.ts"
+import * as KeyHandlers from "../../../services/console/handlers/KeyHandlers.ts"
+import { TokenOwners } from "../../../services/console/handlers/TokenOwners.ts"
+import { Webhooks } from "../../../services/console/handlers/WebhookHandlers.ts"
+import * as ProblemDetails from "../../../services/console/ProblemDetails.ts"
+import * as ApiKey from "../../../shared/keys/ApiKey.ts"
+import { KeyAudit } from "../../../shared/keys/KeyAudit.ts"
+import type { KeyChanges } from "../../../shared/keys/KeySettings.ts"
+import { KeyStore } from "../../../shared/keys/KeyStore.ts"
+import * as Team from "../../../shared/teams/Team.ts"
+import { TeamStore } from "../../../shared/teams/TeamStore.ts"
+import { UsageCounters } from "../../../shared/usage/UsageCounters.ts"
+
+/** Both teams are the member's. */
+const heavy = "team_000000heavy"
+const light = "team_000000light"
+const foreign = "team_00000foreign"
+const defaultsOf: Readonly<Record<string, { readonly weight?: number }>> = { [heavy]: { weight: 100 } }
+
+const teams = Effect.map(
+  Effect.forEach([heavy, light, foreign], (id) => Team.make({ name: id }, id)),
+  (all) => ofTeams(Team.byId(all), [heavy, light])
+)
+
+/** A key in the team `heavy` that an administrator changes to `meanwhile` just before a member's edit is written. */
+const memberOf = Effect.fnUntraced(function*(meanwhile: KeyChanges) {
+  const before: ApiKey.ApiKey = yield* ApiKey.make({ name: "ours", team: heavy })
+  let stored = before
+  const identity = Context.make(CurrentAdmin, { name: "mel", role: "member", teams: [heavy, light], session: null })
+    .pipe(Context.add(CurrentScope, yield* teams))
+  const client = yield* HttpApiTest.groups(ConsoleApi, ["keys"]).pipe(
+    Effect.provide(
+      KeyHandlers.layer.pipe(
+        Layer.provide([
+          Layer.mock(KeyStore)({
+            list: Effect.sync(() => [stored]),
+            edit: (_, changes, check = () => Effect.void) =>
+              Effect.gen(function*() {
+                stored = { ...stored, ...meanwhile }
+                yield* check(stored)
+                return stored = { ...stored, ...changes }
+              })
+          }),
+          Layer.mock(TeamStore)({ keyDefaults: (team) => Effect.succeed(defaultsOf[team ?? ""] ?? {}) }),
+          Layer.mock(KeyAudit)({ edited: () => Effect.void }),
+          Layer.mock(UsageCounters)({}),
+          Layer.mock(TokenOwners)({}),
+          Layer.mock(Webhooks)({} as never)
+        ]),
+        Layer.provideMerge([
+          Layer.succeed(
+            Admin,
+            Admin.of({
+              session: (handler) => Effect.provide(handler, identity),
+              token: (handler) => Effect.provide(handler, identity)
+            })
+          ),
+          ProblemDetails.layer,
+          HttpServer.layerServices
+        ])
+      )
+    )
+  )
+  return {
+    edit: (payload: KeyChanges) => client.keys.edit({ params: { id: before.id }, payload }),
+    stored: () => stored
+  }
+})
+
+describe("an edit by a member", () => {
+  const races: ReadonlyArray<readonly [what: string, meanwhile: KeyChanges, payload: KeyChanges, error: object]> = [
+    [
+      "enables no key that was disabled meanwhile",
+      { disabled: true },
+      { disabled: false },
+      { _tag: "FieldRefused", field: "disabled" }
+    ],
+    [
+      "keeps to the defaults of the team to which the key was moved meanwhile",
+      { team: light },
+      { weight: 100 },
+      { _tag: "FieldRefused", field: "weight" }
+    ],
+    ["changes no key that was moved to another team meanwhile", { team: foreign }, { weight: 2 }, {
+      _tag: "KeyUnknown"
+    }]
+  ]
+  for (const [what, meanwhile, payload, error] of races) {
+    it.effect(what, () =>
+      Effect.gen(function*() {
+        const { edit, stored } = yield* memberOf(meanwhile)
+        const refusal = yield* Effect.flip(edit(payload))
+        assert.deepInclude(refusal, error)
+        assert.deepInclude(stored(), meanwhile)
+        for (const [setting, value] of Object.entries(payload)) assert.notPropertyVal(stored(), setting, value)
+      }))
+  }
+
+  it.effect("is written otherwise", () =>
+    Effect.gen(function*() {
+      const { edit, stored } = yield* memberOf({ name: "renamed" })
+      yield* edit({ disabled: false, weight: 100 })
+      assert.deepInclude(stored(), { name: "renamed", disabled: false, weight: 100 })
+    }))
+})
