@@ -29,7 +29,10 @@ export class KeyAudit extends Context.Service<KeyAudit, {
   readonly created: (by: string, key: ApiKey) => Effect.Effect<void>
   readonly edited: (by: string, key: ApiKey, changes: KeyChanges) => Effect.Effect<void>
   readonly revoked: (by: string, key: ApiKey) => Effect.Effect<void>
-  /** The webhook of a key or a team was changed. `webhook`: what is new about it; `null` if it was removed. */
+  /**
+   * The webhook of a key or a team was changed. `webhook`: what is new about it, of a URL the origin, because the rest may be secret;
+   * `null` if it was removed.
+   */
   readonly webhookChanged: (by: string, of: Changed, webhook: string | null) => Effect.Effect<void>
   /** A task of the key was cancelled or deleted. */
   readonly taskChanged: (

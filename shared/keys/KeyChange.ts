@@ -1,4 +1,7 @@
-/** The audit record of a change of an API key or a team. It contains no secrets, only what a listing of the keys shows. */
+/**
+ * The audit record of a change of an API key or a team. It contains no secrets: of the key or team only what a listing shows, of a
+ * webhook's URL only the origin.
+ */
 import { Schema } from "effect"
 
 export const KeyChange = Schema.Struct({

@@ -86,7 +86,7 @@ const handlersOf = Effect.fnUntraced(function*<E, R>(find: (id: string) => Effec
       function*({ params: { id }, payload: { url } }: ById & { readonly payload: { readonly url: string } }) {
         const found = yield* find(id)
         const set = yield* orUnavailable(endpoints.set(found.owner, url))
-        yield* record(found, url)
+        yield* record(found, new URL(url).origin)
         return securedView(set, yield* DateTime.now)
       },
       Effect.uninterruptible

@@ -139,6 +139,24 @@ describe("the admin API", () => {
     assert.notInclude(gateway().log, secret.slice("sk-gw-".length))
   })
 
+  it("logs only the origin of a webhook's URL, whose path may be a secret", async () => {
+    const { key } = await create({ name: "announced" })
+    const webhook = `/api/keys/${key.id}/webhook`
+    const secret = "c2VjcmV0LXBhdGg"
+    const { status } = await client.send("PUT", webhook, { url: `https://hooks.example:8443/${secret}?t=${secret}#a` })
+    assert.strictEqual(status, 200)
+    assert.strictEqual((await client.send("DELETE", webhook)).status, 204)
+    const text = await (await client.fetch("/api/key-changes")).text()
+    const changes = (JSON.parse(text) as ReadonlyArray<{ readonly key: string; readonly settings?: object }>)
+      .filter((change) => change.key === key.id)
+      .slice(0, 2)
+    assert.deepStrictEqual(changes.map(({ settings }) => settings), [
+      { webhook: null },
+      { webhook: "https://hooks.example:8443" }
+    ])
+    assert.notInclude(text, secret)
+  })
+
   it("logs changes made on the command line too", async () => {
     const printed = await gateway().admin("keys", "create", "--name", "by hand")
     const id = /key_[0-9A-Za-z]{12}/.exec(printed)?.[0] ?? assert.fail(printed)
