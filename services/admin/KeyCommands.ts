@@ -2,7 +2,9 @@
 import { Config, Console, DateTime, Effect, Layer, Option, Redacted } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { userInfo } from "node:os"
-import { ControlNats } from "../../shared/nats/Nats.ts"
+import { ControlNats, Nats } from "../../shared/nats/Nats.ts"
+import { buckets } from "../../shared/nats/Storage.ts"
+import { startupMessage } from "../../shared/process/StartupMessage.ts"
 import { type ApiKey, secretPattern, secretShape } from "../../shared/keys/ApiKey.ts"
 import { defaults, type KeyChanges } from "../../shared/keys/KeySettings.ts"
 import { KeyAudit } from "../../shared/keys/KeyAudit.ts"
@@ -10,6 +12,7 @@ import { type CreatedKey, KeyStore } from "../../shared/keys/KeyStore.ts"
 import { TeamStore } from "../../shared/teams/TeamStore.ts"
 import { InvalidInput } from "./FlagDecoder.ts"
 import * as Owners from "../../shared/records/Owners.ts"
+import * as Endpoints from "../../shared/webhooks/Endpoints.ts"
 import * as KeyFlags from "./KeyFlags.ts"
 
 const store = TeamStore.layer.pipe(
@@ -105,6 +108,22 @@ const list = Command.make(
   }, Effect.provide(store))
 ).pipe(Command.withDescription("List the keys without their secrets"))
 
+/** Removes the webhook of a revoked key unless another key has replaced it. The key stays revoked if that fails. */
+const removeWebhook = Effect.fnUntraced(
+  function*({ owner }: ApiKey) {
+    const isReplaced = (yield* (yield* KeyStore).list).some((key) => key.owner === owner)
+    if (!isReplaced) yield* Effect.provide(Endpoints.remove(owner), Nats.layer)
+  },
+  (removal, { owner }) =>
+    Effect.catch(removal, (error) => {
+      const command = `nats kv del ${buckets.webhookEndpoints.name} -- ${Endpoints.placeOf(owner)}`
+      return Console.error(
+        "The key's webhook, if it has one, was not removed and still gets the events of running tasks. " +
+          `${startupMessage(error)}. To remove it, run \`${command}\` with the seed admin.nk.`
+      )
+    })
+)
+
 const revoke = Command.make(
   "revoke",
   { id },
@@ -112,6 +131,7 @@ const revoke = Command.make(
     const key = yield* (yield* KeyStore).revoke(id)
     yield* (yield* KeyAudit).revoked(yield* actor, key)
     yield* Console.log(`revoked ${key.id} (${key.name})`)
+    yield* removeWebhook(key)
   }, Effect.provide(store))
 ).pipe(Command.withDescription("Delete a key permanently, with immediate effect"))
 

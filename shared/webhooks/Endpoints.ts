@@ -5,7 +5,7 @@
 import { Array, Clock, Effect, Option, Redacted, Schema } from "effect"
 import { randomBytes } from "node:crypto"
 import { JetStreamFailed } from "../nats/JetStream.ts"
-import { openBucket } from "../nats/KeyValue.ts"
+import { type Bucket, openBucket } from "../nats/KeyValue.ts"
 import { buckets } from "../nats/Storage.ts"
 import { decrypt, encrypt } from "../records/Cipher.ts"
 import { digest } from "../records/OwnerToken.ts"
@@ -48,6 +48,19 @@ export interface Secured {
 
 const secured = (endpoint: Endpoint): Secured => ({ endpoint, secret: Redacted.make(endpoint.secrets[0].text) })
 
+/** The key of an owner's record in the bucket. */
+export const placeOf = (owner: string): string => digest(owner)
+
+const removeFrom = Effect.fn("Endpoints.remove")(function*(bucket: Bucket, owner: string) {
+  if (Option.isNone(yield* bucket.getRevision(placeOf(owner)))) return false
+  yield* bucket.delete(placeOf(owner))
+  return true
+})
+
+/** Removes the endpoint of an owner, without `GATEWAY_SECRET`. `false` if there was none. */
+export const remove = (owner: string) =>
+  Effect.flatMap(openBucket(buckets.webhookEndpoints), (bucket) => removeFrom(bucket, owner))
+
 export type Endpoints = Effect.Success<typeof openEndpoints>
 
 /** Reads `GATEWAY_SECRET`. Owners are given by their ids. */
@@ -80,33 +93,29 @@ export const openEndpoints = Effect.gen(function*() {
   return {
     /** `None` also if the endpoint was stored under a `GATEWAY_SECRET` that is no longer listed. */
     find: (owner: string): Effect.Effect<Option.Option<Endpoint>, JetStreamFailed> =>
-      Effect.map(load(digest(owner)), (found) => found?.endpoint ?? Option.none()),
+      Effect.map(load(placeOf(owner)), (found) => found?.endpoint ?? Option.none()),
     /** Sets the URL. The secret is new if the owner had none. */
     set: Effect.fn("Endpoints.set")(function*(owner: string, url: string) {
-      const found = yield* load(digest(owner))
+      const found = yield* load(placeOf(owner))
       const former = Option.getOrUndefined(found?.endpoint ?? Option.none())
       const endpoint: Endpoint = former === undefined
         ? { url, createdAt: yield* Clock.currentTimeMillis, secrets: [newSecret()] }
         : { ...former, url }
-      yield* store(digest(owner), endpoint, found?.revision)
+      yield* store(placeOf(owner), endpoint, found?.revision)
       return former === undefined ? secured(endpoint) : { endpoint, secret: undefined }
     }),
     /** Makes a new secret; the former one signs for another day. `None` if there is no endpoint. */
     rotate: Effect.fn("Endpoints.rotate")(function*(owner: string) {
-      const found = yield* load(digest(owner))
+      const found = yield* load(placeOf(owner))
       const former = Option.getOrUndefined(found?.endpoint ?? Option.none())
       if (former === undefined) return Option.none<Secured>()
       const until = (yield* Clock.currentTimeMillis) + rotatesForMs
       const endpoint: Endpoint = { ...former, secrets: [newSecret(), { ...former.secrets[0], until }] }
-      yield* store(digest(owner), endpoint, found?.revision)
+      yield* store(placeOf(owner), endpoint, found?.revision)
       return Option.some(secured(endpoint))
     }),
     /** `false` if there was none. */
-    remove: Effect.fn("Endpoints.remove")(function*(owner: string) {
-      if ((yield* load(digest(owner))) === undefined) return false
-      yield* bucket.delete(digest(owner))
-      return true
-    }),
+    remove: (owner: string) => removeFrom(bucket, owner),
     /** Encrypts all endpoints by the first secret of `GATEWAY_SECRET`, so that the others can be removed from it. */
     sealAnew: Effect.gen(function*() {
       for (const { key: place } of yield* bucket.entries) {

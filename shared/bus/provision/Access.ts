@@ -325,7 +325,9 @@ export const rights = {
     writes(buckets.apiKeys),
     writes(buckets.teams),
     writes(buckets.owners),
-    storesAndReads(events.keyChanges)
+    storesAndReads(events.keyChanges),
+    // to remove those of revoked keys
+    writes(buckets.webhookEndpoints)
   ]
 } satisfies Record<Workload, ReadonlyArray<Right>> & Record<string, ReadonlyArray<Right>>
 

@@ -7,6 +7,7 @@ import { Effect } from "effect"
 import type { NatsConnection } from "@nats-io/nats-core"
 import { nkeyAuthenticator, nkeys, PermissionViolationError } from "@nats-io/nats-core"
 import { jetstreamManager } from "@nats-io/jetstream"
+import { Kvm } from "@nats-io/kv"
 import { connect } from "@nats-io/transport-node"
 import { join } from "node:path"
 import { afterAll, beforeAll } from "vitest"
@@ -20,6 +21,7 @@ import {
 import { jobStream, queuesOf, versionsOf } from "../../../shared/bus/protocol/Subjects.ts"
 import { buckets, bucketStream, stores, storeStream } from "../../../shared/nats/Storage.ts"
 import { workloads } from "../../../shared/contract/Operation.ts"
+import { placeOf } from "../../../shared/webhooks/Endpoints.ts"
 import { eventually } from "../../fixture/general/Eventually.ts"
 import { BatchClient } from "../../fixture/batches/BatchClient.ts"
 import { ConsoleClient } from "../../fixture/client/ConsoleClient.ts"
@@ -85,6 +87,26 @@ const send = async (
   })
   if (answer.status !== 200) assert.fail(`${path}: ${answer.status} ${await answer.text()}\n${gateway.log}`)
   return answer
+}
+
+const idIn = (text: string): string => /key_\w+/.exec(text)?.[0] ?? assert.fail(text)
+
+/** A new key with a webhook. */
+const announcedKey = async () => {
+  const client = await ConsoleClient.signedIn((await startConsole()).port)
+  const { body } = await client.send<{ readonly key: { readonly id: string } }>("POST", "/api/keys", { name: "a" })
+  const { status } = await client.send("PUT", `/api/keys/${body.key.id}/webhook`, { url: "https://hooks.example" })
+  assert.strictEqual(status, 200)
+  return body.key
+}
+
+/** Whether an owner has a stored webhook, as the administrator sees it. */
+const hasWebhook = async (owner: string): Promise<boolean> => {
+  const admin = await connectAs({ service: "admin", account: "data", name: "admin" })
+  const bucket = await new Kvm(admin).open(buckets.webhookEndpoints.name)
+  const entry = await bucket.get(placeOf(owner))
+  await admin.close()
+  return entry?.operation === "PUT"
 }
 
 describe("a service with only its own rights", { timeout: 90_000 }, () => {
@@ -286,6 +308,15 @@ describe("a service with only its own rights", { timeout: 90_000 }, () => {
     await eventually(async () => (await models()).status, (status) => status === 401, 5_000)
   })
 
+  it("removes the webhook of a revoked key as the administrator, unless another key has replaced it", async () => {
+    const { id } = await announcedKey()
+    const replacement = idIn(await gateway.admin("keys", "replace", id))
+    await gateway.admin("keys", "revoke", id)
+    assert.isTrue(await hasWebhook(id))
+    await gateway.admin("keys", "revoke", replacement)
+    assert.isFalse(await hasWebhook(id))
+  })
+
   it("recreates the consumer of a queue, as the console that starts", async () => {
     const admin = await connectAs({ service: "admin", account: "data", name: "admin" })
     const { consumers } = await jetstreamManager(admin)
@@ -328,6 +359,18 @@ describe("a service with only its own rights", { timeout: 90_000 }, () => {
   it("has requested nothing beyond its rights", () => {
     assert.notMatch(nats.server.log, violation)
     assert.notMatch(gateway.log, violation)
+  })
+})
+
+describe("an administrator with the seed for keys alone", () => {
+  it("revokes a key, and reads how to remove its webhook", async () => {
+    const { id } = await announcedKey()
+    const { NATS_NKEY_SEED: _, ...environment } = nats.environmentOf("admin")
+    const log = await gateway.adminWith(environment, "keys", "revoke", id)
+    assert.include(log, `revoked ${id}`)
+    assert.include(log, `nats kv del WEBHOOK_ENDPOINTS -- ${placeOf(id)}`)
+    assert.notInclude(await gateway.admin("keys", "list"), id)
+    assert.isTrue(await hasWebhook(id))
   })
 })
 
@@ -446,6 +489,7 @@ describe("the server denies", { timeout: 60_000 }, () => {
       ["ingress", "$JS.API.CONSUMER.MSG.NEXT.JOBS_CHAT.default"],
       ["ingress", "$JS.API.STREAM.CREATE.OTHER"],
       ["video", "$KV.API_KEYS.any"],
+      ["admin", "$KV.WEBHOOK_DELIVERIES.any"],
       ["admin", "jobs.chat.default"]
     ] satisfies ReadonlyArray<readonly [NatsService, string]>
   )("%s a publication to %s", (service, subject) => {
