@@ -2,13 +2,12 @@
  * `/gateway/…`: the playground's proxy to the ingress, so that browsers need to reach only the console. It requires a session
  * and a gateway API key. The key is forwarded and not stored.
  */
-import { ByteSize, Config, Effect, Layer, Option, Redacted } from "effect"
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
+import { type Cause, Config, Effect, Fiber, Layer, Option, Queue, Redacted, Schema, Stream } from "effect"
 import {
-  FetchHttpClient,
   type Headers,
   HttpClient,
   HttpClientRequest,
-  HttpIncomingMessage,
   HttpRouter,
   HttpServerRequest,
   HttpServerResponse
@@ -41,6 +40,18 @@ const pick = (headers: Headers.Headers, wanted: (name: string) => boolean): Reco
 const refuse = (status: number, type: string, message: string) =>
   Effect.succeed(HttpServerResponse.jsonUnsafe({ error: { message, type, param: null, code: null } }, { status }))
 
+class BodyTooLarge extends Schema.TaggedError<BodyTooLarge>()("BodyTooLarge", {}) {}
+
+/** The body, as it arrives. */
+const bounded = <E>(body: Stream.Stream<Uint8Array, E>): Stream.Stream<Uint8Array, E | BodyTooLarge> =>
+  Stream.suspend(() => {
+    let size = 0
+    return Stream.tap(body, (piece) => {
+      size += piece.length
+      return size > maxBodyBytes ? Effect.fail(new BodyTooLarge()) : Effect.void
+    })
+  })
+
 /** The URL at the ingress; `undefined` for paths that are not forwarded. */
 export const target = (gateway: URL, url: string): URL | undefined => {
   const base = gateway.pathname.replace(/\/$/, "")
@@ -60,6 +71,34 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
     Config.withDefault(new URL("http://127.0.0.1:8080"))
   )
 
+  /**
+   * Sends the body on while it arrives, and answers when all of it has: a client that still sends might miss the answer. What arrives
+   * after the ingress has stopped reading is dropped.
+   */
+  const relay = Effect.fnUntraced(function*(
+    sent: HttpClientRequest.HttpClientRequest,
+    request: HttpServerRequest.HttpServerRequest
+  ) {
+    const { "content-length": length = "0", "content-type": contentType, "transfer-encoding": encoding } =
+      request.headers
+    const pieces = yield* Queue.bounded<Uint8Array, Cause.Done>(1)
+    const drop = Queue.shutdown(pieces)
+    const arrival = yield* bounded(request.stream).pipe(
+      Stream.runForEach((piece) => Queue.offer(pieces, piece)),
+      Effect.andThen(Queue.end(pieces)),
+      Effect.forkChild
+    )
+    const body = Stream.ensuring(Stream.fromQueue(pieces), drop)
+    const contentLength = encoding === undefined ? Number(length) : undefined
+    const answer = yield* client.execute(HttpClientRequest.bodyStream(sent, body, { contentType, contentLength })).pipe(
+      Effect.onError(() => drop),
+      Effect.result,
+      Effect.raceFirst(Effect.andThen(Fiber.join(arrival), Effect.never))
+    )
+    yield* Fiber.join(arrival)
+    return yield* Effect.fromResult(answer)
+  })
+
   const unreachable = `The gateway does not answer at ${gateway.origin}`
 
   const forward = Effect.fnUntraced(function*(method: Method, request: HttpServerRequest.HttpServerRequest) {
@@ -72,14 +111,13 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
       return yield* refuse(404, "not_found_error", "Not found. The playground forwards only paths of the API")
     }
     const { [keyHeader]: key, ...headers } = request.headers
-    const body = method === "POST" ? new Uint8Array(yield* request.arrayBuffer) : undefined
     const sent = HttpClientRequest.make(method)(url, {
       headers: {
         ...pick(headers, (name) => requestHeaders.includes(name)),
         ...(key === undefined ? {} : { authorization: `Bearer ${key}` })
       }
-    }).pipe((sent) => body === undefined ? sent : HttpClientRequest.bodyUint8Array(sent, body, headers["content-type"]))
-    const answer = yield* client.execute(sent)
+    })
+    const answer = yield* (method === "POST" ? relay(sent, request) : client.execute(sent))
     return HttpServerResponse.stream(answer.stream, {
       status: answer.status,
       headers: { ...pick(answer.headers, (name) => responseHeaders.test(name)), ...asData }
@@ -89,13 +127,13 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
   const handle = (method: Method) =>
     Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
       forward(method, request).pipe(
-        Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(maxBodyBytes)),
         Effect.catchTags({
           JetStreamFailed: () =>
             refuse(503, "overloaded_error", "NATS, which stores the sessions, does not answer. Try again"),
-          HttpServerError: () => refuse(413, "invalid_request_error", "The request is larger than 32 MiB"),
+          BodyTooLarge: () => refuse(413, "invalid_request_error", "The request is larger than 32 MiB"),
+          HttpServerError: () => refuse(400, "invalid_request_error", "The request is incomplete"),
           HttpClientError: () => refuse(502, "upstream_error", `${unreachable}. Check CONSOLE_GATEWAY_URL`)
         })
       ))
   for (const method of methods) yield* router.add(method, `${prefix}/*`, handle(method))
-})).pipe(Layer.provide(FetchHttpClient.layer))
+})).pipe(Layer.provide(NodeHttpClient.layerUndici))
