@@ -136,7 +136,7 @@ export class RangeNotSatisfiable extends Schema.TaggedError<RangeNotSatisfiable>
 
 /** The route serves WebSockets only, or ingress has too many. Codex then uses HTTP at once. */
 export class UpgradeRequired extends Schema.TaggedError<UpgradeRequired>()("UpgradeRequired", {}) {
-  override readonly message = "This route is for WebSockets, and takes no further one now. Use POST instead."
+  override readonly message = "This route is for WebSockets only, or has too many of them now. Use POST instead."
 }
 
 /** A WebSocket has reached its age. Its running answers still end. */
