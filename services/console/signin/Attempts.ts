@@ -1,6 +1,6 @@
 /**
- * Sign-ins that wait for the provider. A cookie binds each to its browser: without it nobody can use, or make others use, the answer
- * of a provider. Nonce and verifier derive from the state, so that no browser knows them, and nothing is stored.
+ * Sign-ins that wait for the provider. A cookie binds each sign-in to the browser that began it: in any other browser the provider's
+ * answer is useless. Nonce and verifier derive from the state, so that no browser knows them, and nothing is stored.
  */
 import { Clock, Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
