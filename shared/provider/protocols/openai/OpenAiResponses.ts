@@ -58,12 +58,12 @@ const relayCompaction = (call: Call, recipient?: Recipient): Relayed => {
   return { path: `${path}/compact`, body: body.toBytes("input", "responses"), contentType, streams: false, grammar }
 }
 
-const relayCount = (call: Call): Relayed => {
-  const body = new RelayedBody(call)
+const relayCount = (call: Call, recipient?: Recipient): Relayed => {
+  const body = new RelayedBody(call, recipient)
   body.setModel()
   return {
     path: countPath,
-    body: body.toBytes("input"),
+    body: body.toBytes("input", "responses"),
     contentType: call.contentType,
     streams: false,
     noEstimate: true

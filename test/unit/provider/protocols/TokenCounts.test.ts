@@ -4,6 +4,8 @@ import { Effect } from "effect"
 import { afterEach, beforeEach } from "vitest"
 import type { Provider } from "../../../../shared/catalogue/Provider.ts"
 import { countTokens, messagesCount, responsesCount } from "../../../../shared/contract/operations/TokenCounts.ts"
+import * as Signature from "../../../../shared/provider/dialects/conversation/Signature.ts"
+import { accountOf } from "../../../../shared/provider/transport/Endpoint.ts"
 import { callProvider } from "../../../fixture/calls/ProtocolCall.ts"
 import { FakeProvider } from "../../../fixture/provider/FakeProvider.ts"
 
@@ -55,6 +57,11 @@ const providers = {
 } as const satisfies Record<string, Provider>
 type Name = keyof typeof providers
 
+const catalogued = (name: Name): Provider => ({
+  ...providers[name],
+  baseUrl: `${provider.root}${providers[name].baseUrl}`
+})
+
 const count = (name: Name, { body, operation }: typeof requests[number], upstreamModel = "m-1") =>
   Effect.map(
     callProvider({
@@ -62,7 +69,7 @@ const count = (name: Name, { body, operation }: typeof requests[number], upstrea
       model: "m",
       upstreamModel,
       name: "provider",
-      provider: { ...providers[name], baseUrl: `${provider.root}${providers[name].baseUrl}` },
+      provider: catalogued(name),
       body
     }),
     ({ bytes, head, usage }) => ({
@@ -140,6 +147,26 @@ describe("a count of tokens", () => {
       assert.isAbove(yield* tokensOf([picture]), plain + 1_000)
       const source = { type: "base64", media_type: "application/pdf", data: "A".repeat(40_000) }
       assert.strictEqual(yield* tokensOf([{ type: "document", source }]), plain + 10_000)
+    }))
+
+  it.effect("has the provider's own reasoning without marks, and no other's", () =>
+    Effect.gen(function*() {
+      const reasoning = (signature: Signature.Signature) => ({
+        type: "reasoning",
+        summary: [],
+        encrypted_content: Signature.toClient(signature, "responses")
+      })
+      const own = accountOf({ name: "provider", provider: catalogued("responses"), model: "m-1" }, undefined)
+      const input = [
+        { role: "user", content: text },
+        reasoning({ origin: "responses", account: own, value: "own" }),
+        reasoning({ origin: "responses", account: "0123456789ab", value: "foreign" })
+      ]
+      yield* count("responses", { ...requests[1], body: { model: "m", input } } as never)
+      assert.deepStrictEqual(JSON.parse(String(provider.requests[0]?.body)), {
+        model: "m-1",
+        input: [input[0], { type: "reasoning", summary: [], encrypted_content: "own" }]
+      })
     }))
 
   it.effect("names a lost field by its path", () =>
