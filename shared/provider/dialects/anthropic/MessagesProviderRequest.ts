@@ -19,20 +19,23 @@ import { budgetOf, effortOf, Thinking } from "../conversation/ReasoningEffort.ts
 import * as ToolCalls from "../conversation/ToolCalls.ts"
 
 export const Options = Schema.Struct({
-  /** Limit of an answer if the client sets none, since this dialect requires one. Default 8,192. */
+  /** Limit of an answer if the client sets none, since this dialect requires one. A budget comes on top. Default 8,192. */
   maxTokens: Schema.optionalKey(Schema.Int.check(Schema.isGreaterThan(0))),
   thinking: Schema.optionalKey(Thinking)
 })
 export type Options = typeof Options.Type
 
+const defaultLimit = 8_192
+const defaultLimitOf = ({ maxTokens = defaultLimit }: Options): number => maxTokens
+
 export const toRequest = (conversation: Conversation, { losses, model, streams }: Target, options: Options): object => {
-  const { maxTokens = options.maxTokens ?? 8_192, modalities, seed, stop, tools, user } = conversation
+  const { maxTokens = defaultLimitOf(options), modalities, seed, stop, tools, user } = conversation
   const { frequencyPenalty, presencePenalty, temperature, topK, topP } = conversation.sampling ?? {}
   if (seed !== undefined) losses.warnOf("seed")
   if (frequencyPenalty !== undefined) losses.warnOf("frequencyPenalty")
   if (presencePenalty !== undefined) losses.warnOf("presencePenalty")
   if (modalities?.some((modality) => modality !== "text") === true) losses.refuseOf("modalities")
-  const thinking = toThinking(conversation, maxTokens, losses, options)
+  const thinking = toThinking(conversation, losses, options)
   // thinking models reject sampling settings
   const isSampled = thinking.isOn !== true
   for (const [name, value] of [["temperature", temperature], ["topP", topP], ["topK", topK]] as const) {
@@ -44,7 +47,7 @@ export const toRequest = (conversation: Conversation, { losses, model, streams }
   const config = { effort: thinking.effort, format: toFormat(conversation) }
   return {
     model,
-    max_tokens: maxTokens,
+    max_tokens: thinking.maxTokens ?? maxTokens,
     system: system.length === 0 ? undefined : system,
     messages: toMessages(conversation.turns, losses, cache),
     stream: streams ? true : undefined,
@@ -235,18 +238,20 @@ const toFormat = ({ format }: Conversation): object | undefined =>
 /** The provider's minimum. */
 const minimumBudget = 1_024
 
+/** All models that take a budget accept this limit of reasoning and text together. */
+const commonLimit = 32_000
+
 interface ThinkingConfig {
   readonly config?: object
   readonly effort?: string
   readonly isOn?: boolean
+  /** The limit of the answer with its reasoning, if that changes it. */
+  readonly maxTokens?: number
 }
 
-const toThinking = (
-  { reasoning, toolChoice, tools, turns }: Conversation,
-  maxTokens: number,
-  losses: Losses,
-  { thinking = "effort" }: Options
-): ThinkingConfig => {
+const toThinking = (conversation: Conversation, losses: Losses, options: Options): ThinkingConfig => {
+  const { reasoning, toolChoice, tools } = conversation
+  const { thinking = "effort" } = options
   if (reasoning === undefined) return {}
   if (reasoning.type === "off") return { config: { type: "disabled" } }
   if (tools.length > 0 && (toolChoice.type === "required" || toolChoice.type === "tool")) {
@@ -255,18 +260,19 @@ const toThinking = (
   }
   if (reasoning.type === "auto") {
     if (thinking === "effort") return { config: { type: "adaptive" }, isOn: true }
-    return withBudget(minimumBudget, maxTokens, turns, losses)
+    return withBudget(minimumBudget, conversation, losses, options)
   }
-  if (thinking === "budget") return withBudget(budgetOf(reasoning), maxTokens, turns, losses)
+  if (thinking === "budget") return withBudget(budgetOf(reasoning), conversation, losses, options)
   const effort = effortOf(reasoning, losses)
   if (effort === "minimal") losses.warnOf("reasoning", "was raised to low")
   return { config: { type: "adaptive" }, effort: effort === "minimal" ? "low" : effort, isOn: true }
 }
 
 /** The budget counts towards the limit of the answer. A turn with tool calls must start with signed reasoning. */
-const withBudget = (budget: number, maxTokens: number, turns: ReadonlyArray<Turn>, losses: Losses): ThinkingConfig => {
-  const tokens = Math.max(minimumBudget, Math.min(budget, maxTokens - 1))
-  const calling = turns.findLast(({ role }) => role === "assistant" || role === "user")
+const withBudget = (budget: number, conversation: Conversation, losses: Losses, options: Options): ThinkingConfig => {
+  const { maxTokens, text } = limitsOf(budget, conversation, options)
+  const tokens = Math.max(minimumBudget, Math.min(budget, maxTokens - text))
+  const calling = conversation.turns.findLast(({ role }) => role === "assistant" || role === "user")
   const isThoughtless = calling !== undefined && calling.toolCalls.length > 0 &&
     !calling.content.some((part) => part.type === "reasoning" && part.signature?.origin === "anthropic")
   if (tokens >= maxTokens || isThoughtless) {
@@ -274,5 +280,17 @@ const withBudget = (budget: number, maxTokens: number, turns: ReadonlyArray<Turn
     return {}
   }
   if (tokens !== budget) losses.warnOf("reasoning", `was set to ${tokens} tokens`)
-  return { config: { type: "enabled", budget_tokens: tokens }, isOn: true }
+  return { config: { type: "enabled", budget_tokens: tokens }, isOn: true, maxTokens }
+}
+
+/** The limit of the answer, and what the budget must leave of it for the text: as good as nothing if the client sets the limit. */
+const limitsOf = (
+  budget: number,
+  { maxTokens }: Conversation,
+  options: Options
+): { readonly maxTokens: number; readonly text: number } => {
+  if (maxTokens !== undefined) return { maxTokens, text: 1 }
+  const usual = defaultLimitOf(options)
+  const text = Math.min(usual, defaultLimit)
+  return { maxTokens: Math.max(usual, Math.min(budget + text, commonLimit)), text }
 }

@@ -476,6 +476,25 @@ describe("a chat completions request", () => {
     assert.deepStrictEqual(none.warnings, ["reasoning_effort is not carried over"])
   })
 
+  it("with an effort and no limit leaves room for the text beside the budget", () => {
+    const limits = (reasoning_effort: string, maxTokens?: number) => {
+      const options = { thinking: "budget", ...(maxTokens === undefined ? {} : { maxTokens }) } as const
+      const { sent, warnings } = thinking({ reasoning_effort }, options)
+      const { max_tokens: limit, thinking: { budget_tokens: budget } } = sent as {
+        readonly max_tokens: number
+        readonly thinking: { readonly budget_tokens: number }
+      }
+      return { limit, budget, warnings }
+    }
+    assert.deepStrictEqual(limits("medium"), { limit: 16_384, budget: 8_192, warnings: [] })
+    assert.deepStrictEqual(limits("medium", 1_000), { limit: 9_192, budget: 8_192, warnings: [] })
+    // Claude Opus 4 rejects a higher limit
+    const warnings = ["reasoning_effort was set to 23808 tokens"]
+    assert.deepStrictEqual(limits("high"), { limit: 32_000, budget: 23_808, warnings })
+    // a limit that the catalogue knows to be possible
+    assert.deepStrictEqual(limits("high", 64_000), { limit: 64_000, budget: 24_576, warnings: [] })
+  })
+
   it("with an effort and a required tool drops the effort", () => {
     const { sent, warnings } = thinking({
       reasoning_effort: "low",
