@@ -292,6 +292,7 @@ const toJsonSchema = (schema: unknown): unknown => {
       if (key === "nullable" && typeof value === "boolean") return []
       if (sizes.includes(key) && typeof value === "string") return [[key, Number(value)]]
       if (key === "anyOf" && isNullable && Array.isArray(value)) return [[key, [...value.map(toJsonSchema), nothing]]]
+      if (key === "enum" && isNullable && Array.isArray(value)) return [[key, [...new Set([...value, null])]]]
       if (key !== "type" || typeof value !== "string") return [[key, toJsonSchema(value)]]
       return [[key, isNullable ? [value.toLowerCase(), "null"] : value.toLowerCase()]]
     })

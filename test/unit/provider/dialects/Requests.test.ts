@@ -912,7 +912,8 @@ describe("a generateContent request", () => {
             type: "OBJECT",
             properties: {
               cities: { type: "ARRAY", minItems: "1", maxItems: "20", items: { type: "STRING", maxLength: "80" } },
-              size: { nullable: true, anyOf: [{ type: "STRING", enum: ["1"] }, { type: "NUMBER", minimum: 0.5 }] }
+              size: { nullable: true, anyOf: [{ type: "STRING", enum: ["1"] }, { type: "NUMBER", minimum: 0.5 }] },
+              unit: { type: "STRING", nullable: true, enum: ["m", "km"] }
             },
             maxProperties: 2
           }
@@ -923,7 +924,8 @@ describe("a generateContent request", () => {
       type: "object",
       properties: {
         cities: { type: "array", minItems: 1, maxItems: 20, items: { type: "string", maxLength: 80 } },
-        size: { anyOf: [{ type: "string", enum: ["1"] }, { type: "number", minimum: 0.5 }, { type: "null" }] }
+        size: { anyOf: [{ type: "string", enum: ["1"] }, { type: "number", minimum: 0.5 }, { type: "null" }] },
+        unit: { type: ["string", "null"], enum: ["m", "km", null] }
       },
       maxProperties: 2
     })
