@@ -4,11 +4,14 @@ import { Decoder } from "./MessagesProviderAnswer.ts"
 import { Options, toRequest } from "./MessagesProviderRequest.ts"
 import { settings } from "./MessagesRequest.ts"
 
+/** Anthropic answers 400 `Only HTTPS URLs are supported`. */
+const insecure = /^http:/i
+
 export const messagesProvider: ProviderDialect<Options> = {
   origin: "anthropic",
   settings,
   takesChoices: false,
-  needsInline: (_url, { mediaType, type }) => type === "file" && mediaType !== "application/pdf",
+  needsInline: (url, { mediaType, type }) => insecure.test(url) || (type === "file" && mediaType !== "application/pdf"),
   options: Options,
   toRequest,
   decoder: () => new Decoder()

@@ -1,7 +1,8 @@
-/** Media types of files fetched from URLs: the actual type, whatever the server reports. */
+/** Files fetched from URLs: their actual media types, whatever the server reports, and which a provider needs. */
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Conversation, MediaPart } from "../../../../shared/provider/dialects/conversation/Conversation.ts"
+import { messagesProvider } from "../../../../shared/provider/dialects/anthropic/MessagesProvider.ts"
 import * as InlineMedia from "../../../../shared/provider/dialects/conversation/InlineMedia.ts"
 
 const png = Buffer.from("\x89PNG\r\n\x1a\n", "latin1")
@@ -11,7 +12,7 @@ const address = "https://files.example/a"
 const image: MediaPart = { type: "image", mediaType: "", media: { type: "url", url: address } }
 const file: MediaPart = { type: "file", mediaType: "", name: undefined, media: { type: "url", url: address } }
 
-const inline = (part: MediaPart, bytes: Uint8Array, mediaType: string) => {
+const inline = (part: MediaPart, bytes: Uint8Array, mediaType: string, needsInline = (_url: string) => true) => {
   const conversation: Conversation = {
     turns: [{ role: "user", content: [part], toolCalls: [], toolCallId: undefined }],
     tools: [],
@@ -23,7 +24,7 @@ const inline = (part: MediaPart, bytes: Uint8Array, mediaType: string) => {
     seed: undefined
   }
   const guard = { fetch: () => Effect.succeed({ bytes, mediaType }) }
-  return Effect.map(InlineMedia.inline(conversation, () => true, guard), ({ turns }) => turns[0]?.content[0])
+  return Effect.map(InlineMedia.inline(conversation, needsInline, guard), ({ turns }) => turns[0]?.content[0])
 }
 
 it.effect.each(
@@ -62,3 +63,27 @@ it.effect.each(
       media: { type: "base64", data: bytes.toString("base64") }
     })
   }))
+
+it.effect.each(
+  [
+    ["a picture", image, png, "image/png"],
+    ["a PDF", { ...file, mediaType: "application/pdf" }, pdf, "application/pdf"]
+  ] as const
+)(
+  "%s at an insecure URL is fetched for Anthropic, which fetches only secure ones",
+  ([, part, bytes, mediaType]) =>
+    Effect.gen(function*() {
+      const fetched = (url: string) =>
+        inline(
+          { ...part, media: { type: "url", url } },
+          bytes,
+          mediaType,
+          (url) => messagesProvider.needsInline(url, part)
+        )
+      assert.deepInclude(yield* fetched("HTTP://files.example/a"), {
+        mediaType,
+        media: { type: "base64", data: bytes.toString("base64") }
+      })
+      assert.deepInclude(yield* fetched(address), { media: { type: "url", url: address } })
+    })
+)
