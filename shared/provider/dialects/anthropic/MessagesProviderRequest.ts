@@ -71,9 +71,18 @@ const toSystem = ({ format, turns }: Conversation, losses: Losses): ReadonlyArra
   const texts = systemTexts(turns, losses)
   const isJson = format.type === "json"
   if (isJson) losses.warnOf("format", "was turned into an instruction")
-  return [...texts, ...(isJson ? [{ text: inJson, cache: undefined }] : [])]
-    .filter(({ text }) => text !== "")
-    .map(({ cache, text }) => ({ type: "text", text, cache_control: cache }))
+  return [...texts, ...(isJson ? [{ type: "text" as const, text: inJson }] : [])]
+    .flatMap((part) => toText(part, losses))
+}
+
+/** It rejects empty texts, so they lose their marks. */
+const toText = (
+  { cache, path = "", text }: Extract<ContentPart, { readonly type: "text" }>,
+  losses: Losses
+): ReadonlyArray<object> => {
+  if (text !== "") return [{ type: "text", text, cache_control: cache }]
+  if (cache !== undefined) losses.warn(`${path}.cache_control`)
+  return []
 }
 
 /** Tool results belong to the user here and must come first, in one message. */
@@ -138,7 +147,7 @@ const toResult = ({ cache, content, failed, toolCallId = "" }: Turn, losses: Los
 const toBlocks = (part: ContentPart, losses: Losses): ReadonlyArray<object> => {
   switch (part.type) {
     case "text":
-      return part.text === "" ? [] : [{ type: "text", text: part.text, cache_control: part.cache }]
+      return toText(part, losses)
     case "reasoning": {
       const { path = "", signature, text } = part
       if (signature?.origin !== "anthropic" || signature.value === "") {

@@ -161,10 +161,11 @@ const toAssistant = ({ content, toolCalls }: Turn, losses: Losses): object => {
   }
 }
 
-export const toToolCall = ({ arguments: json, id, name }: ToolCall): object => ({
+export const toToolCall = ({ arguments: json, cache, id, name }: ToolCall): object => ({
   id,
   type: "function",
-  function: { name, arguments: json }
+  function: { name, arguments: json },
+  cache_control: cache
 })
 
 export const audioFormats: ReadonlyMap<string, string> = new Map([
@@ -196,12 +197,14 @@ export const toPart = (part: ContentPart, losses: Losses): ReadonlyArray<object>
       if (text !== undefined) return [toTextPart({ type: "text", text, cache: part.cache })]
       if (mediaType.startsWith("video/")) {
         const url = urlOf(part)
-        return url === undefined ? refuse() : [{ type: "video_url", video_url: { url } }]
+        return url === undefined ? refuse() : [{ type: "video_url", video_url: { url }, cache_control: part.cache }]
       }
       if (media.type !== "base64") return refuse()
       if (mediaType.startsWith("audio/")) {
         const format = audioFormats.get(mediaType)
-        return format === undefined ? refuse() : [{ type: "input_audio", input_audio: { data: media.data, format } }]
+        return format === undefined
+          ? refuse()
+          : [{ type: "input_audio", input_audio: { data: media.data, format }, cache_control: part.cache }]
       }
       const file = { filename: name ?? "file", file_data: toDataUrl(mediaType, media.data) }
       return [{ type: "file", file, cache_control: part.cache }]

@@ -73,7 +73,7 @@ export const toConversation = (request: Contract.ChatCompletionRequest, losses: 
       for (const [field, role] of fieldsOfRoles) {
         if (own[field] && own.role !== role) losses.warn(`${path}.${field}`, `belongs to messages of the role ${role}`)
       }
-      return [toTurn(own, path, losses)]
+      return [withMark(toTurn(own, path, losses), own, losses)]
     }
     // compactions of this gateway are already expanded; only their own service can decrypt others
     losses.warn(path, "was sealed by another service")
@@ -113,9 +113,18 @@ export const toConversation = (request: Contract.ChatCompletionRequest, losses: 
 
 const markOf = ({ cache_control: cache }: { readonly cache_control?: CacheControl | null }) => cache ? { cache } : {}
 
-/** The mark of a message that is no tool's result belongs to its last part. */
-const withMark = (content: ReadonlyArray<ContentPart>, mark: { readonly cache?: CacheControl }) =>
-  content.map((part, index) => index === content.length - 1 ? { ...part, ...mark } : part)
+/** A message's mark belongs to a tool's whole result, or to the last call or part of another message that can have one. */
+const withMark = (turn: Turn, message: Contract.Message, losses: Losses): Turn => {
+  const mark = markOf(message)
+  if (turn.role === "tool" || mark.cache === undefined) return { ...turn, ...mark }
+  const { content, path = "", toolCalls } = turn
+  const marked = <A>(all: ReadonlyArray<A>, at: number) =>
+    all.map((each, index) => index === at ? { ...each, ...mark } : each)
+  if (toolCalls.length > 0) return { ...turn, toolCalls: marked(toolCalls, toolCalls.length - 1) }
+  const last = content.findLastIndex((part) => part.type !== "reasoning" && (part.type !== "text" || part.text !== ""))
+  if (last === -1) losses.warn(`${path}.cache_control`)
+  return { ...turn, content: marked(content, last) }
+}
 
 export const toSampling = (request: Contract.ChatCompletionRequest | CompletionRequest): Sampling => ({
   temperature: request.temperature ?? undefined,
@@ -158,8 +167,7 @@ const toOwnPart = (part: Contract.KeptMessage["content"][number]): Contract.Cont
 
 const toTurn = (message: Contract.Message, path: string, losses: Losses): Turn => ({
   role: message.role === "developer" ? "system" : message.role,
-  ...(message.role === "tool" ? markOf(message) : {}),
-  content: withMark([
+  content: [
     ...toReasoning(message, path),
     ...(typeof message.content === "string"
       ? [{ type: "text" as const, text: message.content, path: `${path}.content` }]
@@ -168,10 +176,11 @@ const toTurn = (message: Contract.Message, path: string, losses: Losses): Turn =
         ...(part.type === "refusal" ? {} : markOf(part))
       }))),
     ...(message.refusal ? [{ type: "text" as const, text: message.refusal, path: `${path}.refusal` }] : [])
-  ], message.role === "tool" ? {} : markOf(message)),
+  ],
   toolCalls: (message.tool_calls ?? []).flatMap((call, index) => {
-    if (call.type === "function") return [{ id: call.id, ...call.function }]
-    losses.refuse(`${path}.tool_calls[${index}]`)
+    const at = `${path}.tool_calls[${index}]`
+    if (call.type === "function") return [{ id: call.id, ...call.function, path: at }]
+    losses.refuse(at)
     return []
   }),
   toolCallId: message.tool_call_id ?? undefined,

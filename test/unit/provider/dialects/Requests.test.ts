@@ -585,6 +585,79 @@ describe("a chat completion's marks for a cache", () => {
     assert.deepStrictEqual(tools, [{ name: "look", input_schema: parameters, ...mark }])
   })
 
+  const callsOf = (...ids: ReadonlyArray<string>) =>
+    ids.map((id) => ({ id, type: "function", function: { name: "look", arguments: "{}" } }))
+
+  it("go to Anthropic from a message to its last tool call", () => {
+    const { sent, warnings } = ask(chatCompletions, messagesProvider, {
+      model: "alias",
+      messages: [
+        { role: "user", content: "Hello" },
+        { role: "assistant", content: null, tool_calls: callsOf("a", "b"), ...mark },
+        { role: "assistant", content: "", tool_calls: callsOf("c"), ...mark }
+      ]
+    }, {})
+    const use = (id: string) => ({ type: "tool_use", id, name: "look", input: {} })
+    assert.deepNestedPropertyVal(sent, "messages[1].content", [use("a"), { ...use("b"), ...mark }, {
+      ...use("c"),
+      ...mark
+    }])
+    assert.deepStrictEqual(warnings, [])
+  })
+
+  it("go to Anthropic from a message to its last part that is sent, and are named if there is none", () => {
+    const details = [{ type: "reasoning.text", text: "Hm", signature: signed("anthropic", "openai") }]
+    const empty = { type: "text", text: "" }
+    const { sent, warnings } = ask(chatCompletions, messagesProvider, {
+      model: "alias",
+      messages: [
+        { role: "system", content: "", ...mark },
+        { role: "user", content: [{ type: "text", text: "Hello" }, empty], ...mark },
+        { role: "assistant", content: null, reasoning_details: details, ...mark },
+        { role: "user", content: [{ type: "text", text: "Where?" }, { ...empty, ...mark }] }
+      ]
+    }, {})
+    assert.notProperty(sent, "system")
+    assert.deepNestedPropertyVal(sent, "messages", [
+      { role: "user", content: [{ type: "text", text: "Hello", ...mark }] },
+      { role: "assistant", content: [{ type: "thinking", thinking: "Hm", signature: "c2lnbmVk" }] },
+      { role: "user", content: [{ type: "text", text: "Where?" }] }
+    ])
+    assert.deepStrictEqual(warnings, [
+      "messages[0].cache_control is not carried over",
+      "messages[2].cache_control is not carried over",
+      "messages[3].content[1].cache_control is not carried over"
+    ])
+  })
+
+  it("reach a server that knows them on tool calls, sounds and videos, too", () => {
+    const url = "data:video/mp4;base64,AAAA"
+    const { sent, warnings } = ask(chatCompletions, chatCompletionsProvider, {
+      model: "alias",
+      messages: [
+        {
+          role: "user",
+          content: [
+            { type: "input_audio", input_audio: { data: "UklGRg==", format: "wav" }, ...mark },
+            { type: "video_url", video_url: { url }, ...mark }
+          ]
+        },
+        { role: "assistant", content: null, tool_calls: callsOf("a"), ...mark }
+      ]
+    }, { cacheControl: true })
+    assert.deepNestedPropertyVal(sent, "messages", [
+      {
+        role: "user",
+        content: [
+          { type: "input_audio", input_audio: { data: "UklGRg==", format: "wav" }, ...mark },
+          { type: "video_url", video_url: { url }, ...mark }
+        ]
+      },
+      { role: "assistant", content: null, tool_calls: [{ ...callsOf("a")[0], ...mark }] }
+    ])
+    assert.deepStrictEqual(warnings, [])
+  })
+
   it("are put after the instructions and the last message if it only has a key", () => {
     const { sent, warnings } = ask(
       chatCompletions,
