@@ -187,7 +187,6 @@ export const MessagesRequest = Schema.Struct({
   context_management: optional(JsonObject, "What the provider may drop from a long conversation."),
   output_config: optional(
     Schema.Struct({
-      output_format: optional(JsonObject, "Older name of `format`."),
       format: optional(
         JsonObject,
         "`json_schema` as `type` and the JSON Schema of the answer as `schema`; or the schema itself."
@@ -199,6 +198,7 @@ export const MessagesRequest = Schema.Struct({
     }),
     "Format and effort of the answer."
   ),
+  output_format: optional(JsonObject, "Older name of `output_config.format`."),
   container: optional(Schema.Union([Schema.String, JsonObject]), "Container in which the provider runs its own tools."),
   mcp_servers: optional(Schema.Array(JsonObject), "MCP servers whose tools the provider may call."),
   metadata: optional(Schema.Struct({ user_id: EndUser }), "About the request."),

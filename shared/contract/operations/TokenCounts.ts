@@ -49,7 +49,8 @@ export const responsesCount = {
 
 export const MessagesCountRequest = Schema.Struct(
   Struct.pick(MessagesRequest.fields, [
-    ...["model", "messages", "system", "tools", "tool_choice", "thinking", "output_config", "cache_control"] as const
+    ...["model", "messages", "system", "tools", "tool_choice", "thinking", "output_config", "output_format"] as const,
+    "cache_control"
   ])
 )
 export type MessagesCountRequest = typeof MessagesCountRequest.Type

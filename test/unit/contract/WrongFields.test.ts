@@ -298,6 +298,7 @@ const tables: ReadonlyArray<Table> = [
       }],
       context_management: [{ context_management: [] }],
       output_config: [{ output_config: "json" }],
+      output_format: [{ output_format: "json" }],
       container: [{ container: 5 }],
       mcp_servers: [{ mcp_servers: {} }],
       "metadata.user_id": [{ metadata: { user_id: 5 } }],

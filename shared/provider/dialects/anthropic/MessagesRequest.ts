@@ -54,7 +54,8 @@ export const fates: Fate = {
   tools: [carried("type", "name", "description", "input_schema", "strict", "cache_control")],
   tool_choice: carried("type", "name", "disable_parallel_tool_use"),
   thinking: carried("type", "budget_tokens"),
-  output_config: carried("output_format", "format", "effort"),
+  output_config: carried("format", "effort"),
+  output_format: "carried",
   metadata: carried("user_id"),
   cache_control: "carried",
   ...meaning("container", "inference_geo", "mcp_servers")
@@ -83,7 +84,7 @@ export const toConversation = (request: Contract.MessagesRequest, losses: Losses
   }),
   toolChoice: toToolChoice(request),
   parallelToolCalls: isOneAtATime(request) ? false : undefined,
-  format: toFormat(request.output_config),
+  format: toFormat(request, losses),
   stop: request.stop_sequences ?? [],
   maxTokens: request.max_tokens,
   choices: 1,
@@ -231,13 +232,24 @@ const isOneAtATime = ({ tool_choice: choice }: Contract.MessagesRequest): boolea
   choice.disable_parallel_tool_use === true
 
 /** A format of another type than `json_schema` is a bare schema. */
-const toFormat = (config: Contract.MessagesRequest["output_config"]): AnswerFormat => {
-  const name = config?.output_format ? "output_format" : "format"
-  const format = config?.[name]
-  if (!format || Object.keys(format).length === 0) return { type: "text" }
+const toFormat = ({ output_config, output_format: older }: Contract.MessagesRequest, losses: Losses): AnswerFormat => {
+  const path = "output_config.format"
+  const newer = output_config?.format
+  if (isGiven(newer)) {
+    if (isGiven(older)) losses.warn("output_format", `gives way to ${path}`)
+    return formatOf(newer, path)
+  }
+  return isGiven(older) ? formatOf(older, "output_format") : { type: "text" }
+}
+
+type SentFormat = NonNullable<Contract.MessagesRequest["output_format"]>
+
+const isGiven = (format: SentFormat | null | undefined): format is SentFormat => Object.keys(format ?? {}).length > 0
+
+const formatOf = (format: SentFormat, path: string): AnswerFormat => {
   const { json_schema: named, type, ...rest } = format
   const schema = type !== "json_schema" ? { schema: format } : Predicate.isReadonlyObject(named) ? named : rest
-  return toSchemaFormat(schema, `output_config.${name}`)
+  return toSchemaFormat(schema, path)
 }
 
 const toReasoning = ({ output_config, thinking }: Contract.MessagesRequest, losses: Losses): Reasoning | undefined => {

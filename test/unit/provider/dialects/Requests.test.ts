@@ -865,19 +865,44 @@ describe("a messages request", () => {
   it("with a bare schema is translated as if it were wrapped", () => {
     const closed = { ...parameters, additionalProperties: false }
     for (
-      const output_config of [{ format: closed }, {
-        output_format: { type: "json_schema", json_schema: { schema: closed } }
-      }]
+      const more of [
+        { output_config: { format: closed } },
+        { output_config: { format: { type: "json_schema", json_schema: { schema: closed } } } }
+      ]
     ) {
       const { sent } = ask(messages, chatCompletionsProvider, {
         model: "alias",
         max_tokens: 10,
         messages: [{ role: "user", content: "Hello" }],
-        output_config
+        ...more
       }, {})
       const json_schema = { name: "answer", schema: closed, strict: true }
       assert.deepInclude(sent, { response_format: { type: "json_schema", json_schema } })
     }
+  })
+
+  it("may have the older name of the format, which gives way to the newer", () => {
+    const schema = { ...parameters, additionalProperties: false }
+    const translated = (more: object) => {
+      const { sent, warnings } = ask(messages, chatCompletionsProvider, {
+        model: "alias",
+        max_tokens: 10,
+        messages: [{ role: "user", content: "Hello" }],
+        output_format: { type: "json_schema", schema },
+        ...more
+      }, {})
+      return { format: (sent as { readonly response_format: object }).response_format, warnings }
+    }
+    const formatOf = (schema: object) => ({
+      type: "json_schema",
+      json_schema: { name: "answer", schema, strict: true }
+    })
+    assert.deepStrictEqual(translated({}), { format: formatOf(schema), warnings: [] })
+    const other = { ...schema, description: "A city" }
+    assert.deepStrictEqual(translated({ output_config: { format: { type: "json_schema", schema: other } } }), {
+      format: formatOf(other),
+      warnings: ["output_format gives way to output_config.format"]
+    })
   })
 
   it("sets strict for OpenAI only with a schema that OpenAI can enforce", () => {

@@ -334,9 +334,7 @@ const messageRows = (() => {
     }),
     row(base)("output_config.effort", { output_config: { effort: "high" } }),
     row(base)("output_config.format", { output_config: { format: { type: "json_schema", schema: closed } } }),
-    row(base)("output_config.output_format", {
-      output_config: { output_format: { type: "json_schema", schema: closed } }
-    }),
+    row(base)("output_format", { output_format: { type: "json_schema", schema: closed } }),
     row(base)("metadata.user_id", { metadata: { user_id: "ada" } }),
     ...plain(base)({
       cache_control: { type: "ephemeral" },
