@@ -2,7 +2,7 @@
  * Estimates a request's tokens before a tokenizer or a provider counts them: the limits that it states, times the number of
  * answers, plus an estimate of what it does not state.
  */
-import { Predicate } from "effect"
+import { Predicate, String } from "effect"
 import type { Operation } from "./Operation.ts"
 import type { Usage } from "./Usage.ts"
 
@@ -41,18 +41,29 @@ interface Stated {
   readonly value: number
 }
 
+/** The spellings of one name in a path. */
+type Spellings = ReadonlyArray<string>
+
 /** A field, by its path of names. */
 interface Place {
   readonly name: string
-  readonly path: ReadonlyArray<string>
+  readonly path: ReadonlyArray<Spellings>
 }
 
-const places = (...names: ReadonlyArray<string>): ReadonlyArray<Place> =>
-  names.map((name) => ({ name, path: name.split(".") }))
+/** Google's fields may also be in snake_case. */
+const spellingsOf = (name: string): Spellings => [...new Set([name, String.camelToSnake(name)])]
 
-const valueAt = (field: Field, path: ReadonlyArray<string>): unknown => {
-  let value = field(path[0] ?? "")
-  for (let at = 1; at < path.length && value !== undefined; at++) value = propertyOf(value, path[at] ?? "")
+const places = (...names: ReadonlyArray<string>): ReadonlyArray<Place> =>
+  names.map((name) => ({ name, path: name.split(".").map(spellingsOf) }))
+
+const valueAt = (field: Field, path: Place["path"]): unknown => {
+  let read = field
+  let value: unknown
+  for (const spellings of path) {
+    const found = spellings.map((name) => read(name)).find(Predicate.isNotUndefined)
+    read = (name) => propertyOf(found, name)
+    value = found
+  }
   return value
 }
 
@@ -123,7 +134,7 @@ const fileSize = (value: unknown): number => {
 }
 
 /** Fields of chat requests that hold texts and files. */
-const contentFields = ["messages", "contents", "input", "prompt", "system", "systemInstruction", "tools"]
+const contents = places("messages", "contents", "input", "prompt", "system", "systemInstruction", "tools")
 
 const isText = ({ workloads }: Operation): boolean =>
   workloads.every((workload) => workload === "embeddings" || workload === "rerank")
@@ -134,7 +145,7 @@ const requestTokens = (operation: Operation, bytes: number, field: Field): numbe
   const all = Math.max(1, Math.ceil(bytes / bytesPerToken))
   if (all <= maxFileTokens || isText(operation)) return all
   if (!isChat(operation)) return maxFileTokens
-  const files = contentFields.reduce((size, name) => size + fileSize(field(name)), 0)
+  const files = contents.reduce((size, { path }) => size + fileSize(valueAt(field, path)), 0)
   const fileTokens = Math.ceil(files / bytesPerToken)
   return all - fileTokens + Math.min(fileTokens, maxFileTokens)
 }

@@ -4,6 +4,7 @@ import * as SchemaJITCompiler from "effect/schema/SchemaJITCompiler"
 import type { InvalidRequest } from "../JobError.ts"
 import * as SchemaErrors from "../SchemaErrors.ts"
 import type * as Contract from "../Operation.ts"
+import { inEitherSpelling } from "./FieldSpelling.ts"
 import { operations } from "../operations/operations.ts"
 
 type Decoder = (value: unknown) => Result.Result<Contract.RequestBody, Schema.SchemaError>
@@ -14,8 +15,8 @@ const compiled = (schema: Contract.Operation["request"]): Decoder => {
   return Schema.decodeUnknownResult(schema)
 }
 
-const jsonDecoder = ({ alternative, request }: Contract.Operation): Decoder => {
-  const usual = compiled(request)
+const jsonDecoder = ({ alternative, dialect, request }: Contract.Operation): Decoder => {
+  const usual = compiled(dialect === "gemini" ? inEitherSpelling(request) : request)
   if (alternative === undefined) return usual
   const { has, lacks } = alternative
   const other = compiled(alternative.request)

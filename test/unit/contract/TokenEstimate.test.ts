@@ -27,6 +27,12 @@ describe("the token estimate", () => {
       { generationConfig: { maxOutputTokens: 50, candidateCount: 8 } },
       400,
       ["generationConfig.maxOutputTokens", "generationConfig.candidateCount"]
+    ],
+    [
+      "generateContent",
+      { generation_config: { max_output_tokens: 50, candidateCount: 8 } },
+      400,
+      ["generationConfig.maxOutputTokens", "generationConfig.candidateCount"]
     ]
   ] as const
   it.each(rows)("of %s includes every multiplier: %j", (name, body, answers, fields) => {

@@ -365,7 +365,8 @@ const tables: ReadonlyArray<Table> = [
           imageConfig: { aspectRatio: "16:9", imageSize: "2K" }
         }
       },
-      { tools: [{ functionDeclarations: [{ name: "f" }] }, { googleSearch: {} }], model: "models/m", unheard_of: 1 }
+      { tools: [{ functionDeclarations: [{ name: "f" }] }, { googleSearch: {} }], model: "models/m", unheard_of: 1 },
+      { contents: [{ parts: [{ inline_data: { mime_type: "image/png", data: "aa" } }] }], generation_config: null }
     ],
     wrong: {
       model: [{ model: 5 }],
@@ -382,7 +383,14 @@ const tables: ReadonlyArray<Table> = [
       safetySettings: [{ safetySettings: {} }],
       "generationConfig.temperature": [{ generationConfig: { temperature: 3 } }],
       "generationConfig.candidateCount": [{ generationConfig: { candidateCount: 0 } }],
-      "generationConfig.maxOutputTokens": [{ generationConfig: { maxOutputTokens: 0 } }],
+      "generationConfig.maxOutputTokens": [
+        { generationConfig: { maxOutputTokens: 0 } },
+        { generation_config: { max_output_tokens: 0 } }
+      ],
+      generation_config: [{ generationConfig: {}, generation_config: {} }],
+      "contents[0].parts[1].inlineData.mime_type": [{
+        contents: [{ parts: [{ text: "a" }, { inlineData: { mime_type: "a", mimeType: "b", data: "aa" } }] }]
+      }],
       "generationConfig.presencePenalty": [{ generationConfig: { presencePenalty: "1" } }],
       "generationConfig.frequencyPenalty": [{ generationConfig: { frequencyPenalty: "1" } }],
       "generationConfig.thinkingConfig.thinkingBudget": [{

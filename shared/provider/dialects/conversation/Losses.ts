@@ -2,7 +2,7 @@
  * Records the fields of a request that its translation loses. The request is rejected with the
  * name of the field if the loss would change the meaning of the answer. A lost hint causes a warning.
  */
-import { Effect } from "effect"
+import { Effect, String } from "effect"
 import { InvalidRequest } from "../../../contract/JobError.ts"
 import type { Setting, SettingNames } from "./Conversation.ts"
 
@@ -19,6 +19,18 @@ const fateOf = (fate: Fate) => (...names: ReadonlyArray<string>): { readonly [fi
 export const carried = fateOf("carried")
 export const meaning = fateOf("meaning")
 export const tools = fateOf("tool")
+
+/** With each field also in snake_case, for dialects that take both spellings. */
+export const inBothSpellings = (fates: Fate): Fate => {
+  if (typeof fates === "string") return fates
+  if (isList(fates)) return [inBothSpellings(fates[0])]
+  return Object.fromEntries(
+    Object.entries(fates).flatMap(([name, fate]) => {
+      const inner = inBothSpellings(fate)
+      return [[name, inner], [String.camelToSnake(name), inner]]
+    })
+  )
+}
 
 export const noSuchTool = "is a tool that the provider of this model does not have"
 export const foreignReasoning = "comes from another provider"

@@ -5,7 +5,8 @@ import {
   embedContent,
   EmbedContentRequest
 } from "../../../contract/operations/embeddings/EmbedContent.ts"
-import { carried, type Fate, type Losses, meaning } from "../conversation/Losses.ts"
+import { inEitherSpelling } from "../../../contract/http/FieldSpelling.ts"
+import { carried, type Fate, inBothSpellings, type Losses, meaning } from "../conversation/Losses.ts"
 import { comma, type EmbeddingForm, toNumbers } from "./EmbeddingForm.ts"
 import type { Purpose } from "./EmbeddingModel.ts"
 
@@ -41,9 +42,9 @@ const dimensionsName = "outputDimensionality"
 
 export const geminiForm: EmbeddingForm<EmbedContentRequest> = {
   operation: embedContent.name,
-  request: EmbedContentRequest,
+  request: inEitherSpelling(EmbedContentRequest),
   dimensionsName,
-  fates,
+  fates: inBothSpellings(fates),
   read: (request, _json, losses) => ({
     texts: [textOf(request, "", losses)],
     dimensions: request.outputDimensionality ?? undefined,
@@ -61,9 +62,9 @@ const same = ["outputDimensionality", "taskType"] as const
 
 export const geminiBatchForm: EmbeddingForm<BatchEmbedContentsRequest> = {
   operation: batchEmbedContents.name,
-  request: BatchEmbedContentsRequest,
+  request: inEitherSpelling(BatchEmbedContentsRequest),
   dimensionsName: `requests[0].${dimensionsName}`,
-  fates: { ...carried("model"), requests: [fates] },
+  fates: inBothSpellings({ ...carried("model"), requests: [fates] }),
   read: ({ requests }, _json, losses) => {
     const [first] = requests
     requests.forEach((request, index) => {

@@ -1,7 +1,9 @@
 /** The Gemini dialect of a client. */
+import { inEitherSpelling } from "../../../contract/http/FieldSpelling.ts"
 import * as Contract from "../../../contract/operations/GenerateContent.ts"
 import { countTokens, CountTokensRequest } from "../../../contract/operations/TokenCounts.ts"
 import type { ClientDialect, CountDialect } from "../conversation/Dialect.ts"
+import { inBothSpellings } from "../conversation/Losses.ts"
 import * as JsonText from "../../json/JsonText.ts"
 import { Encoder } from "./GenerateContentAnswer.ts"
 import { Decoder } from "./GenerateContentProviderAnswer.ts"
@@ -9,9 +11,9 @@ import { contentFates, fates, settings, toConversation } from "./GenerateContent
 
 const dialect = (operation: string, streams: boolean): ClientDialect<Contract.GenerateContentRequest> => ({
   operation,
-  request: Contract.GenerateContentRequest,
+  request: inEitherSpelling(Contract.GenerateContentRequest),
   settings,
-  fates,
+  fates: inBothSpellings(fates),
   toConversation,
   streams: () => streams,
   encoder: (_request, identity) => new Encoder(identity),
@@ -26,9 +28,9 @@ export const streamGenerateContent = dialect(Contract.streamGenerateContent.name
 
 export const countedContent: CountDialect<CountTokensRequest> = {
   operation: countTokens.name,
-  request: CountTokensRequest,
+  request: inEitherSpelling(CountTokensRequest),
   settings,
-  fates: { model: "carried", contents: [contentFates], generateContentRequest: fates },
+  fates: inBothSpellings({ model: "carried", contents: [contentFates], generateContentRequest: fates }),
   toConversation: ({ contents = [], generateContentRequest: whole }, losses) => {
     if (whole) losses.moveInto("generateContentRequest")
     return toConversation(whole ?? { contents }, losses)

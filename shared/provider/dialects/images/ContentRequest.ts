@@ -1,12 +1,13 @@
 /** Decodes generateContent requests for pictures, from a prompt or from pictures among the parts. */
 import { Effect } from "effect"
+import { inEitherSpelling } from "../../../contract/http/FieldSpelling.ts"
 import { GenerateContentRequest, type imageSizes } from "../../../contract/operations/GenerateContent.ts"
 import type { Size } from "../../../contract/operations/ImageGenerations.ts"
 import { InvalidRequest } from "../../../contract/JobError.ts"
 import { strictTranslation, translationHeader } from "../../../contract/ChatHeaders.ts"
 import { reader } from "../../call/RequestBody.ts"
 import type { Call } from "../../call/Protocol.ts"
-import { carried, type Fate, Losses } from "../conversation/Losses.ts"
+import { carried, inBothSpellings, Losses } from "../conversation/Losses.ts"
 import type { ImageRequest, ImageSetting } from "./ImageRequest.ts"
 import type { ImageSource } from "./ImageSource.ts"
 
@@ -16,10 +17,10 @@ export interface WantedParts {
   readonly image: boolean
 }
 
-const read = reader(GenerateContentRequest)
+const read = reader(inEitherSpelling(GenerateContentRequest))
 
 /** Models of pictures take a prompt, and no conversation. */
-const fates: Fate = {
+const fates = inBothSpellings({
   model: "carried",
   contents: [{
     role: "carried",
@@ -29,7 +30,7 @@ const fates: Fate = {
     ...carried("candidateCount", "seed", "responseModalities"),
     imageConfig: carried("aspectRatio", "imageSize")
   }
-}
+})
 
 /** The longer side of a picture, in pixels. */
 const sides: Record<typeof imageSizes[number], number> = { "512": 512, "1K": 1_024, "2K": 2_048, "4K": 4_096 }

@@ -1000,6 +1000,63 @@ describe("a generateContent request", () => {
     })
   })
 
+  it("in snake_case means the same, but the client's own names stay as they are", () => {
+    const own = { city_name: { type: "STRING" } }
+    const functions = [{ name: "look", parameters: { type: "OBJECT", properties: own } }]
+    const translated = (request: object) => ask(generateContent, messagesProvider, request, {})
+    const inCamelCase = translated({
+      systemInstruction: { parts: [{ text: "Be brief." }] },
+      contents: [
+        {
+          role: "user",
+          parts: [
+            { inlineData: { mimeType: "image/png", data: png } },
+            { fileData: { mimeType: "image/png", fileUri: "https://pictures.test/a.png" } }
+          ]
+        },
+        { role: "model", parts: [{ functionCall: { name: "look", args: { city_name: { file_data: 1 } } } }] },
+        { role: "user", parts: [{ functionResponse: { name: "look", response: { file_data: { mime_type: 1 } } } }] }
+      ],
+      tools: [{ functionDeclarations: functions }],
+      toolConfig: { functionCallingConfig: { mode: "ANY", allowedFunctionNames: ["look"] } },
+      generationConfig: { topK: 40, maxOutputTokens: 300, responseSchema: { type: "OBJECT", properties: own } }
+    })
+    const inSnakeCase = translated({
+      system_instruction: { parts: [{ text: "Be brief." }] },
+      contents: [
+        {
+          role: "user",
+          parts: [
+            { inline_data: { mime_type: "image/png", data: png } },
+            { file_data: { mime_type: "image/png", file_uri: "https://pictures.test/a.png" } }
+          ]
+        },
+        { role: "model", parts: [{ function_call: { name: "look", args: { city_name: { file_data: 1 } } } }] },
+        { role: "user", parts: [{ function_response: { name: "look", response: { file_data: { mime_type: 1 } } } }] }
+      ],
+      tools: [{ function_declarations: functions }],
+      tool_config: { function_calling_config: { mode: "ANY", allowed_function_names: ["look"] } },
+      generation_config: { top_k: 40, max_output_tokens: 300, response_schema: { type: "OBJECT", properties: own } }
+    })
+    assert.deepStrictEqual(inSnakeCase, inCamelCase)
+    assert.deepNestedPropertyVal(inSnakeCase.sent, "messages[1].content[0].input", { city_name: { file_data: 1 } })
+    assert.deepNestedPropertyVal(inSnakeCase.sent, "tools[0].input_schema.properties", {
+      city_name: { type: "string" }
+    })
+    assert.deepStrictEqual(inSnakeCase.warnings, [])
+  })
+
+  it("in snake_case is refused and warned of like one in camelCase, by the client's names", () => {
+    const { refusal, warnings } = ask(generateContent, messagesProvider, {
+      contents: [{ parts: [{ text: "Hello" }] }],
+      tools: [{ google_search: { a: 1 } }],
+      safety_settings: [{ category: "HARM" }],
+      made_up: 1
+    }, {})
+    assert.strictEqual(refusal?.param, "tools[0].google_search")
+    assert.deepStrictEqual(warnings, ["safety_settings is not carried over", "made_up is not carried over"])
+  })
+
   it("with a Gemini schema gets numbers instead of numeric strings, and explicit null types", () => {
     const { sent } = ask(generateContent, messagesProvider, {
       contents: body.contents,

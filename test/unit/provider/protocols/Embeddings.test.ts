@@ -147,6 +147,7 @@ it.effect("what the provider of another dialect cannot embed is refused by its n
     const base = { model: "alias", input_type: "image" }
     const refused: ReadonlyArray<readonly [operation: Operation, body: object, param: string]> = [
       [embedContent, { content: { parts: [{ inlineData }] } }, "content.parts[0].inlineData"],
+      [embedContent, { content: { parts: [{ inline_data: inlineData }] } }, "content.parts[0].inline_data"],
       [embedContent, { content: { parts: [{ text: "" }] } }, "content.parts"],
       [embed, { ...base, images: [image] }, "images"],
       [
@@ -157,7 +158,7 @@ it.effect("what the provider of another dialect cannot embed is refused by its n
       [embed, { ...base, texts: ["a"], embedding_types: ["float", "int8"] }, "embedding_types[1]"],
       [
         batchEmbedContents,
-        { requests: [content("a"), { ...content("b"), outputDimensionality: 3 }] },
+        { requests: [content("a"), { ...content("b"), output_dimensionality: 3 }] },
         "requests[1].outputDimensionality"
       ]
     ]

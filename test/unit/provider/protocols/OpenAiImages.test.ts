@@ -129,14 +129,17 @@ describe("generations by messages", () => {
   it.live("need no explicit modality, and are rejected for an unsupported one", () =>
     bench((provider, ask) =>
       Effect.gen(function*() {
+        const contents = [{ parts: [{ text: "a boat" }] }]
         const of = (responseModalities: ReadonlyArray<string>) =>
-          ask(generateContent, {
-            contents: [{ parts: [{ text: "a boat" }] }],
-            generationConfig: { responseModalities }
-          })
+          ask(generateContent, { contents, generationConfig: { responseModalities } })
         const { candidates } = JSON.parse((yield* of([])).bytes.toString())
         assert.lengthOf(candidates[0].content.parts, 1)
         assert.deepInclude(yield* Effect.flip(of(["AUDIO"])), {
+          _tag: "InvalidRequest",
+          param: "generationConfig.responseModalities"
+        })
+        const inSnakeCase = { contents, generation_config: { response_modalities: ["AUDIO"] } }
+        assert.deepInclude(yield* Effect.flip(ask(generateContent, inSnakeCase)), {
           _tag: "InvalidRequest",
           param: "generationConfig.responseModalities"
         })
