@@ -1,7 +1,13 @@
 /** Adds to a number in a bucket, beside other processes. */
 import { Effect, Option } from "effect"
+import { randomUUID } from "node:crypto"
 import type { JetStreamFailed } from "../nats/JetStream.ts"
 import type { Bucket } from "../nats/KeyValue.ts"
+
+/** The count in a stored text. What follows it names the write: two writers may come to the same count. */
+export const valueOf = (text: string): number => Number.parseInt(text)
+
+const textOf = (count: number): string => `${count} ${randomUUID()}`
 
 /** Returns the new count, which is never below 0. An absent counter is 0. */
 export const add = Effect.fnUntraced(function*(
@@ -13,11 +19,11 @@ export const add = Effect.fnUntraced(function*(
     const found = yield* bucket.getRevision(counter)
     if (Option.isNone(found)) {
       const count = Math.max(0, change)
-      if (count === 0 || (yield* bucket.create(counter, String(count)))) return count
+      if (count === 0 || (yield* bucket.create(counter, textOf(count)))) return count
       continue
     }
     const { revision, value } = found.value
-    const count = Math.max(0, Number(value) + change)
-    if (Option.isSome(yield* bucket.update(counter, String(count), revision))) return count
+    const count = Math.max(0, valueOf(value) + change)
+    if (Option.isSome(yield* bucket.update(counter, textOf(count), revision))) return count
   }
 })

@@ -194,7 +194,13 @@ export class AnswerTasks extends Context.Service<AnswerTasks, {
           if (Option.isSome(known)) return known.value
           // or under the id of an ingress that has died before it could do so
           const id = bound
-          yield* failing(counted.request(ownerToken(owner), body.length, quota))
+          yield* failing(counted.request(ownerToken(owner), body.length, quota)).pipe(
+            Effect.tapError(() =>
+              keyed === undefined || id !== task.id
+                ? Effect.void
+                : Effect.ignore(keys.free(bindingOf(owner, keyed), id))
+            )
+          )
           const count = yield* orUnavailable(pages.writeRequest(owner, id, body))
           const now = yield* Clock.currentTimeMillis
           const bodyHash = keyed?.bodyHash ?? hash("sha256", body, "hex")
@@ -204,8 +210,8 @@ export class AnswerTasks extends Context.Service<AnswerTasks, {
             now
           )
           yield* orUnavailable(records.create(recordKey(owner, id), record))
-          // the client does not know the task
-          yield* Effect.tapError(submit(owner, record), () => Effect.ignore(cancel(owner, id)))
+          // the client does not know the task, so nothing of it may stay and count
+          yield* Effect.tapError(submit(owner, record), () => Effect.ignore(stored.delete(recordKey(owner, id))))
           return record
         }),
         join: Effect.fnUntraced(function*(owner, keyed) {

@@ -1,13 +1,14 @@
 /**
  * Bounds what each owner's tasks store, so that no key fills the disk that all share.
  *
- * A counter per owner and hour says how many bytes were stored in that hour. It expires with them, so the sum of an owner's counters
- * is what the owner stores. A process counts whole blocks in advance and seldom writes a counter. If it ends, the rest of its block
+ * A counter per owner and hour says how many bytes were stored in that hour. It counts until they have expired, so the sum of an
+ * owner's counters is what the owner stores. A process counts whole blocks in advance and seldom writes a counter. If it ends, the rest of its block
  * counts until the counter expires.
  */
 import { Clock, Effect, Option, type Schedule, Schema, Semaphore, Stream } from "effect"
 import type { JetStreamFailed } from "../../nats/JetStream.ts"
 import type { Bucket } from "../../nats/KeyValue.ts"
+import { buckets } from "../../nats/Storage.ts"
 import * as Counter from "../../records/Counter.ts"
 import type { TaskRecord } from "../TaskRecord.ts"
 import { answerResult } from "./AnswerResult.ts"
@@ -43,6 +44,10 @@ export interface TaskBytes {
   readonly answer: (ownerToken: string, bytes: number) => Effect.Effect<void, JetStreamFailed>
 }
 
+/** Whether all that was stored in this counter's hour has expired. The counter is younger if a task was deleted later. */
+const isOver = (counter: string, now: number): boolean =>
+  (Number(counter.slice(counter.lastIndexOf(".") + 1)) + 1) * hourMs + buckets.tasks.ttlMs < now
+
 const counterOf = (ownerToken: string, at: number): string => `${ownerToken}.bytes.${Math.floor(at / hourMs)}`
 
 export const make = Effect.fnUntraced(function*(bucket: Bucket, patience: Schedule.Schedule<unknown>) {
@@ -50,11 +55,12 @@ export const make = Effect.fnUntraced(function*(bucket: Bucket, patience: Schedu
   const counting = yield* Semaphore.make(1)
   const rests = new Map<string, number>()
 
-  const addUp = (ownerToken: string) =>
+  const addUp = (ownerToken: string, now: number) =>
     again(Stream.runFold(
       bucket.matching(`${ownerToken}.bytes.*`),
       () => 0,
-      (sum, { value }) => sum + Option.match(value, { onNone: () => 0, onSome: Number })
+      (sum, { key, value }) =>
+        sum + (isOver(key, now) ? 0 : Option.match(value, { onNone: () => 0, onSome: Counter.valueOf }))
     ))
 
   const isTaken = (ownerToken: string, bytes: number): boolean => {
@@ -75,13 +81,14 @@ export const make = Effect.fnUntraced(function*(bucket: Bucket, patience: Schedu
   const take = (ownerToken: string, bytes: number, mebibytes = Number.POSITIVE_INFINITY) =>
     isTaken(ownerToken, bytes) ? Effect.succeed(true) : counting.withPermit(Effect.gen(function*() {
       if (isTaken(ownerToken, bytes)) return true
-      const counter = counterOf(ownerToken, yield* Clock.currentTimeMillis)
-      const rest = rests.get(ownerToken) ?? 0
+      const now = yield* Clock.currentTimeMillis
+      const counter = counterOf(ownerToken, now)
       // near the quota there may be room for these bytes, if not for a block
       for (const taken of new Set([Math.max(blockBytes, bytes), bytes])) {
         yield* again(Counter.add(bucket, counter, taken))
-        if (mebibytes === Number.POSITIVE_INFINITY || (yield* addUp(ownerToken)) <= mebibytes * 1024 ** 2) {
-          keep(ownerToken, rest + taken - bytes)
+        if (mebibytes === Number.POSITIVE_INFINITY || (yield* addUp(ownerToken, now)) <= mebibytes * 1024 ** 2) {
+          // others may have taken of the rest meanwhile
+          keep(ownerToken, (rests.get(ownerToken) ?? 0) + taken - bytes)
           return true
         }
         yield* again(Counter.add(bucket, counter, -taken))

@@ -11,9 +11,10 @@ interface Task {
   readonly status: string
 }
 
-const create = (key: string, kilobytes: number, ingress = shared().ingress) => {
+const create = (key: string, kilobytes: number, ingress = shared().ingress, more: Record<string, string> = {}) => {
   const body = { ...chat("paid-chat"), user: "x".repeat(kilobytes * 1024) }
-  return shared().request(body, { headers: { authorization: `Bearer ${key}`, prefer: "respond-async" }, ingress })
+  const headers = { authorization: `Bearer ${key}`, prefer: "respond-async", ...more }
+  return shared().request(body, { headers, ingress })
 }
 
 const ask = async (key: string, path: string, method = "GET"): Promise<Task> => {
@@ -42,6 +43,28 @@ describe("tasks of an owner", { timeout: 30_000 }, () => {
     await eventually(() => ask(key, id), ({ status }) => status === "completed", 10_000)
     await ask(key, id, "DELETE")
     assert.strictEqual((await create(key, 300, two)).status, 202)
+  })
+
+  it("count no more once they are deleted, at the same time and at any ingress", async () => {
+    const { key } = await shared().createKeyWith({})
+    const fill = async () => {
+      const answers = await Promise.all(Array.from({ length: 6 }, () => create(key, 150)))
+      assert.deepStrictEqual(answers.map(({ status }) => status), Array.from({ length: 6 }, () => 202))
+      const tasks = await Promise.all(answers.map((answer) => answer.json() as Promise<Task>))
+      const done = tasks.map(({ id }) => eventually(() => ask(key, id), ({ status }) => status === "completed", 20_000))
+      return Promise.all(done)
+    }
+    for (let round = 0; round < 3; round++) {
+      const tasks = await fill()
+      await Promise.all(tasks.map(({ id }) => ask(key, id, "DELETE")))
+    }
+  })
+
+  it("that are refused leave their idempotency key free for a smaller request", async () => {
+    const { key } = await shared().createKeyWith({})
+    const keyed = { "idempotency-key": "smaller" }
+    assert.strictEqual((await create(key, 1_100, undefined, keyed)).status, 413)
+    assert.strictEqual((await create(key, 100, undefined, keyed)).status, 202)
   })
 
   it("count a little each, so that their number is bounded", async () => {
