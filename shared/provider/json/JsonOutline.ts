@@ -1,19 +1,40 @@
 /**
- * The outermost object of a JSON text that arrives in pieces and is too large to hold: its small members, parsed, and the
- * lengths of its long lists.
+ * The outermost object of a JSON text that arrives in pieces and is too large to hold or to parse. Small values are exact, at any
+ * depth. A large object has its first members, a large list its length and its first items, a long string its beginning.
  */
-import { Predicate } from "effect"
 import { closingQuote, isSpace, openEscaped, structural } from "../../bounds/JsonBytes.ts"
 import * as Json from "./Json.ts"
 
-/** Larger members are not kept. In bytes. */
-const memberBytes = 16 * 1024
+/** Larger members and items are outlined in turn. In bytes. */
+const smallBytes = 16 * 1024
+/** Of a large object: far more than an object of an answer has. */
+const keptMembers = 256
+/** Of a large list: as many as an answer has choices, or a choice parts. Vectors have far more numbers. */
+const keptItems = 16
+/** Large objects below this level are empty, and large lists have only their length. Readers do not look that deep. */
+const maxLevels = 8
+/** Of a long string, in bytes. */
+const beginningBytes = 1024
 
 const quote = 0x22
 const comma = 0x2c
 
-/** The name at the beginning of a member. */
-const nameFirst = /^\s*("(?:[^"\\]|\\.)*")\s*:/
+/** White space, and the name at the beginning of a member. */
+const spaceFirst = /^[ \t\r\n]*/
+const nameFirst = /^[ \t\r\n]*("(?:[^"\\]|\\.)*")[ \t\r\n]*:[ \t\r\n]*/
+
+/** The whole characters and escapes at the beginning of a string. */
+const wholeFirst = /^(?:[^"\\\ufffd]|\\(?:[^u]|u[\da-f]{4}))*/i
+
+const beginningOf = (string: Uint8Array): unknown =>
+  Json.parse(`"${wholeFirst.exec(Json.decodeText(string.subarray(0, beginningBytes)))?.[0]}"`)
+
+/** The index of the next byte that is not white space; the end of the piece if there is none. */
+const afterSpace = (piece: Uint8Array, from: number): number => {
+  let at = from
+  while (isSpace(piece[at])) at++
+  return at
+}
 
 /** The index of the next structural byte; the end of the piece if there is none. */
 const nextStructural = (piece: Uint8Array, from: number): number => {
@@ -22,7 +43,7 @@ const nextStructural = (piece: Uint8Array, from: number): number => {
   return at
 }
 
-/** A small member that has ended, and its position in the whole text in bytes. */
+/** A small member of the outermost object that has ended, and its position in the whole text in bytes. */
 export interface Ended {
   readonly name: string
   readonly start: number
@@ -30,60 +51,22 @@ export interface Ended {
 }
 
 export class JsonOutline {
-  readonly #members = new Map<string, unknown>()
+  readonly #root = new Level(false, maxLevels, (name, bytes, at) => {
+    const end = this.#bytes + at
+    this.#ended.push({ name, start: end - bytes, end })
+  })
   #ended: Array<Ended> = []
   #bytes = 0
-  #depth = 0
-  #inString = false
-  /** The next byte of the string is escaped. */
-  #isEscaped = false
-  #hasMembers = false
-  #isWhole = false
+  #hasBegun = false
   #isBroken = false
-  /** The kept text of the current member, and whether that is all of it. */
-  #kept: Array<Uint8Array> = []
-  #keptBytes = 0
-  #isKept = true
-  #isList = false
-  #commas = 0
 
   push(piece: Uint8Array): void {
-    // where the current member's part of this piece begins
-    let from = 0
-    for (let at = 0; at < piece.length; at++) {
-      if (this.#inString) {
-        const end = closingQuote(piece, at, this.#isEscaped)
-        this.#isEscaped = end === openEscaped
-        if (end < 0) break
-        this.#inString = false
-        at = end
-        continue
-      }
-      if (this.#depth > 0) at = nextStructural(piece, at)
-      if (at === piece.length) break
-      const byte = piece[at]
-      if (this.#depth === 0 && byte !== 0x7b) {
-        if (!isSpace(byte)) this.#isBroken = true
-      } else if (byte === quote) {
-        this.#inString = true
-      } else if (byte === 0x7b || byte === 0x5b) {
-        this.#depth++
-        if (this.#depth === 1) {
-          if (this.#isWhole) this.#isBroken = true
-          from = at + 1
-        } else if (this.#depth === 2) this.#isList = byte === 0x5b
-      } else if (byte === 0x7d || byte === 0x5d) {
-        this.#depth--
-        if (this.#depth !== 0) continue
-        this.#isWhole = true
-        this.#end(piece.subarray(from, at), this.#bytes + at)
-      } else if (byte === comma && this.#depth === 1) {
-        this.#end(piece.subarray(from, at), this.#bytes + at)
-        from = at + 1
-      } else if (byte === comma && this.#depth === 2) this.#commas++
+    // a value must be known to be large before much of it is scanned
+    for (let from = 0; from < piece.length; from += smallBytes) {
+      const part = piece.subarray(from, from + smallBytes)
+      if (!this.#isBroken) this.#read(part)
+      this.#bytes += part.length
     }
-    if (this.#depth > 0) this.#keep(piece.subarray(from))
-    this.#bytes += piece.length
   }
 
   /** Length of the text so far. */
@@ -93,7 +76,7 @@ export class JsonOutline {
 
   /** Bytes at the end of the text that belong to a member which may yet turn out to be small. */
   get openBytes(): number {
-    return this.#depth > 0 && this.#isKept ? this.#keptBytes : 0
+    return this.#root.isWhole ? 0 : this.#root.keptBytes
   }
 
   /** The small members that have ended since the last call. */
@@ -103,44 +86,178 @@ export class JsonOutline {
     return ended
   }
 
-  /** `undefined` if the text is not a complete object. A long list keeps its length but no items. */
+  /** `undefined` if the text is not a complete object. */
   get fields(): Json.Fields | undefined {
-    return this.#isWhole && !this.#isBroken ? Object.fromEntries(this.#members) : undefined
+    return this.#root.isWhole && !this.#root.isBroken && !this.#isBroken ? Json.fields(this.#root.value) : undefined
+  }
+
+  #read(piece: Uint8Array): void {
+    let at = 0
+    if (!this.#hasBegun) {
+      at = afterSpace(piece, 0)
+      if (at === piece.length) return
+      this.#hasBegun = true
+      this.#isBroken = piece[at++] !== 0x7b
+    }
+    if (!this.#root.isWhole) at = this.#root.read(piece, at)
+    this.#isBroken ||= afterSpace(piece, at) < piece.length
+  }
+}
+
+/** The outline of one object or list, which reads from after its opening bracket. */
+class Level {
+  readonly #isList: boolean
+  /** How many levels of large values are kept, this one included. */
+  readonly #levels: number
+  /** Gets the name of a small member that has ended, its length, and the index of its end in the current piece. */
+  readonly #onSmall: ((name: string, bytes: number, at: number) => void) | undefined
+  /** By name, or by index. */
+  readonly #values = new Map<string | number, unknown>()
+  /** The number of members or items that have ended. */
+  #count = 0
+  isWhole = false
+  isBroken = false
+  /** Of the current member or item: its open brackets, unless a level of its own reads them. */
+  #depth = 0
+  #inString = false
+  /** The next byte of the string is escaped. */
+  #isEscaped = false
+  /** Its text so far, while it is small. */
+  #kept: Array<Uint8Array> = []
+  #keptBytes = 0
+  #isKept: boolean
+  /** If it is large: its name or index, and the outline of its value. */
+  #key: string | number | undefined
+  #inner: Level | undefined
+  #beginning: unknown
+
+  constructor(isList: boolean, levels: number, onSmall?: (name: string, bytes: number, at: number) => void) {
+    this.#isList = isList
+    this.#levels = levels
+    this.#onSmall = onSmall
+    this.#isKept = this.#keepsNext
+  }
+
+  /** The length of the current member so far, while it is small. */
+  get keptBytes(): number {
+    return this.#isKept ? this.#keptBytes : 0
+  }
+
+  get value(): unknown {
+    if (!this.#isList) return Object.fromEntries(this.#values)
+    const list: Array<unknown> = []
+    for (const [index, item] of this.#values) list[Number(index)] = item
+    list.length = this.#count
+    return list
+  }
+
+  /** Reads on from an index. Returns the index after its end; the length of the piece if it goes on. */
+  read(piece: Uint8Array, start: number): number {
+    let at = start
+    // where the current member's part of this piece begins
+    let from = start
+    while (at < piece.length) {
+      if (this.#inner?.isWhole === false) {
+        at = this.#inner.read(piece, at)
+        continue
+      }
+      if (this.#inString) {
+        const end = closingQuote(piece, at, this.#isEscaped)
+        this.#isEscaped = end === openEscaped
+        if (end < 0) break
+        this.#inString = false
+        at = end + 1
+        continue
+      }
+      at = nextStructural(piece, at)
+      const byte = piece[at++]
+      if (byte === comma) {
+        if (this.#depth > 0) continue
+        // the rest of a long list
+        if (this.#isSkipped) this.#count++
+        else this.#end(piece.subarray(from, at - 1), at - 1)
+        from = at
+      } else if (byte === quote) this.#inString = true
+      else if (byte === 0x7b || byte === 0x5b) this.#depth++
+      else if (byte === 0x7d || byte === 0x5d) {
+        if (this.#depth-- > 0) continue
+        this.isWhole = true
+        this.#end(piece.subarray(from, at - 1), at - 1)
+        return at
+      }
+    }
+    this.#keep(piece.subarray(from))
+    return piece.length
+  }
+
+  /** Whether the current member only counts. */
+  get #isSkipped(): boolean {
+    return !this.#isKept && this.#key === undefined
+  }
+
+  get #keepsNext(): boolean {
+    return this.#levels > 0 && this.#count < (this.#isList ? keptItems : keptMembers)
   }
 
   #keep(part: Uint8Array): void {
     if (!this.#isKept) return
-    this.#isKept = this.#keptBytes + part.length <= memberBytes
-    // of a large member only the beginning, which has its name
-    this.#kept.push(this.#isKept ? part : part.subarray(0, memberBytes - this.#keptBytes))
+    this.#kept.push(part)
     this.#keptBytes += part.length
+    if (this.#keptBytes > smallBytes) this.#outline(Buffer.concat(this.#kept))
   }
 
-  #end(last: Uint8Array, end: number): void {
-    this.#keep(last)
-    const member = Json.decodeText(Buffer.concat(this.#kept))
-    if (!this.#isKept) {
-      const name = Json.parse(nameFirst.exec(member)?.[1] ?? "")
-      if (typeof name !== "string") this.#isBroken = true
-      else this.#members.set(name, this.#isList ? Array<unknown>(this.#commas + 1) : undefined)
-    } else if (member.trim() === "") {
-      // only an empty object may have an empty member
-      this.#isBroken ||= this.#hasMembers || !this.#isWhole
-    } else {
-      const parsed = Json.parse(`{${member}}`)
-      if (!Predicate.isReadonlyObject(parsed)) this.#isBroken = true
-      else {
-        for (const [name, value] of Object.entries(parsed)) {
-          this.#members.set(name, value)
-          this.#ended.push({ name, start: end - this.#keptBytes, end })
-        }
-      }
+  /** The current member is large. Outlines its value, from its text so far. */
+  #outline(text: Buffer): void {
+    this.#isKept = false
+    this.#kept = []
+    const [head = "", name = ""] = (this.#isList ? spaceFirst : nameFirst).exec(text.toString("latin1")) ?? []
+    const key = this.#isList ? this.#count : Json.parse(Buffer.from(name, "latin1").toString())
+    if (key === undefined) {
+      this.isBroken = true
+      return
     }
-    this.#hasMembers = true
+    this.#key = key as string | number
+    const first = text[head.length]
+    if (first === quote) this.#beginning = beginningOf(text.subarray(head.length + 1))
+    if (first !== 0x7b && first !== 0x5b) return
+    this.#inner = new Level(first === 0x5b, this.#levels - 1)
+    this.#depth = 0
+    this.#inString = false
+    this.#inner.read(text, head.length + 1)
+  }
+
+  #end(last: Uint8Array, at: number): void {
+    this.#keep(last)
+    if (this.#isKept) this.#parse(at)
+    else if (this.#key !== undefined) {
+      this.#values.set(this.#key, this.#inner === undefined ? this.#beginning : this.#inner.value)
+      this.isBroken ||= this.#inner !== undefined && (this.#inner.isBroken || !this.#inner.isWhole)
+    }
+    this.#count++
     this.#kept = []
     this.#keptBytes = 0
-    this.#isKept = true
-    this.#isList = false
-    this.#commas = 0
+    this.#isKept = this.#keepsNext
+    this.#key = undefined
+    this.#inner = undefined
+    this.#beginning = undefined
+  }
+
+  #parse(at: number): void {
+    const [first] = this.#kept
+    const text = Json.decodeText(first !== undefined && this.#kept.length === 1 ? first : Buffer.concat(this.#kept))
+    if (text.trim() === "") {
+      // only an empty object or list may have an empty member
+      this.isBroken ||= this.#count > 0 || !this.isWhole
+      this.#count--
+      return
+    }
+    const [entry] = Object.entries(Json.fields(Json.parse(this.#isList ? `{"":${text}}` : `{${text}}`)))
+    if (entry === undefined) {
+      this.isBroken = true
+      return
+    }
+    const [name, value] = entry
+    this.#values.set(this.#isList ? this.#count : name, value)
+    this.#onSmall?.(name, this.#keptBytes, at)
   }
 }

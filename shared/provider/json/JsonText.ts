@@ -134,7 +134,8 @@ export const valueOf = (bytes: Uint8Array, all: ReadonlyArray<Member>, name: str
 const wholeBytes = 256 * 1024
 
 /**
- * The outermost object, parsed; for a large text the outline that `JsonOutline` keeps. `undefined` if it is not complete.
+ * The outermost object, parsed; of a large text what `JsonOutline` keeps: small values at any depth, the length and the first
+ * items of long lists, and the beginnings of long strings. `undefined` if it is not complete.
  *
  * A small text is cheaper to parse than to scan.
  */

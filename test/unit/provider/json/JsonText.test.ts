@@ -184,21 +184,80 @@ describe("an outline", () => {
     assert.deepStrictEqual(outline(text, sizes), JSON.parse(text))
   }, options)
 
-  it("keeps only the length of large lists, and no other large value", () => {
-    const large = "\\\"],[{,".repeat(9_000)
-    const text = JSON.stringify({
+  const sizesOfPieces = [7, 1_000, 16_384, 100_000, 1_000_000]
+  const long = "\\\"],[{,é".repeat(9_000)
+
+  it("keeps small values within large ones at any depth, and the beginnings of long strings", () => {
+    const part = { kind: "x", data: long, note: [1, { a: null }] }
+    const value = {
       a: 1,
-      data: [large, [large, 2], { large }],
-      b: large,
-      c: { d: [1, 2], large },
-      e: [3]
-    })
-    for (const size of [7, 1_000, 100_000, 1_000_000]) {
-      const { data, ...others } = outline(text, [size]) ?? {}
-      assert.deepStrictEqual(others, { a: 1, b: undefined, c: undefined, e: [3] })
-      assert.isArray(data)
-      assert.lengthOf(data as ReadonlyArray<unknown>, 3)
+      list: [long, [long, 2], { long, b: [true] }],
+      [`"${long.slice(0, 100)}`]: { inner: { long, last: "é" }, usage: { tokens: 3 } },
+      empty: { list: [], object: {} },
+      answers: [{ content: { parts: [part] }, reason: "STOP" }],
+      end: [3]
     }
+    const text = JSON.stringify(value, null, 1)
+    const beginning = (JSON.parse(text, (_, item) => item === long ? "long" : item)) as typeof value
+    for (const size of sizesOfPieces) {
+      const read = outline(text, [size]) ?? {}
+      let strings = 0
+      const marked: unknown = JSON.parse(JSON.stringify(read), (_, item) => {
+        if (typeof item !== "string" || item.length < 100) return item
+        assert.isTrue(item.length > 400 && item.length < long.length && long.startsWith(item), item.slice(-20))
+        strings++
+        return "long"
+      })
+      assert.strictEqual(strings, 5)
+      assert.deepStrictEqual(marked, beginning)
+    }
+  })
+
+  it("keeps the first members of a large object", () => {
+    const members = Object.fromEntries(Array.from({ length: 3_000 }, (_, index) => [`member ${index}`, index]))
+    const first = Object.fromEntries(Object.entries(members).slice(0, 256))
+    assert.deepStrictEqual(outline(JSON.stringify({ a: members, b: 1 })), { a: first, b: 1 })
+  })
+
+  it("keeps the first items of a large list, and its length", () => {
+    const vectors = Array.from({ length: 20 }, (_, index) => Array.from({ length: 4_000 }, (_, at) => index + at / 8))
+    const text = JSON.stringify({ vectors, words: [...Array(3_000).fill("[word,]"), { a: 1 }], last: 1 })
+    for (const size of sizesOfPieces) {
+      const read = outline(text, [size]) ?? {}
+      const lists = read["vectors"] as typeof vectors
+      assert.lengthOf(lists, 20)
+      assert.lengthOf(Object.keys(lists), 16)
+      for (const [index, list] of lists.slice(0, 16).entries()) {
+        assert.lengthOf(list, 4_000)
+        assert.deepStrictEqual(Object.values(list), vectors[index]?.slice(0, 16))
+      }
+      const words = read["words"] as ReadonlyArray<string>
+      assert.deepStrictEqual([words.length, Object.values(words)], [3_001, Array(16).fill("[word,]")])
+      assert.strictEqual(read["last"], 1)
+    }
+  })
+
+  it("keeps only the type of what is nested very deeply, and no other large value but its name", () => {
+    const nested = (depth: number): unknown => depth === 0 ? { long, list: [1] } : { in: nested(depth - 1) }
+    const within = (value: unknown): unknown => value === undefined ? 0 : value
+    let read: unknown = outline(JSON.stringify(nested(20)))
+    let depth = 0
+    for (; Object.keys(within(read) as object).length > 0; depth++) read = (read as { readonly in: unknown }).in
+    assert.deepStrictEqual([depth, read], [8, {}])
+    assert.deepStrictEqual(outline(`{"a":${" ".repeat(20_000)}1,"b":${"1".repeat(20_000)}}`), {
+      a: undefined,
+      b: undefined
+    })
+  })
+
+  it("is rejected if a large value is invalid or does not end", () => {
+    const text = JSON.stringify({ a: { list: [long], b: 1 } })
+    assert.isDefined(outline(text))
+    assert.isUndefined(outline(text.replace("\"b\":1", "\"b\":x")))
+    assert.isUndefined(outline(text.replace("\"b\":1", "\"b\"")))
+    assert.isUndefined(outline(text.replace("\"b\":1", "")))
+    assert.isUndefined(outline(text.slice(0, -1)))
+    assert.isUndefined(outline(`${text}x`))
   })
 })
 
