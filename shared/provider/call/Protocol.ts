@@ -29,7 +29,7 @@ export interface Call {
   readonly isPlain?: boolean
   /** An id of the request's session, for providers whose caches it helps; `undefined` if unknown. */
   readonly session?: string | undefined
-  /** Gets the usage so far, if an answer fails after it has started. */
+  /** Gets the usage of all exchanges so far, if an answer fails after it has started or after one of them has ended. */
   readonly onCut?: (usage: Usage) => void
   /** The request ends with the beginning of its own answer: how to tell the provider to continue it. */
   readonly continues?: Continues | undefined

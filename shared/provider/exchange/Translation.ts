@@ -2,6 +2,7 @@
 import { Effect } from "effect"
 import { type JobError, ProviderRejected } from "../../contract/JobError.ts"
 import type { Usage } from "../../contract/Usage.ts"
+import * as UsageSum from "../../contract/UsageSum.ts"
 import * as ClientRequest from "../dialects/conversation/ClientRequest.ts"
 import type { Conversation, Setting, SettingNames } from "../dialects/conversation/Conversation.ts"
 import { type ClientDialect, newIdentity } from "../dialects/conversation/Dialect.ts"
@@ -76,13 +77,18 @@ export const translate = <Request, Options>(
       isTextRequest: TextUsage.isText(conversations)
     })
     const shared = requests.length === 1 ? sink : new SharedSink(sink)
+    /** What each exchange has used that has ended or was cut, by its first choice. */
+    const spent = new Map<number, Usage>()
+    const meterCut = Effect.sync(() => {
+      if (spent.size > 0) call.onCut?.([...spent.values()].reduce((sum, usage) => UsageSum.sum(sum, usage)))
+    })
     // a failed exchange interrupts the others
     yield* Effect.forEach(requests, ({ body, firstChoice }) =>
       exchange({
         upstream,
         secrets,
         authorize,
-        call,
+        call: { ...call, onCut: (usage) => spent.set(firstChoice, usage) },
         sink: shared,
         request: {
           path: path(model, streams),
@@ -101,7 +107,10 @@ export const translate = <Request, Options>(
             secrets,
             account
           })
-      }), { concurrency: "unbounded", discard: true }).pipe(
+      }).pipe(
+        Effect.map((usage) => usage && spent.set(firstChoice, usage))
+      ), { concurrency: "unbounded", discard: true }).pipe(
+        Effect.onError(() => meterCut),
         Effect.mapError((error) => withClientsNames(error, dialect.settings, client.settings))
       )
     return answer.usage

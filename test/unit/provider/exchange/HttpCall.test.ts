@@ -6,6 +6,7 @@ import type { JobError } from "../../../../shared/contract/JobError.ts"
 import { streamGenerateContent } from "../../../../shared/contract/operations/GenerateContent.ts"
 import { messages } from "../../../../shared/contract/operations/Messages.ts"
 import type { Operation } from "../../../../shared/contract/Operation.ts"
+import type { Usage } from "../../../../shared/contract/Usage.ts"
 import { FetchRefused, type GuardedFetch } from "../../../../shared/provider/transport/GuardedFetch.ts"
 import { anthropic } from "../../../../shared/provider/protocols/anthropic/Anthropic.ts"
 import { gemini } from "../../../../shared/provider/protocols/gemini/Gemini.ts"
@@ -199,6 +200,59 @@ describe("a slow client", () => {
       assert.deepInclude(Result.getOrThrow(yield* Fiber.join(fiber)), { inputTokens: 9, outputTokens: 6 })
       assert.lengthOf(sink.text.match(/"finish_reason":"stop"/g) ?? [], 3)
       assert.lengthOf(sink.text.match(/\[DONE\]/g) ?? [], 1)
+    }))
+})
+
+describe("several exchanges of one answer that is cut", () => {
+  const cases = [
+    ["a stream, by its client", true, "client", { inputTokens: 9, outputTokens: 5 }],
+    ["a stream, by a provider", true, "provider", { inputTokens: 9, outputTokens: 5 }],
+    ["an answer as JSON, by its client", false, "client", { inputTokens: 6, outputTokens: 4 }],
+    ["an answer as JSON, by a provider", false, "provider", { inputTokens: 6, outputTokens: 4 }]
+  ] as const
+
+  it.effect.each(cases)("are all metered: %s", ([, stream, by, expected]) =>
+    Effect.gen(function*() {
+      const { connections, perform } = start(anthropic)
+      const cut: Array<Usage> = []
+      const body = { model: "alias", messages: hello, n: 4, stream }
+      const request = { ...call(chatCompletions, body), onCut: (usage: Usage) => cut.push(usage) }
+      const fiber = yield* begin(perform, request, new TestSink())
+      const [first, second, third, fourth] = connections
+      const whole = {
+        content: [{ type: "text", text: "a" }],
+        stop_reason: "end_turn",
+        usage: { input_tokens: 3, output_tokens: 2 }
+      }
+      for (const ended of [first, second]) {
+        ended!.head(200, stream ? sse : "application/json")
+        ended!.data(stream ? opening + word("a") + closing : JSON.stringify(whole))
+        ended!.end()
+      }
+      if (stream) {
+        third!.head(200, sse)
+        third!.data(opening + word("a"))
+      }
+      yield* Effect.yieldNow
+      if (by === "client") yield* Fiber.interrupt(fiber)
+      else {
+        fourth!.head(529, "application/json")
+        fourth!.end()
+        assert.isTrue(Result.isFailure(yield* Fiber.join(fiber)))
+      }
+      assert.deepStrictEqual(cut, [expected])
+    }))
+
+  it.effect("are not metered if none has answered", () =>
+    Effect.gen(function*() {
+      const { connections, perform } = start(anthropic)
+      const cut: Array<Usage> = []
+      const body = { model: "alias", messages: hello, n: 2, stream: true }
+      const request = { ...call(chatCompletions, body), onCut: (usage: Usage) => cut.push(usage) }
+      const fiber = yield* begin(perform, request, new TestSink())
+      assert.lengthOf(connections, 2)
+      yield* Fiber.interrupt(fiber)
+      assert.isEmpty(cut)
     }))
 })
 
