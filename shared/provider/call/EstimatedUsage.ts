@@ -8,10 +8,10 @@ import { turnFor } from "./RequestBody.ts"
 /** A token in UTF-8, about right for every script. */
 export const bytesPerToken = 4
 
-/** The fields of all dialects that hold text which a model reads or writes. */
+/** Fields with text that a model reads or writes, in any dialect. Only in the responses dialect `output` and `delta` are texts. */
 const textFields: ReadonlySet<string> = new Set([
-  ...["prompt", "suffix", "input", "instructions", "system", "query", "documents"],
-  ...["content", "text", "refusal", "arguments", "partial_json"],
+  ...["prompt", "suffix", "input", "instructions", "system", "query", "documents", "output"],
+  ...["content", "text", "refusal", "arguments", "partial_json", "delta"],
   ...["reasoning", "reasoning_content", "thinking"]
 ])
 

@@ -1,6 +1,6 @@
 /** How to read a provider's answers that are passed on: the few places that the gateway looks at. */
 import type { Usage } from "../../contract/Usage.ts"
-import type { Fields } from "../json/Json.ts"
+import { type Fields, fields } from "../json/Json.ts"
 
 /** Usage and errors in a piece of an answer. */
 export interface Reading {
@@ -46,9 +46,18 @@ export interface AnswerGrammar {
   readonly contentOf?: (data: Fields) => Content | undefined
   /** Matches stream data in latin1 that certainly has content. Absent: stream data is read until there is some. */
   readonly textMark?: RegExp
+  /**
+   * Where an answer's text is new, if other parts of the answer repeat it or the request. Stream data with new text matches
+   * `data` in latin1, and the text of a whole answer is in `member`. Absent: all text is new.
+   */
+  readonly newText?: { readonly data: RegExp; readonly member: string }
   /** Matches damaged stream data that was certainly a piece of plain text. Absent: damaged data ends the stream. */
   readonly damagedText?: RegExp
 }
+
+/** The part of a whole answer with its text. */
+export const textIn = ({ newText }: AnswerGrammar, answer: unknown): unknown =>
+  newText === undefined ? answer : { [newText.member]: fields(answer)[newText.member] }
 
 /** The content of several parts. */
 export const contentOfAll = (parts: ReadonlyArray<Content | undefined>): Content | undefined =>

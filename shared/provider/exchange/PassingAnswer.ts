@@ -9,7 +9,7 @@ import * as JsonText from "../json/JsonText.ts"
 import type { Call } from "../call/Protocol.ts"
 import * as TranslationWarnings from "../call/TranslationWarnings.ts"
 import type { Head } from "../transport/Sink.ts"
-import type { AnswerGrammar } from "./AnswerGrammar.ts"
+import { type AnswerGrammar, textIn } from "./AnswerGrammar.ts"
 import type { AnswerReader, Read } from "./AnswerReader.ts"
 import { PassingStream, rename } from "./PassingStream.ts"
 import * as ProviderError from "./ProviderError.ts"
@@ -138,7 +138,7 @@ export class PassingAnswer implements AnswerReader {
   textBytes(): number {
     return this.#text === undefined
       ? this.#stream.textBytes
-      : EstimatedUsage.textBytes(Json.parse(Json.decodeText(this.#text)))
+      : EstimatedUsage.textBytes(textIn(this.#options.grammar, Json.parse(Json.decodeText(this.#text))))
   }
 
   ends(): ReadonlyArray<unknown> {

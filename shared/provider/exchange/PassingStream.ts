@@ -51,6 +51,8 @@ export class PassingStream {
   readonly #content: ContentWatch
   /** If the provider sends no terminator, the last pieces are searched for the reason why the answer ended. */
   readonly #pieces = new Ends<Piece>()
+  /** The pieces with new text. */
+  readonly #texts: Ends<Piece>
   #terminated = false
   /** The frame that ends the stream, if usage that is still missing must precede it. */
   #terminator: Uint8Array | undefined
@@ -66,6 +68,7 @@ export class PassingStream {
     const { alias, grammar } = options
     this.#options = options
     this.#content = new ContentWatch(grammar)
+    this.#texts = grammar.newText === undefined ? this.#pieces : new Ends()
     this.#marks = alias === undefined ? grammar.marks : withNames(grammar)
   }
 
@@ -135,7 +138,7 @@ export class PassingStream {
 
   /** See `AnswerReader`. */
   get textBytes(): number {
-    return this.#pieces.textBytes
+    return this.#texts.textBytes
   }
 
   /** The frames that end a stream without usage: a piece like the last one with nothing but usage, and the terminator. */
@@ -166,7 +169,7 @@ export class PassingStream {
       ends.push(at)
     }
     const pass = (index: number) => this.#pass(new Piece(plainData(chunk, ends[index - 1] ?? from, ends[index] ?? at)))
-    const firstKept = ends.length - keptPieces
+    const firstKept = this.#texts === this.#pieces ? ends.length - keptPieces : 0
     if (firstKept > 1) {
       pass(0)
       const [first = at, last = at] = [ends[0], ends[firstKept - 1]]
@@ -230,6 +233,7 @@ export class PassingStream {
 
   #pass(piece: Piece): void {
     this.#pieces.pass(piece)
+    if (this.#options.grammar.newText?.data.test(latin1(piece.data)) === true) this.#texts.pass(piece)
     this.#since++
   }
 }

@@ -13,7 +13,7 @@ import * as Metrics from "../../telemetry/Metrics.ts"
 import * as Json from "../json/Json.ts"
 import type { Head } from "../transport/Sink.ts"
 import { dataOf, maxFrameBytes, SseFrames } from "../../bounds/SseFrames.ts"
-import { type AnswerGrammar, ContentWatch } from "./AnswerGrammar.ts"
+import { type AnswerGrammar, ContentWatch, textIn } from "./AnswerGrammar.ts"
 import type { AnswerReader, Read } from "./AnswerReader.ts"
 import { Ends, type Piece } from "./ResponseMetadata.ts"
 import * as ProviderError from "./ProviderError.ts"
@@ -104,6 +104,8 @@ export class TranslatedPart implements AnswerReader {
   readonly #frames = new SseFrames()
   readonly #content: ContentWatch
   readonly #pieces = new Ends<Piece>()
+  /** The pieces with new text. */
+  readonly #texts: Ends<Piece>
   #terminated = false
   #bytes = 0
   #failure: JobError | undefined
@@ -111,6 +113,7 @@ export class TranslatedPart implements AnswerReader {
   constructor(options: TranslatedPartOptions) {
     this.#options = options
     this.#content = new ContentWatch(options.grammar)
+    this.#texts = options.grammar.newText === undefined ? this.#pieces : new Ends()
   }
 
   head(): Head {
@@ -150,9 +153,10 @@ export class TranslatedPart implements AnswerReader {
   }
 
   whole(body: Uint8Array): Read {
-    const { decoder, provider, secrets } = this.#options
+    const { decoder, grammar, provider, secrets } = this.#options
     const json = Json.parse(text.decode(body))
     this.#pieces.pass({ size: body.length, json })
+    if (grammar.newText !== undefined) this.#texts.pass({ size: body.length, json: textIn(grammar, json) })
     if (isError(json)) return ProviderError.inAnswer(provider, json, secrets)
     const events = decoder.whole(json)
     if (events === undefined || !decoder.isComplete) return this.#failed("malformed")
@@ -160,7 +164,7 @@ export class TranslatedPart implements AnswerReader {
   }
 
   textBytes(): number {
-    return this.#pieces.textBytes
+    return this.#texts.textBytes
   }
 
   usage(): Usage | undefined {
@@ -190,7 +194,9 @@ export class TranslatedPart implements AnswerReader {
       Metrics.update(Metrics.skippedChunks(provider), 1)
       return undefined
     }
-    this.#pieces.pass({ size: data.length, json })
+    const piece = { size: data.length, json }
+    this.#pieces.pass(piece)
+    if (grammar.newText?.data.test(Buffer.from(data).toString("latin1")) === true) this.#texts.pass(piece)
     if (isError(json)) return ProviderError.inAnswer(provider, json, secrets)
     const decoded = decoder.frame(json)
     if (decoded === undefined || (this.#content.isAfterGap && !this.#content.see(Json.fields(json)))) {

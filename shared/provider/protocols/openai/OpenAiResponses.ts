@@ -102,7 +102,9 @@ const grammar: AnswerGrammar = {
   },
   isLast: ({ type }) => ends.has(type),
   contentOf,
-  textMark: /"response\.output_text\.delta"/
+  textMark: /"response\.output_text\.delta"/,
+  // the last events repeat the text, and responses the instructions and tools of the request
+  newText: { data: /"type": ?"response\.[\w.]+\.delta"/, member: "output" }
 }
 
 // The protocol
