@@ -5,6 +5,7 @@ import { maxFileTokens } from "../../../contract/TokenEstimate.ts"
 import { loadTokenizer } from "../../../text/Tokens.ts"
 import { bytesPerToken } from "../../call/EstimatedUsage.ts"
 import { type Conversation, isMedia, type MediaPart } from "../conversation/Conversation.ts"
+import type { Signature } from "../conversation/Signature.ts"
 import type { Counter } from "./Counts.ts"
 
 /** The models whose tokenizer is o200k, by their names at any provider. */
@@ -16,12 +17,15 @@ const turnTokens = 4
 /** A large picture, as most models count it. */
 const pictureTokens = 1_600
 
-const mediaTokens = ({ media, type }: MediaPart): number =>
-  type === "image" || media.type !== "base64"
+/** Without the text of a document. */
+const mediaTokens = ({ media, type }: MediaPart): number => {
+  if (media.type === "text") return 0
+  return type === "image" || media.type !== "base64"
     ? pictureTokens
     : Math.min(maxFileTokens, Math.ceil(media.data.length / bytesPerToken))
+}
 
-/** All that a model reads of a conversation as text. */
+/** The texts of a conversation, its calls of tools, and their definitions and schemas; without reasoning and documents. */
 export const textsOf = ({ format, tools, turns }: Conversation): ReadonlyArray<string> => [
   ...turns.flatMap(({ content, toolCalls }) => [
     content.flatMap((part) => part.type === "text" ? [part.text] : []).join("\n").toWellFormed(),
@@ -31,11 +35,24 @@ export const textsOf = ({ format, tools, turns }: Conversation): ReadonlyArray<s
   ...format.type === "jsonSchema" ? [JSON.stringify(format.schema)] : []
 ]
 
+/** Models of the family get no reasoning of others. */
+const isOwn = (signature: Signature | undefined): boolean =>
+  signature === undefined || signature.origin === "openai" || signature.origin === "responses"
+
+/** Reasoning, and documents that are text. */
+const otherTexts = ({ turns }: Conversation): ReadonlyArray<string> =>
+  turns.flatMap(({ content }) =>
+    content.flatMap((part) => {
+      if (part.type === "reasoning") return isOwn(part.signature) ? [part.text.toWellFormed()] : []
+      return isMedia(part) && part.media.type === "text" ? [part.media.text.toWellFormed()] : []
+    })
+  )
+
 /** Rounded up: every conversation has some tokens more than its texts. */
 export const count: Counter = Effect.fnUntraced(function*({ call, conversation }) {
   if (!family.test(call.endpoint.model)) return yield* new ModelNotFound({ model: call.model })
   const tokenizer = yield* loadTokenizer
-  const texts = yield* tokenizer.countAll(textsOf(conversation))
+  const texts = yield* tokenizer.countAll([...textsOf(conversation), ...otherTexts(conversation)])
   const media = conversation.turns.flatMap(({ content }) => content.filter(isMedia).map(mediaTokens))
   const template = turnTokens * (conversation.turns.length + 1)
   return { tokens: media.reduce((sum, tokens) => sum + tokens, texts + template), isEstimate: true }

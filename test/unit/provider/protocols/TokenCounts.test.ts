@@ -169,6 +169,37 @@ describe("a count of tokens", () => {
       })
     }))
 
+  it.effect("of documents and reasoning includes their text", () =>
+    Effect.gen(function*() {
+      const long = `${text} `.repeat(500)
+      const tokensOf = (...messages: ReadonlyArray<object>) =>
+        Effect.map(
+          count(
+            "openai",
+            { name: "messages", operation: messagesCount, body: { model: "m", messages } } as never,
+            "gpt-5"
+          ),
+          ({ answer }) => tokensIn(answer)
+        )
+      const written = yield* tokensOf({ role: "user", content: [{ type: "text", text: long }] })
+      assert.isAbove(written, 500 * words)
+      const source = { type: "text", media_type: "text/plain", data: long }
+      assert.strictEqual(yield* tokensOf({ role: "user", content: [{ type: "document", source }] }), written)
+      const question = { role: "user", content: [{ type: "text", text }] }
+      const said = { type: "text", text }
+      const thought = (origin: "openai" | "anthropic") => ({
+        type: "thinking",
+        thinking: long,
+        signature: Signature.toClient({ origin, value: "sealed" }, "anthropic")
+      })
+      const after = (...thoughts: ReadonlyArray<object>) =>
+        tokensOf(question, { role: "assistant", content: [...thoughts, said] }, question)
+      const plain = yield* after()
+      assert.isAbove(yield* after(thought("openai")), plain + 500 * words)
+      // this provider does not get it
+      assert.strictEqual(yield* after(thought("anthropic")), plain)
+    }))
+
   it.effect("names a lost field by its path", () =>
     Effect.gen(function*() {
       const hosted = { ...asContents, tools: [{ codeExecution: { a: 1 } }] }
