@@ -127,7 +127,7 @@ export class ProviderFailed extends Schema.TaggedError<ProviderFailed>()("Provid
         return `The provider '${this.provider}' sent a malformed answer` +
           (this.detail === undefined ? "" : `: ${this.detail}`)
       case "error":
-        return `The provider '${this.provider}' reported an error after its answer had started`
+        return `The provider '${this.provider}' reported an error instead of a whole answer`
       case "unconfirmed":
         return `The provider '${this.provider}' may have started the work without confirming it; ` +
           "the gateway did not retry, to avoid paying twice"

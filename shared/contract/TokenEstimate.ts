@@ -160,7 +160,10 @@ const repeatedTokens = (field: Field): number => {
 
 const picturesOf = (field: Field): number => largest(field, pictureCounts)?.value ?? 1
 
-/** The maximum number of tokens that a request may use. `bytes` is the size of its body, `field` reads a field. */
+/**
+ * The tokens to reserve for a request and its answers: for each answer its limit, or 500 if the request states none. `bytes` is
+ * the size of the request's body, `field` reads a field.
+ */
 export const tokenDemand = (operation: Operation, bytes: number, field: Field): TokenDemand => {
   if (operation.isFree === true) return { tokens: 1, stated: undefined }
   const request = requestTokens(operation, bytes, field)

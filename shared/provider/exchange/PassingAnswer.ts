@@ -1,4 +1,7 @@
-/** Passes an answer on as the provider sent it; only the model's name becomes the alias, and missing usage is estimated. */
+/**
+ * Passes an answer on as the provider sent it, except the model's name, a response's id, marks of sealed reasoning, vectors in
+ * base64 and missing usage.
+ */
 import { type JobError, ProviderFailed } from "../../contract/JobError.ts"
 import { isReported, type Usage } from "../../contract/Usage.ts"
 import * as Metrics from "../../telemetry/Metrics.ts"

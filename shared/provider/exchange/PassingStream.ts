@@ -1,6 +1,7 @@
 /**
- * Passes a streamed answer on. Replaces only the model's name by the alias, meters usage, adds an estimate if the client asked
- * for usage and there is none, and checks that the provider ended the answer properly.
+ * Passes a streamed answer on. Replaces only the model's name and a response's id, meters usage, leaves out events of usage that
+ * the client did not ask for and damaged text, adds an estimate if the client asked for usage and there is none, and checks that
+ * the provider ended the answer properly.
  */
 import { isReported, type Usage } from "../../contract/Usage.ts"
 import type * as Json from "../json/Json.ts"

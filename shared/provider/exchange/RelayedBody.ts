@@ -1,4 +1,4 @@
-/** Edits a relayed body: the model's name and the reasoning signed by other providers. Every other byte stays unchanged. */
+/** Edits members of a relayed body, and the marks and foreign reasoning in its history; every other byte stays as it was. */
 import * as Signature from "../dialects/conversation/Signature.ts"
 import * as SignatureMarks from "../dialects/conversation/SignatureMarks.ts"
 import * as JsonText from "../json/JsonText.ts"

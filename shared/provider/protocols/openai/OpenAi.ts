@@ -1,8 +1,8 @@
 /**
  * The `openai` protocol: any server of the OpenAI dialect. It relays clients of that dialect, with all their operations;
- * `OpenAiResponses.ts` has the responses API. It
- * changes only the model's name, `stream_options` and `prompt_cache_key` in the request, and the model's name, the encoding of
- * vectors and missing usage in the answer. Unknown fields pass in both directions.
+ * `OpenAiResponses.ts` has the responses API. In the request it changes only the model's name, `stream_options`,
+ * `prompt_cache_key` and other providers' reasoning, and in the answer the model's name, the encoding of vectors and missing usage.
+ * Unknown fields pass in both directions.
  */
 import { sendsCacheKey } from "../../../catalogue/Provider.ts"
 import { audioSpeech, countCharacters } from "../../../contract/operations/audio/Speech.ts"
