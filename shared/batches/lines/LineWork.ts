@@ -102,6 +102,8 @@ const make = ({ holds, means, worker }: Tools, log: LineLog.LineLog) => {
     const request = Option.getOrUndefined(yield* log.openJob(place, job.body ?? new Uint8Array(0)))
     const customId = request?.about.customId ?? ""
     const found = Option.getOrUndefined(yield* log.read(place))
+    // a copy of the job that has taken the line, which is delivered again if its worker is lost
+    if (found?.entry.kind === "taken" && found.entry.job !== job.publishedAt) return "done"
     if (found !== undefined && found.entry.kind !== "taken") {
       return yield* Effect.as(settle(place, customId, job, found), "done" as const)
     }
@@ -171,6 +173,9 @@ const make = ({ holds, means, worker }: Tools, log: LineLog.LineLog) => {
       const found = Option.getOrUndefined(yield* log.read(place))
       const isClosed = found === undefined && (yield* log.isClosed(place.owner, place.batch))
       if (attempt.isWriting || attempt.revision !== before) return
+      if (found !== undefined && found.revision !== before && LineLog.isOpen(found.entry.kind)) {
+        return yield* refuse("fenced")
+      }
       if (isClosed || (found?.revision ?? 0) !== before) return yield* refuse("ended")
     })
 

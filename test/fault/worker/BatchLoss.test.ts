@@ -1,11 +1,14 @@
 /** A batch whose holders and workers are killed while it runs. `BATCH_LINES` sets how many requests it has. */
 import { assert, it } from "@effect/vitest"
+import { jetstream, jetstreamManager } from "@nats-io/jetstream"
 import { Kvm } from "@nats-io/kv"
 import { connect } from "@nats-io/transport-node"
+import { jobStream, newestOf, type QueueName } from "../../../shared/bus/protocol/Subjects.ts"
 import { buckets } from "../../../shared/nats/Storage.ts"
 import { BatchClient } from "../../fixture/batches/BatchClient.ts"
 import { Gateway } from "../../fixture/gateway/Gateway.ts"
 import { eventually } from "../../fixture/general/Eventually.ts"
+import { untilJobs } from "../../fixture/nats/JobStream.ts"
 import type { NatsAddress } from "../../fixture/nats/NatsServer.ts"
 import { eventsIn } from "../../fixture/nats/UsageEvents.ts"
 
@@ -75,6 +78,42 @@ it.live(
       const batch = await client.ended(id, 60_000)
       assert.deepInclude(batch.request_counts, { completed: 0, failed: 1 })
       assert.strictEqual((await client.results(batch)).errors[0]?.error?.code, "worker_lost")
+      assert.strictEqual(provider.requests.length, 1)
+    }),
+  120_000
+)
+
+/** Puts a copy of each job of a queue into it, as a holder does whose predecessor has submitted them long ago. */
+const copyJobs = async (nats: NatsAddress, queue: QueueName) => {
+  const connection = await connect({ servers: nats.url })
+  try {
+    const manager = await jetstreamManager(connection)
+    const stream = jobStream(queue, newestOf(queue))
+    const { state: { first_seq, last_seq } } = await manager.streams.info(stream)
+    for (let seq = first_seq; seq <= last_seq; seq++) {
+      const job = await manager.streams.getMessage(stream, { seq })
+      if (job !== null) await jetstream(connection).publish(job.subject, job.data)
+    }
+  } finally {
+    await connection.close()
+  }
+}
+
+it.live(
+  "the copy of a job leaves its line to the worker that has taken it",
+  () =>
+    Gateway.run({ workers: 2, services: ["batches"] }, async (gateway) => {
+      const { nats, provider } = gateway
+      const client = new BatchClient(gateway)
+      provider.behave({ kind: "silent" })
+      const { id } = await client.create("free-chat", 1)
+      await provider.until(() => provider.open === 1)
+      await copyJobs(nats, "chat-tasks")
+      // the copy is acknowledged
+      await untilJobs(nats, ({ pending, stored }) => stored === 1 && pending === 0, 15_000, "chat-tasks")
+      provider.release()
+      const batch = await client.ended(id, 60_000)
+      assert.deepInclude(batch.request_counts, { completed: 1, failed: 0 })
       assert.strictEqual(provider.requests.length, 1)
     }),
   120_000
