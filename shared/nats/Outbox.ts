@@ -72,6 +72,9 @@ const empty = new Uint8Array(0)
 /** How many turns of the event loop may gather messages for one write. */
 const maxTurns = 5
 
+/** For so many messages, no further turn is waited for: it would save little, and their receivers might be idle meanwhile. */
+const enough = 8
+
 export class Outbox {
   readonly #connection: NatsConnection
   readonly #onRefused: (subject: string, cause: unknown) => void
@@ -80,8 +83,9 @@ export class Outbox {
   #withFlush: Array<() => void> = []
   #afterFlush: Array<() => void> = []
   #scheduled = false
-  /** How often a send was asked for. */
+  /** How often a send was asked for, and how often before the last one. */
   #asked = 0
+  #askedBefore = 0
   #held = false
   #heldBytes = 0
   #release: NodeJS.Timeout | undefined
@@ -183,6 +187,7 @@ export class Outbox {
 
   /** Sends the gathered messages at once, unless they are held. */
   flush(): void {
+    this.#askedBefore = this.#asked
     this.#scheduled = false
     if (this.#held) return
     // what is produced now leaves now
@@ -234,11 +239,12 @@ export class Outbox {
     this.#flushSoon()
   }
 
-  /** Sends after the first turn of the event loop that has added nothing. A turn without work takes microseconds. */
+  /** Sends after the first turn of the event loop that has added nothing, or enough. A turn without work takes microseconds. */
   #flushSoon(turns = maxTurns): void {
     const before = this.#asked
     setImmediate(() => {
-      if (this.#asked > before && turns > 1) this.#flushSoon(turns - 1)
+      const isGrowing = this.#asked > before && this.#asked - this.#askedBefore < enough
+      if (isGrowing && turns > 1) this.#flushSoon(turns - 1)
       else this.flush()
     })
   }

@@ -101,6 +101,14 @@ const watchWrites = () => {
 const line = "PUB nobody 10\r\n0123456789\r\n".length
 const publish = () => outbox.publish("nobody", Buffer.from("0123456789"))
 
+/** Publishes so often, each time in another microtask. */
+const publishEach = async (times: number) => {
+  for (let count = 0; count < times; count++) {
+    publish()
+    await Promise.resolve()
+  }
+}
+
 /** Publishes now and then once in each of so many turns. Returns the lengths of the writes after each turn. */
 const writesOf = async (first: () => Promise<unknown>, turns: number) => {
   const { restore, writes } = watchWrites()
@@ -126,14 +134,13 @@ describe("a send", () => {
   })
 
   it("is one write for the turns that each add a message, whichever code publishes in them", async () => {
-    const publisher = async () => {
-      for (let count = 0; count < 5; count++) {
-        publish()
-        await Promise.resolve()
-      }
-    }
-    const publishers = () => Promise.all([publisher(), publisher(), publisher()])
-    assert.deepStrictEqual(await writesOf(publishers, 2), [[], [], [], [], [17 * line]])
+    const publishers = () => Promise.all([publishEach(2), publishEach(3)])
+    assert.deepStrictEqual(await writesOf(publishers, 2), [[], [], [], [], [7 * line]])
+  })
+
+  it("waits for no further turn when it has enough messages, so that their receivers can begin", async () => {
+    const publishers = () => Promise.all([publishEach(5), publishEach(5), publishEach(5)])
+    assert.deepStrictEqual((await writesOf(publishers, 2)).slice(0, 2), [[], [15 * line]])
   })
 
   it("waits for five turns at the most", async () => {
