@@ -100,7 +100,7 @@ export const entriesOf = (
         const messages = yield* openMessages(nats, () => consumer.consume())
         return messages.pipe(
           Stream.concat(Stream.fail(stopped)),
-          // what others write from now on is no sign that the missing records will come
+          // what others write from now on must not restart the wait, or this reader would wait as long as they write
           Stream.filter(({ seq, subject }) => seq <= last || missing.has(subject)),
           Stream.map((message): Read => {
             // a record that is written meanwhile comes twice

@@ -67,7 +67,7 @@ export class EventWriter {
     this.#answers = this.#nats.subscribe(`${this.#inbox}.*`, (message) => this.#confirm(message))
   }
 
-  /** `event` is a single line. Readers must expect it several times, and others with its id: other writers may store some, too. */
+  /** `event` is a single line. Readers may see it several times, and different events with its id by other writers. */
   write(subject: string, event: string, onStored: () => void): void {
     const bytes = Buffer.byteLength(event) + 1
     if (this.#waitingBytes + bytes > maxWaitingBytes) {

@@ -225,7 +225,7 @@ const watchBucket = (
     yield* Effect.sleep(compareEveryMs)
     const { streamInfo: { state } } = yield* attempt(() => bucket.status())
     yield* Effect.sleep(deliveredWithinMs)
-    // a record that expires before its delivery counts as missing for the client
+    // the client waits in vain for a record that expires before its delivery
     if (!loaded || (state.messages > 0 && seen < state.last_seq)) broken("the watch has missed a change")
   })
   const watch = Effect.acquireRelease(

@@ -98,9 +98,11 @@ export const openQueue = Effect.fn("WorkQueue.openQueue")(function*(queue: WorkQ
           throw cause
         }
       }),
-    next: attempt(async () => {
+    next: attempt(async (signal) => {
       const consumer = await client.consumers.get(queue.name, consumerName)
       const message = await consumer.next({ expires: waitMs })
+      // the request stands although nobody waits for its answer any more
+      if (signal.aborted) message?.nak()
       return Option.map(Option.fromNullishOr(message), (message): WorkItem => ({
         text: message.string(),
         done: Effect.sync(() => message.ack()),

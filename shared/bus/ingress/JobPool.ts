@@ -98,7 +98,7 @@ export class JobPool<Job> {
    */
   enter(job: Job, claimant: Claimant, patienceMs: number, now: number): QueueFull | QueueTimeout | undefined {
     const mostMs = queueShare * patienceMs
-    // how fast workers were does not matter to a job for which a slot is free, nor while they can get none
+    // how fast workers were does not matter to a job for which a slot is free, nor while no job reaches a worker
     const isExempt = this.#mayGo(claimant, now) || this.#occupancy.hasRoom || this.#rests(now)
     const waitMs = isExempt ? 0 : this.#waitMs(claimant, mostMs)
     if (waitMs !== undefined && waitMs > mostMs) return new QueueTimeout({ retryAfterMs: retryAfter(waitMs) })

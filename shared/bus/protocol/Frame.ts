@@ -1,10 +1,10 @@
 /**
  * The messages between ingress and worker about a published job: frames from the worker on the job's reply subject, controls
- * from ingress on its control subject. Each is a NATS message with one header, a type and its details. The payload is the raw
- * bytes of the answer.
+ * from ingress on its control subject. In version 2 each is a NATS message with one header, a type and its details, whose payload is
+ * the raw bytes of the answer; in version 3 frames travel in bundles (`Bundle.ts`).
  *
  * Frames that carry bytes or end the answer are numbered from 0 within an attempt, so that ingress detects a lost one. The
- * number is the last token of the reply subject. A frame with only bytes, by far the most frequent, has no headers: parsing
+ * number is the last token of the reply subject in version 2. A frame with only bytes, by far the most frequent, has no headers: parsing
  * headers costs more than everything else that ingress does with a frame.
  */
 import type { Msg } from "@nats-io/nats-core"

@@ -36,7 +36,7 @@ const ask = async (connection: NatsConnection, subject: string, question: string
 const isLast = ({ data }: Msg): boolean => data.length === 0
 
 export interface Snapshot extends StreamState {
-  /** In order. The server sends the next one when the last has been taken. The last is empty. */
+  /** In order. The server sends up to 8 MiB ahead of what has been taken. The last is empty. */
   readonly pieces: Stream.Stream<Uint8Array, JetStreamFailed>
 }
 
