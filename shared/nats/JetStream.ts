@@ -16,7 +16,8 @@ export const jetStreamFailed = (cause: unknown): JetStreamFailed =>
   new JetStreamFailed({ detail: cause instanceof Error ? cause.message : String(cause) })
 
 /** Runs a request to JetStream and maps its errors to `JetStreamFailed`. */
-export const attempt = <A>(run: (signal: AbortSignal) => Promise<A>) => Effect.tryPromise({ try: run, catch: jetStreamFailed })
+export const attempt = <A>(run: (signal: AbortSignal) => Promise<A>) =>
+  Effect.tryPromise({ try: run, catch: jetStreamFailed })
 
 /** The answer to a request for information; `undefined` if JetStream answers that there is nothing of that name. */
 export const orMissing = <A>(answer: Promise<A>): Promise<A | undefined> =>

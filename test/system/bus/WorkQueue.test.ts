@@ -1,0 +1,34 @@
+/** A queue of work gives each item to one process that waits for it. */
+import { jetstreamManager } from "@nats-io/jetstream"
+import { assert, it } from "@effect/vitest"
+import { ConfigProvider, Context, Effect, Fiber, Layer, Option } from "effect"
+import { Nats } from "../../../shared/nats/Nats.ts"
+import { queues } from "../../../shared/nats/Storage.ts"
+import * as WorkQueue from "../../../shared/nats/WorkQueue.ts"
+import { eventually } from "../../fixture/general/Eventually.ts"
+import { NatsServer } from "../../fixture/nats/NatsServer.ts"
+
+it.live("an item that comes for a process which waits no more goes to another at once", () =>
+  Effect.gen(function*() {
+    const server = yield* NatsServer.make()
+    const context = yield* Layer.build(Nats.layer).pipe(
+      Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({ NATS_URL: server.url })))
+    )
+    const { connection } = Context.get(context, Nats)
+    const queue = yield* WorkQueue.openQueue(queues.webhooks).pipe(Effect.provideContext(context))
+    const { consumers } = yield* Effect.promise(() => jetstreamManager(connection))
+    const untilWaiting = (count: number) =>
+      Effect.promise(() =>
+        eventually(
+          async () => (await consumers.info(queues.webhooks.name, WorkQueue.consumerName)).num_waiting,
+          (waiting) => waiting === count,
+          5_000
+        )
+      )
+    const waiting = yield* Effect.forkChild(queue.next)
+    yield* untilWaiting(1)
+    yield* Fiber.interrupt(waiting)
+    yield* queue.add("webhooks.a", "item", "1")
+    const item = yield* queue.next.pipe(Effect.timeout("10 seconds"))
+    assert.strictEqual(Option.getOrThrow(item).text, "item")
+  }))
