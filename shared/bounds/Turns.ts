@@ -37,5 +37,12 @@ interface TurnQueue {
 /** The queue of one event loop. */
 export const makeUnsafe = (): TurnQueue => new Queue()
 
+/** Bytes up to this number are handled at once, more with a turn of the event loop for each step. */
+export const smallBytes = 128 * 1024
+
 /** One queue per process, because a process has one event loop. */
 export const Turns = Context.Reference<TurnQueue>("shared/bounds/Turns", { defaultValue: makeUnsafe })
+
+/** Waits for a turn before a step with so many bytes, unless they are few. */
+export const turnFor = (bytes: number): Effect.Effect<void> =>
+  bytes <= smallBytes ? Effect.void : Effect.flatMap(Turns, ({ next }) => next)

@@ -101,7 +101,7 @@ export const openQueue = Effect.fn("WorkQueue.openQueue")(function*(queue: WorkQ
     next: attempt(async (signal) => {
       const consumer = await client.consumers.get(queue.name, consumerName)
       const message = await consumer.next({ expires: waitMs })
-      // the request stands although nobody waits for its answer any more
+      // the request stands although the fiber that made it has been interrupted
       if (signal.aborted) message?.nak()
       return Option.map(Option.fromNullishOr(message), (message): WorkItem => ({
         text: message.string(),

@@ -28,7 +28,7 @@ export interface Conversation {
 }
 
 /** Takes memory for a record of so many bytes before it is read. */
-type Reserve<E> = (bytes: number) => Effect.Effect<void, E>
+export type Reserve<E> = (bytes: number) => Effect.Effect<void, E>
 
 const noReserve: Reserve<never> = () => Effect.void
 
@@ -46,11 +46,10 @@ export class Responses extends Context.Service<Responses, {
     reserve?: Reserve<E>
   ) => Effect.Effect<Option.Option<ResponseRecord.ResponseRecord>, JetStreamFailed | E>
   /** The items of a response's ancestors, as JSON texts with commas between them; `None` if one does not exist any more. */
-  readonly findEarlier: <E = never>(
+  readonly findEarlier: (
     owner: Owner,
-    record: ResponseRecord.ResponseRecord,
-    reserve?: Reserve<E>
-  ) => Effect.Effect<Option.Option<Uint8Array>, JetStreamFailed | E>
+    record: ResponseRecord.ResponseRecord
+  ) => Effect.Effect<Option.Option<Uint8Array>, JetStreamFailed>
   /** Those of the items that exist, by their ids. Reads at most `maxItemBytes` of records, and no item in those beyond. */
   readonly findItems: (
     owner: Owner,
@@ -172,9 +171,9 @@ const open = Effect.fn("Responses.open")(function*(patienceMs: number) {
       yield* putPage(owner, id, 0, Buffer.concat([head, bytesOf(0)]))
     }),
     find,
-    findEarlier: (owner, { ancestors }, reserve) =>
+    findEarlier: (owner, { ancestors }) =>
       Effect.map(
-        Effect.forEach(ancestors, ({ id }) => find(owner, id, reserve), { concurrency: 16 }),
+        Effect.forEach(ancestors, ({ id }) => find(owner, id), { concurrency: 16 }),
         (records) =>
           Option.map(
             Option.all(records),

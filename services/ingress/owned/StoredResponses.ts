@@ -5,12 +5,12 @@
 import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
 import { Effect, Option } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
-import { Turns } from "../../../shared/bounds/Turns.ts"
+import { turnFor } from "../../../shared/bounds/Turns.ts"
 import { JobClient } from "../../../shared/bus/ingress/JobClient.ts"
 import { InvalidRequest, ReferenceNotFound, Unavailable } from "../../../shared/contract/JobError.ts"
 import { isResponseId, suffixOf } from "../../../shared/contract/ResponseId.ts"
 import type { ResponseRecord } from "../../../shared/records/ResponseRecord.ts"
-import { idOf, itemsIn, Responses } from "../../../shared/records/Responses.ts"
+import { idOf, itemsIn, type Reserve, Responses } from "../../../shared/records/Responses.ts"
 import { AnswerTasks } from "../../../shared/tasks/answers/AnswerTasks.ts"
 import type { RequestError } from "../errors/IngressError.ts"
 import { responsesPath } from "../paths/RouteTemplate.ts"
@@ -28,9 +28,6 @@ const notFound = new ReferenceNotFound({ param: "response_id" })
 
 /** What a request needs at most for each byte of the records that it reads: the byte, its parsed value and the answer. */
 const copies = 3
-
-/** Lists up to this size are parsed at once, larger ones in a turn of the event loop of their own. */
-const smallBytes = 128 * 1024
 
 const bracket = Buffer.from(",\"output\":[")
 const end = Buffer.from("]}")
@@ -69,18 +66,13 @@ const pageOf = Effect.fnUntraced(function*(all: ReadonlyArray<Item>, query: URLS
 const isInBackground = ({ response }: ResponseRecord): boolean =>
   Reflect.get(JSON.parse(Buffer.from(response).toString()) as object, "background") === true
 
-type Reserve = (bytes: number) => Effect.Effect<void, RequestError>
-
-const turnFor = (bytes: number): Effect.Effect<void> =>
-  bytes <= smallBytes ? Effect.void : Effect.flatMap(Turns, ({ next }) => next)
-
 export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
   const responses = yield* Responses
   const tasks = yield* AnswerTasks
   const { bodies } = yield* JobClient
 
   /** Takes memory for what a request reads, until its client has the answer. */
-  const reserveFor = ({ key, request }: Asked): Reserve => {
+  const reserveFor = ({ key, request }: Asked): Reserve<RequestError> => {
     const budget = new UploadBudget(bodies, key)
     const response = NodeHttpServerRequest.toServerResponse(request)
     response.once("close", () => budget.release())
@@ -92,14 +84,14 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
       })
   }
 
-  const read = ({ owner }: Asked, id: string, reserve: Reserve) =>
+  const read = ({ owner }: Asked, id: string, reserve: Reserve<RequestError>) =>
     Effect.catchTag(responses.find(owner, id, reserve), "JetStreamFailed", () => Effect.fail(unavailable()))
 
-  const find = (asked: Asked, reserve: Reserve) =>
+  const find = (asked: Asked, reserve: Reserve<RequestError>) =>
     Effect.flatMap(read(asked, asked.id, reserve), (found) => Effect.fromOption(found, () => notFound))
 
   /** A response in the background that is not complete. */
-  const findUnfinished = Effect.fnUntraced(function*({ id, owner }: Asked, reserve: Reserve) {
+  const findUnfinished = Effect.fnUntraced(function*({ id, owner }: Asked, reserve: Reserve<RequestError>) {
     const task = Option.filter(yield* tasks.find(owner, id), ({ status }) => status !== "completed")
     if (Option.isNone(task)) return yield* notFound
     const { bytes = 0 } = task.value.request ?? {}

@@ -5,7 +5,7 @@ import { InvalidRequest, type QueueFull } from "../../../shared/contract/JobErro
 import { excessOf, JsonBounds } from "../../../shared/bounds/JsonBounds.ts"
 import type * as Contract from "../../../shared/contract/Operation.ts"
 import { type Decode, decoderOf } from "../../../shared/contract/http/RequestDecoder.ts"
-import { Turns } from "../../../shared/bounds/Turns.ts"
+import { smallBytes, Turns } from "../../../shared/bounds/Turns.ts"
 import { BodyCollector } from "./BodyCollector.ts"
 import { BodyTooLarge, MediaTypeUnsupported } from "../errors/IngressError.ts"
 import type { RequestHeaders } from "../record/ServerSpan.ts"
@@ -13,9 +13,6 @@ import { noMemory, type UploadBudget } from "./UploadBudget.ts"
 
 /** The largest body that is read: 32 MiB. */
 export const maxBodyBytes = 32 * 1024 * 1024
-
-/** A body of up to this many bytes is decoded in one step. */
-const smallBytes = 128 * 1024
 
 /** Bytes of a larger body that are checked in one turn of the event loop, which takes a few milliseconds. */
 const checkedPerTurnBytes = 2 * 1024 * 1024

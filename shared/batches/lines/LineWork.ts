@@ -173,10 +173,9 @@ const make = ({ holds, means, worker }: Tools, log: LineLog.LineLog) => {
       const found = Option.getOrUndefined(yield* log.read(place))
       const isClosed = found === undefined && (yield* log.isClosed(place.owner, place.batch))
       if (attempt.isWriting || attempt.revision !== before) return
-      if (found !== undefined && found.revision !== before && LineLog.isOpen(found.entry.kind)) {
-        return yield* refuse("fenced")
+      if (isClosed || (found?.revision ?? 0) !== before) {
+        return yield* refuse(found !== undefined && LineLog.isOpen(found.entry.kind) ? "fenced" : "ended")
       }
-      if (isClosed || (found?.revision ?? 0) !== before) return yield* refuse("ended")
     })
 
     // so that its holder knows it: it does not begin

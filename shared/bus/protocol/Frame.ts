@@ -4,8 +4,8 @@
  * the raw bytes of the answer; in version 3 frames travel in bundles (`Bundle.ts`).
  *
  * Frames that carry bytes or end the answer are numbered from 0 within an attempt, so that ingress detects a lost one. The
- * number is the last token of the reply subject in version 2. A frame with only bytes, by far the most frequent, has no headers: parsing
- * headers costs more than everything else that ingress does with a frame.
+ * number is the last token of the reply subject in version 2. A frame with only bytes, by far the most frequent, has no headers:
+ * parsing headers costs more than everything else that ingress does with a frame.
  */
 import type { Msg } from "@nats-io/nats-core"
 import { Option, Schema } from "effect"

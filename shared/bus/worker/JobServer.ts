@@ -183,7 +183,7 @@ class Server implements PoolServer.PoolServer {
     return Effect.all([
       everyWhile(this.source.working, Timings.announcementMs.every, Timings.idleTickMs, () => this.#announce()),
       every(Timings.heartbeatMs, () => {
-        // the outbox would keep what nobody needs later: one of each suffices after the reconnect
+        // the outbox would keep them all, and one of each suffices after the reconnect
         if (this.#nats.isConnected()) this.#beat()
         const now = this.#now()
         for (const [ingress, since] of this.#missingSince) {

@@ -4,7 +4,7 @@ import * as SchemaJITCompiler from "effect/schema/SchemaJITCompiler"
 import { InvalidRequest } from "../../contract/JobError.ts"
 import * as Json from "../json/Json.ts"
 import type { Call } from "./Protocol.ts"
-import { Turns } from "../../bounds/Turns.ts"
+import * as Turns from "../../bounds/Turns.ts"
 
 const text = new TextDecoder()
 
@@ -18,12 +18,8 @@ export interface RequestBody<Request> {
 export const unreadable = () =>
   new InvalidRequest({ message: "The request body cannot be read", param: null, code: "invalid_value" })
 
-/** Bodies up to this size are decoded at once, larger ones with a turn of the event loop for each step. */
-const smallBytes = 128 * 1024
-
 /** Waits for a turn of the event loop if the body is large. */
-export const turnFor = ({ body }: Pick<Call, "body">): Effect.Effect<void> =>
-  body.length <= smallBytes ? Effect.void : Effect.flatMap(Turns, ({ next }) => next)
+export const turnFor = ({ body }: Pick<Call, "body">): Effect.Effect<void> => Turns.turnFor(body.length)
 
 /** Decodes the JSON body of calls by this schema. */
 export const reader = <Request>(
@@ -35,7 +31,7 @@ export const reader = <Request>(
   const decoded = (json: unknown) =>
     Effect.mapBoth(decode(json), { onSuccess: (request) => ({ json, request }), onFailure: unreadable })
   return (call) => {
-    if (call.body.length <= smallBytes) return Effect.suspend(() => decoded(Json.parse(text.decode(call.body))))
+    if (call.body.length <= Turns.smallBytes) return Effect.suspend(() => decoded(Json.parse(text.decode(call.body))))
     const turn = turnFor(call)
     return Effect.gen(function*() {
       yield* turn

@@ -3,7 +3,7 @@ import { Effect, Predicate, Result, Schema, Stream } from "effect"
 import type { HttpServerRequest } from "effect/http"
 import { hash } from "node:crypto"
 import { excessOf } from "../../../../shared/bounds/JsonBounds.ts"
-import { Turns } from "../../../../shared/bounds/Turns.ts"
+import { turnFor } from "../../../../shared/bounds/Turns.ts"
 import { InvalidRequest } from "../../../../shared/contract/JobError.ts"
 import * as SchemaErrors from "../../../../shared/contract/SchemaErrors.ts"
 import { BodyTooLarge, type RequestError } from "../../errors/IngressError.ts"
@@ -69,16 +69,13 @@ export const readBatch = Effect.fnUntraced(function*(
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   Predicate.isReadonlyObject(value) && !Array.isArray(value)
 
-/** A request of up to this many bytes becomes a line in one step, a larger one with a turn of the event loop for each step. */
-const smallBytes = 128 * 1024
-
-/** The line of a request in a file. */
+/** The line of a request in a file. That of a large one takes a turn of the event loop for each step. */
 const lineOf = Effect.fnUntraced(function*(
   request: Uint8Array,
   index: number,
   url: string
 ): Effect.fn.Return<Uint8Array, InvalidRequest> {
-  const turn = request.length <= smallBytes ? Effect.void : (yield* Turns).next
+  const turn = turnFor(request.length)
   const at = (field: string) => `requests[${index}]${field}`
   yield* turn
   if (excessOf(request) !== undefined) return yield* notJson
