@@ -40,3 +40,10 @@ export const closingQuote = (piece: Uint8Array, from: number, isEscaped = false)
     at = found + 1
   }
 }
+
+/** The index of the next structural byte; the end of the piece if there is none. */
+export const nextStructural = (piece: Uint8Array, from: number): number => {
+  let at = from
+  while (at < piece.length && structural[piece[at]!] === 0) at++
+  return at
+}

@@ -2,7 +2,7 @@
  * The outermost object of a JSON text that arrives in pieces and is too large to hold or to parse. Small values are exact, at any
  * depth. A large object has its first members, a large list its length and its first items, a long string its beginning.
  */
-import { closingQuote, isSpace, openEscaped, structural } from "../../bounds/JsonBytes.ts"
+import { closingQuote, isSpace, nextStructural, openEscaped } from "../../bounds/JsonBytes.ts"
 import * as Json from "./Json.ts"
 
 /** Larger members and items are outlined in turn. In bytes. */
@@ -33,13 +33,6 @@ const beginningOf = (string: Uint8Array): unknown =>
 const afterSpace = (piece: Uint8Array, from: number): number => {
   let at = from
   while (isSpace(piece[at])) at++
-  return at
-}
-
-/** The index of the next structural byte; the end of the piece if there is none. */
-const nextStructural = (piece: Uint8Array, from: number): number => {
-  let at = from
-  while (at < piece.length && structural[piece[at]!] === 0) at++
   return at
 }
 

@@ -2,7 +2,7 @@
  * Splits the body of a request for a batch of messages, `{"requests": [{…}, {…}]}`, into its requests while it comes in: only one of
  * them is in memory at a time. The rest of the body is small, and is checked at the end.
  */
-import { closingQuote, openEscaped, structural } from "../../../../shared/bounds/JsonBytes.ts"
+import { closingQuote, nextStructural, openEscaped } from "../../../../shared/bounds/JsonBytes.ts"
 import { BodyCollector } from "../../request/BodyCollector.ts"
 import { maxBodyBytes } from "../../request/IncomingBody.ts"
 import type { UploadBudget } from "../../request/UploadBudget.ts"
@@ -45,7 +45,7 @@ export class RequestSplitter {
         at = end + 1
         continue
       }
-      while (at < piece.length && structural[piece[at] ?? 0] === 0) at++
+      at = nextStructural(piece, at)
       const byte = piece[at++]
       if (byte === quote) this.#inString = true
       else if (byte === openBrace || byte === openBracket) {
