@@ -13,6 +13,12 @@ export interface Sample {
   readonly of: ReadonlyMap<string, Resources>
 }
 
+interface ServerStatus {
+  readonly port: number
+  readonly connections: number
+  readonly subscriptions: number
+}
+
 interface Connection {
   readonly port: number
   readonly subscriptions: number
@@ -35,9 +41,10 @@ const ask = async <A>(monitor: string, page: string): Promise<A> =>
 /** The resources of a process of the gateway; its heap after garbage collection. */
 const processResources = async (
   process: ServiceProcess,
+  natsPort: number,
   connections: ReadonlyArray<Connection>
 ): Promise<Resources> => {
-  const [{ heapMb, resources }, ports] = await Promise.all([inspectBusy(process), localPorts(process.pid)])
+  const [{ heapMb, resources }, ports] = await Promise.all([inspectBusy(process), localPorts(process.pid, natsPort)])
   const own = connections.filter(({ port }) => ports.has(port))
   return {
     "RSS (MB)": await residentMb(process.pid),
@@ -49,18 +56,18 @@ const processResources = async (
 }
 
 /** The resources of NATS, with what is stored in buckets and in object stores. */
-const natsResources = async (pid: number, monitor: string): Promise<Resources> => {
-  const [varz, jsz] = await Promise.all([
-    ask<Record<string, number>>(monitor, "varz"),
-    ask<{ readonly consumers: number; readonly account_details?: ReadonlyArray<Account> }>(monitor, "jsz?streams=true")
-  ])
+const natsResources = async (pid: number, status: ServerStatus, monitor: string): Promise<Resources> => {
+  const jsz = await ask<{ readonly consumers: number; readonly account_details?: ReadonlyArray<Account> }>(
+    monitor,
+    "jsz?streams=true"
+  )
   const streams = (jsz.account_details ?? []).flatMap(({ stream_detail = [] }) => stream_detail)
   const stored = (prefix: string) =>
     streams.filter(({ name }) => name.startsWith(prefix)).reduce((sum, { state: { bytes } }) => sum + bytes, 0) / mb
   return {
     "RSS (MB)": await residentMb(pid),
-    connections: varz["connections"] ?? 0,
-    subscriptions: varz["subscriptions"] ?? 0,
+    connections: status.connections,
+    subscriptions: status.subscriptions,
     streams: streams.length,
     consumers: jsz.consumers,
     "buckets (MB)": stored("KV_"),
@@ -77,9 +84,10 @@ export interface Ground {
 }
 
 export const takeSample = async ({ monitor, natsPid, processes }: Ground, atMs: number): Promise<Sample> => {
+  const status = await ask<ServerStatus>(monitor, "varz")
   const { connections } = await ask<{ readonly connections: ReadonlyArray<Connection> }>(monitor, "connz?limit=4096")
   const of = new Map<string, Resources>()
-  for (const [name, process] of processes) of.set(name, await processResources(process, connections))
-  of.set("nats", await natsResources(natsPid, monitor))
+  for (const [name, process] of processes) of.set(name, await processResources(process, status.port, connections))
+  of.set("nats", await natsResources(natsPid, status, monitor))
   return { atMs, of }
 }
