@@ -262,7 +262,9 @@ const perform = Effect.fnUntraced(function*(
   const task = claimed.current()
   const asked = yield* requestOf(means, task)
   const workWith = (spend: Spend): Work => ({ means, claimed, ...asked, report, asked: new Set(), spend })
-  const reserved = (use: (spend: Spend) => Effect.Effect<VideoResult, Failure>, hasBegun = false) =>
+  // an earlier worker may have caused what is reserved
+  const hasBegun = task.providerTask !== null
+  const reserved = (use: (spend: Spend) => Effect.Effect<VideoResult, Failure>) =>
     means.reserve(costOf(task, asked.request), use, hasBegun).pipe(
       Effect.catchTag(
         "NotNow",
@@ -277,7 +279,7 @@ const perform = Effect.fnUntraced(function*(
       return yield* reserved((spend) => {
         spend(undefined)
         return follow(workWith(spend), toStarted(task, asked.request, next))
-      }, true)
+      })
     case "unconfirmed":
       return yield* unconfirmed(next.provider)
   }
