@@ -65,8 +65,11 @@ export interface Dependencies extends Pick<TaskMetering, "store" | "workload"> {
 /** The interval between renewals of the claim, in milliseconds: the time until a cancellation is noticed. */
 const renewEveryMs = 500
 
-/** The time limit for a stopping worker to release its task, in milliseconds. */
+/** The time limit for a worker to release its task, in milliseconds. */
 const releaseWithinMs = 2_000
+
+const release = (task: ClaimedTask): Effect.Effect<void> =>
+  task.record({ event: "released" }).pipe(Effect.timeout(releaseWithinMs), Effect.ignore)
 
 /** What the work has reported since the last renewal. */
 interface Progress {
@@ -108,7 +111,11 @@ const recover = (
   if (error === undefined && Cause.hasInterruptsOnly(cause)) return Effect.interrupt
   switch (error?._tag) {
     case "JetStreamFailed":
-      return Effect.as(Effect.logWarning("task returned to its queue", { id, detail: error.message }), "later")
+      return Effect.logWarning("task returned to its queue", { id, detail: error.message }).pipe(
+        // otherwise it counts as a loss of its worker
+        Effect.andThen(task === undefined ? Effect.void : release(task)),
+        Effect.as("later")
+      )
     case "TaskDeferred": {
       const settlement = { afterMs: error.retryAfterMs }
       return task === undefined ? Effect.succeed(settlement) : Effect.as(task.record({ event: "deferred" }), settlement)
@@ -150,7 +157,7 @@ const perform = (means: Dependencies, job: PulledJob, task: ClaimedTask): Effect
   ).pipe(Effect.flatMap((result) => task.record({ event: "completed", result })))
   return Effect.raceFirst(work, renewClaim(task, progress)).pipe(
     Effect.as("done" as const),
-    Effect.onInterrupt(() => task.record({ event: "released" }).pipe(Effect.timeout(releaseWithinMs), Effect.ignore)),
+    Effect.onInterrupt(() => release(task)),
     Effect.catchCause((cause) => recover(means, job, task, cause))
   )
 }

@@ -2,8 +2,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { TaskRefused } from "../../../shared/tasks/RecordStore.ts"
+import { JetStreamFailed } from "../../../shared/nats/JetStream.ts"
+import { type ClaimedTask, TaskRefused } from "../../../shared/tasks/RecordStore.ts"
 import * as TaskLife from "../../../shared/tasks/TaskLife.ts"
+import * as TaskRecord from "../../../shared/tasks/TaskRecord.ts"
 import { pulled, served } from "../worker/Served.ts"
 
 const unexpected = () => Effect.die("not expected")
@@ -43,3 +45,30 @@ describe("a task that was deleted while it waited", () => {
       assert.deepStrictEqual(yield* settle(60_000), { settlement: "done", events: [] })
     }))
 })
+
+it.effect("a task whose record cannot be written is released, so that it does not count as lost", () =>
+  Effect.gen(function*() {
+    const recorded: Array<string> = []
+    const record = TaskRecord.make(
+      { id: "task", tenant: "key", operation: "chat.completions", model: "model", pool: "default", bodyHash: "" },
+      0
+    )
+    const task: ClaimedTask = {
+      current: () => record,
+      record: ({ event }) => Effect.sync(() => (recorded.push(event), record)),
+      refusal: () => undefined
+    }
+    const settlement = yield* TaskLife.runTask({
+      worker: "worker",
+      workload: "chat",
+      store: { find: unexpected, claim: () => Effect.succeed(task) },
+      work: {
+        perform: () => Effect.fail(new JetStreamFailed({ detail: "no leader" })),
+        stop: unexpected,
+        keyOf: ({ id }) => id,
+        usageOf: () => undefined
+      }
+    }, pulled)
+    assert.strictEqual(settlement, "later")
+    assert.deepStrictEqual(recorded, ["released"])
+  }))
