@@ -2,12 +2,13 @@
  * Decides which usage event of a job counts. A writer repeats a page that is not confirmed, and several workers may write the
  * event of one job.
  *
- * The first event with an id counts. If it only says that the worker was lost, the event of that worker replaces it: a worker
- * that cannot reach the stream for a while looks lost, and stores its event later. All this depends only on the stream up to the
- * event, so all projectors agree, and one that restarts reads a little of the stream again.
+ * The first event with an id counts, until another knows more of the job. If it only says that the worker was lost, the event of that
+ * worker replaces it: a worker that cannot reach the stream for a while looks lost, and stores its event later. The event of a worker
+ * that had to stop is replaced by that of the one that has repeated its job. All this depends only on the stream up to the event, so
+ * all projectors agree, and one that restarts reads a little of the stream again.
  */
 import type { Page } from "../nats/EventStream.ts"
-import { isOfLostWorker, type UsageEvent } from "./UsageEvent.ts"
+import { knowledgeOf, type UsageEvent } from "./UsageEvent.ts"
 
 /** An id is remembered for at least this long, or for this many other events. */
 const rememberedMs = 10 * 60_000
@@ -20,12 +21,15 @@ export interface Change {
   readonly isWithdrawn: boolean
 }
 
-/** The first event of a job whose worker seemed lost. */
-interface Lost {
+/** An event of a job whose worker was lost, or one that replaces such an event. */
+interface Counted {
   readonly event: UsageEvent
-  /** The page with the event that replaces it. */
-  replacedIn: number | undefined
+  /** Of its page. */
+  readonly sequence: number
 }
+
+/** Of an event that nothing replaces. */
+const fullKnowledge = 2
 
 interface Generation {
   /** The first page, and when it was stored. */
@@ -33,8 +37,8 @@ interface Generation {
   readonly since: number
   /** The sequence of each id's first event. */
   readonly firsts: Map<string, number>
-  /** By id, which is also in `firsts`. */
-  readonly losses: Map<string, Lost>
+  /** By id, which is also in `firsts`: the event that counted first and those that have replaced it. */
+  readonly losses: Map<string, Array<Counted>>
 }
 
 export class RecentEvents {
@@ -85,26 +89,28 @@ export class RecentEvents {
     const known = this.#before?.firsts.get(id) ?? this.#current?.firsts.get(id)
     if (known !== undefined) return known
     this.#current?.firsts.set(id, sequence)
-    if (isOfLostWorker(event)) this.#current?.losses.set(id, { event, replacedIn: undefined })
+    if (knowledgeOf(event) < fullKnowledge) this.#current?.losses.set(id, [{ event, sequence }])
     return sequence
   }
 
   /** The event of an earlier page that this one replaces. */
   #replacedBy(event: UsageEvent, sequence: number): UsageEvent | undefined {
-    if (isOfLostWorker(event)) return undefined
     const { id } = event
-    const lost = this.#before?.losses.get(id) ?? this.#current?.losses.get(id)
-    if (lost === undefined) return undefined
-    if (lost.replacedIn === undefined) {
-      lost.replacedIn = sequence
-      const first = this.#before?.firsts.get(id)
-      if (first !== undefined) {
-        // this page may be stored again after the earlier one is forgotten
-        this.#current?.firsts.set(id, first)
-        this.#current?.losses.set(id, lost)
-      }
+    const counted = this.#before?.losses.get(id) ?? this.#current?.losses.get(id)
+    if (counted === undefined) return undefined
+    const at = counted.findIndex((one) => one.sequence === sequence)
+    // the page is read again
+    if (at !== -1) return counted[at - 1]?.event
+    const last = counted.at(-1)
+    if (last === undefined || knowledgeOf(event) <= knowledgeOf(last.event)) return undefined
+    counted.push({ event, sequence })
+    const first = this.#before?.firsts.get(id)
+    if (first !== undefined) {
+      // this page may be stored again after the earlier one is forgotten
+      this.#current?.firsts.set(id, first)
+      this.#current?.losses.set(id, counted)
     }
-    return lost.replacedIn === sequence ? lost.event : undefined
+    return last.event
   }
 
   #forget(sequence: number, storedAt: number): void {

@@ -61,5 +61,12 @@ export type UsageEvent = typeof UsageEvent.Type
 /** Whether another worker wrote it, which only knows that the one that had the job did not settle it. */
 export const isOfLostWorker = ({ error, provider }: UsageEvent): boolean => error === "WorkerLost" && provider === null
 
+/**
+ * How much an event knows of its job. 0: that its worker was lost. 1: what that worker did before it had to stop, after which another may
+ * have repeated the job. 2: how the job ended.
+ */
+export const knowledgeOf = (event: UsageEvent): 0 | 1 | 2 =>
+  isOfLostWorker(event) ? 0 : event.error === "WorkerLost" ? 1 : 2
+
 /** Decodes the JSON text of an event. */
 export const decodeUsageEvent = Schema.decodeUnknownOption(Schema.fromJsonString(UsageEvent))

@@ -104,6 +104,9 @@ function* usageIsTheBill(ended: Ended): Generator<Violation> {
       }
       continue
     }
+    if (client.outcome === "complete" && last.outcome === "complete" && own[0]?.error === "WorkerLost") {
+      yield named("usage is the bill", client, "has an answer, and its event a lost worker")
+    }
     // of calls that cost nothing any may be counted, or none if the job has moved and no other worker has taken it
     if (!last.isPaid && (calls.length > 1 || last.outcome !== "complete")) continue
     // an attempt that no provider took has metered the job, and the report of its failure was lost with a connection

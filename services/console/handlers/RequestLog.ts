@@ -3,7 +3,7 @@ import { Context, Effect, Layer, Option } from "effect"
 import { openJournal } from "../../../shared/nats/Journal.ts"
 import { type JetStreamFailed, whileJetStreamFails } from "../../../shared/nats/JetStream.ts"
 import { events as kept } from "../../../shared/nats/Storage.ts"
-import { decodeUsageEvent, isOfLostWorker, type UsageEvent } from "../../../shared/usage/UsageEvent.ts"
+import { decodeUsageEvent, knowledgeOf, type UsageEvent } from "../../../shared/usage/UsageEvent.ts"
 
 export class RequestLog extends Context.Service<RequestLog, {
   /** At most `count` requests, newest first. */
@@ -20,8 +20,8 @@ export class RequestLog extends Context.Service<RequestLog, {
             const counted = new Map<string, UsageEvent>()
             for (const event of found) {
               const newer = counted.get(event.id)
-              // of events with the same id the oldest counts that knows anything about the calls
-              if (newer === undefined || isOfLostWorker(newer) || !isOfLostWorker(event)) counted.set(event.id, event)
+              // of events with the same id the oldest counts of those that know most, as in `RecentEvents.ts`
+              if (newer === undefined || knowledgeOf(event) >= knowledgeOf(newer)) counted.set(event.id, event)
             }
             return [...counted.values()]
           })

@@ -514,3 +514,17 @@ export const paced: Needs = (scenario) => ({
   weather: [{ provider: 0, kind: "429", from: warmUpMs + 5_000, until: warmUpMs + 7_000, share: 1 }],
   requests: steadily(scenario.requests, 150, { everyMs: 20 })
 })
+
+/** Calls that may be repeated and take longer than a worker has to end. */
+export const outlastDeploys: Needs = all(severalWorkers, alone("deploy worker"), (scenario) => ({
+  ...scenario,
+  requests: scenario.requests.slice(0, 20).map((each) => ({
+    ...each,
+    isPaid: false,
+    bodyBytes: 200,
+    chunks: 1,
+    everyMs: 25_000,
+    patienceMs: 120_000,
+    leavesAfterMs: undefined
+  }))
+}))

@@ -26,6 +26,7 @@ import {
   taskUsage,
   textOf,
   tracker,
+  usageEvent,
   watch,
   writer
 } from "./Files.ts"
@@ -318,9 +319,16 @@ export const past: ReadonlyArray<Patch> = [
   {
     name: "the event of a worker that seemed lost does not count",
     file: recent,
-    from: "return lost.replacedIn === sequence ? lost.event : undefined",
+    from: "return last.event",
     to: "return undefined",
     needs: Needs.isolatedEvents
+  },
+  {
+    name: "the event of a worker that had to stop hides that of the repeated job",
+    file: usageEvent,
+    from: "event.error === \"WorkerLost\" ? 1 : 2",
+    to: "2",
+    needs: Needs.outlastDeploys
   },
   {
     name: "a task that was started is started again",

@@ -68,10 +68,19 @@ describe("an event", () => {
     assert.deepStrictEqual(changes(recent, page(3, 20), "a", "b"), ["+b"])
   })
 
-  it("of a failure that the worker itself reports is replaced by none", () => {
+  it("of a worker that had to stop counts until that of the repeated job comes", () => {
     const recent = new RecentEvents("s", 1)
-    recent.read(page(1, 0), [usageEvent({ id: "a", outcome: "failure", error: "WorkerLost" })])
-    assert.deepStrictEqual(changes(recent, page(2, 1), "a", "a?"), [])
+    const stopped = usageEvent({ id: "a", outcome: "failure", error: "WorkerLost" })
+    assert.deepStrictEqual(changes(recent, page(1, 0), "a?"), ["+a?"])
+    // twice: a page may be read again
+    for (let time = 0; time < 2; time++) {
+      assert.deepStrictEqual(recent.read(page(2, 1), [stopped]).map(({ isWithdrawn }) => isWithdrawn), [true, false])
+      assert.deepStrictEqual(changes(recent, page(3, 2), "a?"), [])
+      const ended = recent.read(page(4, 3), [usageEvent({ id: "a" })])
+      assert.deepStrictEqual(ended[0], { event: stopped, isWithdrawn: true })
+      assert.strictEqual(ended[1]?.event.outcome, "success")
+    }
+    assert.deepStrictEqual(recent.read(page(5, 4), [stopped]), [])
   })
 
   it("is remembered for ten minutes, or for 250,000 others", () => {
