@@ -58,6 +58,7 @@ export class Publications {
   published(job: OpenJob): void {
     const now = this.#options.now()
     job.confirmAt = now + confirmAfterMs
+    job.confirmingSince = undefined
     job.storedAs = undefined
     job.deliveredBefore = job.pool.delivered.get(job.version) ?? 0
     number(job, now)
@@ -174,9 +175,9 @@ export class Publications {
     number(job, now())
     void confirm(outbox, job.toMessage(ingress, attempt), confirmTimeoutMs).then(({ sequence, verdict }) => {
       const hasNoAnswer = verdict === "leaderless" || verdict === "unknown"
+      job.confirmingSince = undefined
       // the stream has answered later questions
       if (hasNoAnswer && job.pool.answeredAt > askedAt) return
-      job.confirmingSince = undefined
       if (hasNoAnswer) this.#unanswered(job.pool, now())
       else this.#answered(job.pool, now())
       if (job.state.state !== "Published" || job.state.attempt !== attempt) return
