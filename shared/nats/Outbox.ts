@@ -53,6 +53,9 @@ const lingerMs = 1
 /** How many bytes are held while the server is away. Messages beyond that are refused. */
 const maxHeldBytes = 64 * 1024 * 1024
 
+/** What a held message takes beside its texts and its payload, about. */
+const messageBytes = 256
+
 interface Message {
   readonly subject: string
   readonly payload: Uint8Array
@@ -99,7 +102,7 @@ export class Outbox {
 
   publish(subject: string, payload: Uint8Array = empty, headers?: string, reply?: string): void {
     if (this.#held) {
-      this.#heldBytes += payload.length
+      this.#heldBytes += messageBytes + subject.length + payload.length + (headers?.length ?? 0)
       if (this.#heldBytes > maxHeldBytes) return this.#onRefused(subject, "the server is away and the outbox is full")
     }
     this.#messages.push({ subject, payload, headers, reply })
