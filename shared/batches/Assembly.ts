@@ -3,7 +3,7 @@ import { Stream } from "effect"
 import type { Owner } from "../contract/Owner.ts"
 import { JetStreamFailed } from "../nats/JetStream.ts"
 import { customIdOf } from "./BatchLine.ts"
-import type { Early, Ran } from "./BatchRun.ts"
+import type { Ran } from "./BatchRun.ts"
 import type { InputLine } from "./lines/InputLines.ts"
 import { outputOf } from "./lines/Line.ts"
 import type { Followed, LineLog } from "./lines/LineLog.ts"
@@ -14,18 +14,22 @@ interface Parts<E> {
   /** The batch's id. */
   readonly id: string
   readonly ran: Ran
-  readonly input: () => Stream.Stream<InputLine, E>
+  /** Absent: the requests are gone. */
+  readonly input: (() => Stream.Stream<InputLine, E>) | undefined
 }
 
 /** How long the log may tell nothing while results are missing, in milliseconds. */
 const silentMs = 30_000
 
-const reasons: Readonly<Record<Early, string>> = {
+const reasons = {
   expired: "This request was not finished before the batch expired.",
   cancelled: "This request was not finished before the batch was cancelled."
-}
+} as const
 
-/** The content of each file; `undefined` if nothing belongs into it. */
+/**
+ * The content of each file; `undefined` if nothing belongs into it. Lines without a result are left out if the requests are lost, since
+ * only these have their ids.
+ */
 export const partsOf = <E>({ id, input, log, owner, ran: { early, lines } }: Parts<E>) => {
   const results = (kind: "completed" | "failed") => {
     const count = lines.count(kind)
@@ -42,7 +46,7 @@ export const partsOf = <E>({ id, input, log, owner, ran: { early, lines } }: Par
   }
 
   /** The lines that have no result, from the requests. */
-  const unfinished = (reason: Early) =>
+  const unfinished = (reason: keyof typeof reasons, input: () => Stream.Stream<InputLine, E>) =>
     Stream.suspend(input).pipe(
       Stream.filter(({ index }) => !["completed", "failed"].includes(lines.stateOf(index))),
       Stream.map((line) => {
@@ -53,7 +57,7 @@ export const partsOf = <E>({ id, input, log, owner, ran: { early, lines } }: Par
     )
 
   const errors = lines.count("failed") > 0 ? results("failed") : undefined
-  const rest = early === undefined ? undefined : unfinished(early)
+  const rest = early === undefined || early === "lost" || input === undefined ? undefined : unfinished(early, input)
   return {
     output: lines.count("completed") > 0 ? results("completed") : undefined,
     errors: errors === undefined ? rest : rest === undefined ? errors : Stream.concat(errors, rest)

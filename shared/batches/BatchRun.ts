@@ -1,6 +1,6 @@
 /**
  * Runs the lines of a batch: puts each into the queue of its workload, a few at a time, and follows the log until every line has a
- * result, a client cancels the batch or its time is over.
+ * result, a client cancels the batch, its time is over or its file is lost.
  *
  * A new holder reads the log, and goes on with the lines that are not in it. A line that is in the queue twice has one result.
  */
@@ -37,13 +37,14 @@ export interface Run {
   readonly owner: Owner
   readonly batch: BatchRequest
   readonly operation: Operation
-  readonly file: ClientFile
+  /** Absent: it was deleted, or has expired, while the batch was running. */
+  readonly file: ClientFile | undefined
   /** Learns from time to time how far the run is. */
   readonly onProgress: (lines: LineTable) => void
 }
 
-/** Why a run ends before all lines have a result. */
-export type Early = "cancelled" | "expired"
+/** Why a run ends before all lines have a result. `lost`: the rest of the requests cannot be read. */
+export type Early = "cancelled" | "expired" | "lost"
 
 export interface Ran {
   readonly lines: LineTable
@@ -90,8 +91,8 @@ export const run = Effect.fnUntraced(function*(means: RunMeans, about: Run) {
 
   yield* Effect.gen(function*() {
     about.onProgress(lines)
-    if (task.current().stopping !== undefined) early = "cancelled"
-    else if ((yield* Clock.currentTimeMillis) >= batch.expires) early = "expired"
+    if (task.current().stopping !== undefined) early ??= "cancelled"
+    else if ((yield* Clock.currentTimeMillis) >= batch.expires) early ??= "expired"
     if (early !== undefined) over.openUnsafe()
     yield* Effect.sleep(tickMs)
   }).pipe(Effect.forever, Effect.forkScoped)
@@ -137,18 +138,33 @@ export const run = Effect.fnUntraced(function*(means: RunMeans, about: Run) {
     )
   })
 
-  const feed = linesOf(means.files.read(owner, file)).pipe(
-    Stream.runForEach((line) =>
-      Effect.gen(function*() {
-        if (lines.stateOf(line.index) !== "unknown") return
-        yield* waitForRoom
-        // meanwhile the log may have told of it
-        if (lines.stateOf(line.index) !== "unknown") return
-        lines.set(line.index, "submitted")
-        yield* submit(line)
-      })
+  const feedFrom = (file: ClientFile) =>
+    linesOf(means.files.read(owner, file)).pipe(
+      Stream.runForEach((line) =>
+        Effect.gen(function*() {
+          if (lines.stateOf(line.index) !== "unknown") return
+          yield* waitForRoom
+          // meanwhile the log may have told of it
+          if (lines.stateOf(line.index) !== "unknown") return
+          lines.set(line.index, "submitted")
+          yield* submit(line)
+        })
+      )
     )
-  )
+
+  /** Lines that have begun may be paid for: they end first. */
+  const endOpen = Effect.gen(function*() {
+    while (lines.open > 0) {
+      changed.closeUnsafe()
+      if (lines.open > 0) yield* changed.await
+    }
+    early ??= "lost"
+    over.openUnsafe()
+  })
+
+  const feed = file === undefined
+    ? Effect.andThen(read.await, Effect.suspend(() => lines.count("unknown") > 0 ? endOpen : Effect.void))
+    : Effect.catchTag(feedFrom(file), "FileDamaged", () => endOpen)
 
   const whole = Effect.andThen(Effect.timeoutOption(read.await, readWithinMs), Effect.andThen(feed, finished.await))
   yield* lines.isComplete ? Effect.void : Effect.raceFirst(whole, over.await)

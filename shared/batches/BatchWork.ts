@@ -86,8 +86,8 @@ export const make = (means: Means): TaskWork => {
     const failed = (mistakes: ReadonlyArray<Mistake>): BatchResult => ({ end: "failed", progress, mistakes })
 
     const file = Option.getOrUndefined(yield* files.find(owner, batch.input))
-    if (file === undefined) return failed([gone])
     if (progress.phase === "validating") {
+      if (file === undefined) return failed([gone])
       const mistakes = yield* Effect.catchTag(
         validate(owner, batch, file),
         "FileDamaged",
@@ -101,9 +101,7 @@ export const make = (means: Means): TaskWork => {
       const [completed, failed] = [lines.count("completed"), lines.count("failed")]
       if (completed > progress.completed || failed > progress.failed) update({ completed, failed })
     }
-    const ran = yield* run(means, { task, owner, batch, operation, file, onProgress }).pipe(
-      Effect.mapError((error) => error._tag === "FileDamaged" ? new InternalError() : error)
-    )
+    const ran = yield* run(means, { task, owner, batch, operation, file, onProgress })
     const rest = batch.total - ran.lines.ended
     yield* save({
       phase: "finalizing",
@@ -113,6 +111,7 @@ export const make = (means: Means): TaskWork => {
       unfinished: rest
     })
     yield* assemble(owner, record, file, ran, () => progress, save)
+    if (ran.early === "lost") return failed([file === undefined ? gone : damaged])
     return { end: ran.early ?? "completed", progress, mistakes: [] }
   })
 
@@ -120,12 +119,13 @@ export const make = (means: Means): TaskWork => {
   const assemble = Effect.fnUntraced(function*(
     owner: Owner,
     { id }: TaskRecord,
-    file: ClientFile,
+    file: ClientFile | undefined,
     ran: Ran,
     progress: () => BatchProgress,
     save: (change: Partial<BatchProgress>) => Effect.Effect<unknown, Failure>
   ) {
-    const parts = Assembly.partsOf({ log, owner, id, ran, input: () => linesOf(files.read(owner, file)) })
+    const input = file === undefined ? undefined : () => linesOf(files.read(owner, file))
+    const parts = Assembly.partsOf({ log, owner, id, ran, input })
     for (const name of ["output", "errors"] as const) {
       const content = parts[name]
       const stored = progress()[name]

@@ -83,6 +83,38 @@ it.live(
   120_000
 )
 
+it.live(
+  "a batch keeps what it has paid for if its file is deleted and then its holder is killed",
+  () =>
+    Gateway.run({ environment: { WORKER_TASK_SLOTS: "4" } }, async (gateway) => {
+      const { key, provider, url } = gateway
+      const client = new BatchClient(gateway)
+      for (let answers = 0; answers < 3; answers++) provider.behaveOnce({ kind: "answer" })
+      provider.behave({ kind: "silent" })
+      const holder = await gateway.startWorker({}, "batches")
+      const { id, input_file_id: file } = await client.create("paid-chat", 40)
+      await client.untilDone(id, 3, 30_000)
+      await provider.until(() => provider.open === 4)
+      const deleted = await fetch(`${url}/v1/files/${file}`, {
+        method: "DELETE",
+        headers: { authorization: `Bearer ${key}` }
+      })
+      assert.strictEqual(deleted.status, 200)
+      await holder.kill()
+      await gateway.startWorker({}, "batches")
+      await eventually(() => claimsOf(gateway.nats, id), (claims) => claims === 2, 60_000)
+      provider.behave({ kind: "answer" })
+      provider.release()
+      const batch = await client.ended(id, 60_000)
+      assert.strictEqual(batch.status, "failed")
+      assert.strictEqual(batch.errors?.data[0]?.code, "file_not_found")
+      const answers = await client.linesOf(batch.output_file_id)
+      assert.lengthOf(answers, batch.request_counts.completed)
+      assert.isAtLeast(answers.length, 7)
+    }),
+  120_000
+)
+
 /** Puts a copy of each job of a queue into it, as a holder does whose predecessor has submitted them long ago. */
 const copyJobs = async (nats: NatsAddress, queue: QueueName) => {
   const connection = await connect({ servers: nats.url })

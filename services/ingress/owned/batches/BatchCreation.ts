@@ -71,6 +71,10 @@ export const createBatch = Effect.gen(function*() {
     const { model, operation } = yield* endpointOf(endpoint)
     const refusal = refusalOf(operation, headers)
     if (refusal !== undefined) return yield* refusal
+    const expires = (yield* Clock.currentTimeMillis) + Math.min(windowMs, day)
+    if (file.expires < expires) {
+      return yield* InvalidRequest.at("input_file_id", "expires before the batch does. Upload the file again")
+    }
     const { batchConcurrency } = yield* Effect.mapError(keys.find(key), jobErrorOf)
     return yield* keyReused(batches.create({
       owner,
@@ -85,7 +89,7 @@ export const createBatch = Effect.gen(function*() {
         total: file.lines,
         atOnce: batchConcurrency,
         window,
-        expires: (yield* Clock.currentTimeMillis) + Math.min(windowMs, day),
+        expires,
         headers: headersOf(operation, headers),
         metadata
       }
