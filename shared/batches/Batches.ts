@@ -49,9 +49,9 @@ const patienceMs = 5_000
 
 /**
  * When a batch without a holder is submitted again, in milliseconds after its creation: its ingress may have died before it did so.
- * Within two minutes the queue drops copies.
+ * Within two minutes the queue drops copies. A repeated request submits it at any time before, a poll only later.
  */
-const submitAgain = { after: 10_000, before: 100_000 }
+const submitAgain = { polledAfter: 10_000, before: 100_000 }
 
 /** Records that are requested at the same time. */
 const concurrency = 16
@@ -97,6 +97,11 @@ export class Batches extends Context.Service<Batches, {
       const submit = (owner: Owner, { id, operation, tenant, traceparent }: TaskRecord.TaskRecord) =>
         queue.submit({ queue: batchQueue, pool: batchPool, id, operation, model: "", owner, tenant, traceparent })
 
+      const submitAgainIfLost = Effect.fnUntraced(function*(owner: Owner, task: TaskRecord.TaskRecord, afterMs = 0) {
+        const age = (yield* Clock.currentTimeMillis) - task.created
+        if (task.claims === 0 && age > afterMs && age < submitAgain.before) yield* Effect.ignore(submit(owner, task))
+      })
+
       const findTask = (owner: Owner, id: string) =>
         isBatchId(id) ? orUnavailable(records.find(recordKey(owner, id))) : Effect.succeedNone
 
@@ -117,7 +122,10 @@ export class Batches extends Context.Service<Batches, {
           const made = `batch_${newSuffix(now)}`
           const id = keyed === undefined ? made : yield* failing(keys.bind(owner, keyed, made))
           const known = id === made ? Option.none() : yield* findTask(owner, id)
-          if (Option.isSome(known)) return { batch: yield* asCreated(known.value), isRepeated: true }
+          if (Option.isSome(known)) {
+            yield* submitAgainIfLost(owner, known.value)
+            return { batch: yield* asCreated(known.value), isRepeated: true }
+          }
           const binding = keyed === undefined ? undefined : bindingOf(owner, keyed)
           // under the id of an ingress that has died before it could do so, if there was one
           const task = TaskRecord.make({
@@ -135,19 +143,15 @@ export class Batches extends Context.Service<Batches, {
           yield* Effect.tapError(submit(owner, task), () => Effect.ignore(remove(owner, task)))
           return { batch: yield* asCreated(task), isRepeated: false }
         }),
-        join: (owner, keyed) =>
-          Effect.flatMap(
-            failing(keys.find(owner, keyed)),
-            Option.match({ onNone: () => Effect.succeedNone, onSome: (task) => Effect.asSome(asCreated(task)) })
-          ),
+        join: Effect.fn("Batches.join")(function*(owner, keyed) {
+          const known = yield* failing(keys.find(owner, keyed))
+          if (Option.isNone(known)) return Option.none()
+          yield* submitAgainIfLost(owner, known.value)
+          return Option.some(yield* asCreated(known.value))
+        }),
         find: Effect.fn("Batches.find")(function*(owner, id) {
           const found = yield* findTask(owner, id)
-          const now = yield* Clock.currentTimeMillis
-          const isLost = ({ claims, created }: TaskRecord.TaskRecord) =>
-            claims === 0 && now > created + submitAgain.after && now < created + submitAgain.before
-          if (Option.exists(found, isLost)) {
-            yield* Effect.ignore(Effect.flatMap(Effect.fromOption(found), (task) => submit(owner, task)))
-          }
+          if (Option.isSome(found)) yield* submitAgainIfLost(owner, found.value, submitAgain.polledAfter)
           return Option.flatMap(found, batchOf)
         }),
         list: Effect.fn("Batches.list")(function*(owner, { after, before, limit, operation }) {
