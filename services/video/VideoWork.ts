@@ -46,7 +46,7 @@ interface Dependencies {
 /** The default time limit from the provider's reference to the stored video, in milliseconds. */
 const defaultTotalMs = 30 * 60_000
 
-/** The wait for a provider's limits and circuit breaker, in milliseconds; and the wait if there is another provider. */
+/** How long a provider's limits and circuit breaker are waited for, in milliseconds; and how long if another provider can be tried. */
 const admittedWithinMs = 30 * 60_000
 const momentMs = 100
 

@@ -9,7 +9,7 @@ export const PrincipalRecord = Schema.Struct({
   issuer: Schema.String,
   /** The value of the claim that names the owner. */
   subject: Schema.String,
-  /** The team that the catalogue gives the owner, for the process that counts usage, which reads no principals. */
+  /** The team that the catalogue gives the owner. The process that counts usage knows it from here: it sees no tokens. */
   team: withDefault(Schema.NullOr(TeamId), null),
   /** Epoch milliseconds. */
   firstSeen: Schema.Finite

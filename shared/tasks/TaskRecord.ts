@@ -1,5 +1,5 @@
 /**
- * The record of a task: its format and its ids. `TaskState.ts` changes it, `TaskStore.ts` stores it.
+ * The record of a task: its format and its ids. `TaskState.ts` changes it, `RecordStore.ts` stores it.
  *
  * A record is one piece of work: its own job, its own call to a provider, its own usage. A request for several results makes
  * several records, which clients see as one task under the id of the first.
@@ -61,7 +61,10 @@ export const TaskRecord = Schema.Struct({
   holder: Schema.NullOr(Holder),
   /** The number of the last claim; 0 before the first. */
   claims: Schema.Int,
-  /** How many claims have expired without a release: the worker died or froze. Absent in records of older gateways. */
+  /**
+   * How many claims in a row have expired without a release or a new `state`: the workers died or froze. Absent in records of older
+   * gateways.
+   */
   losses: Schema.Int.pipe(Schema.withDecodingDefaultKey(Effect.succeed(0))),
   /** When the holder's claim expires, in epoch milliseconds. */
   leaseUntil: Schema.Finite,

@@ -1,10 +1,10 @@
 /**
- * The states of a task, as pure functions from record, event and time to record; the README has the diagram. `TaskStore.ts`
+ * The states of a task, as pure functions from record, event and time to record; the README has the diagram. `RecordStore.ts`
  * stores their results by compare-and-set, so that of two concurrent events the second meets the first one's record.
  *
- * Ingress creates and cancels tasks; any reader ends abandoned ones. All other events come from the worker that has claimed the task. Claims expire unless they
- * are renewed. They are numbered, and events with an older number are refused, so a worker that wakes from a freeze cannot
- * overwrite its successor's work.
+ * Ingress creates and cancels tasks; any reader ends abandoned ones. All other events come from the worker that has claimed the task.
+ * Claims expire unless they are renewed. They are numbered, and events with an older number are refused, so a worker that wakes from a
+ * freeze cannot overwrite its successor's work.
  */
 import { Result } from "effect"
 import { maxLosses, taskAgeMs } from "../bus/protocol/Timings.ts"

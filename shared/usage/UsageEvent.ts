@@ -43,7 +43,7 @@ export const UsageEvent = Schema.Struct({
   outcome: Schema.Literals(["success", "failure", "cancelled"]),
   /** The tag of the `JobError`, for a failure. */
   error: Schema.NullOr(Schema.String),
-  /** From the worker's claim to the end of the answer. */
+  /** From the worker's claim to the end of the answer; of a task, from its creation to its end. */
   durationMs: Millis,
   /** From the worker's claim to the first byte of the answer; `null` without one. */
   firstByteMs: Schema.NullOr(Millis),
