@@ -49,7 +49,10 @@ const limitPaths = [
   ["max_tokens"],
   ["max_completion_tokens"],
   ["max_output_tokens"],
-  ["generationConfig", "maxOutputTokens"]
+  // Google's JSON has two spellings
+  ...["generationConfig", "generation_config"].flatMap((name) =>
+    ["maxOutputTokens", "max_output_tokens"].map((limit) => [name, limit])
+  )
 ]
 
 /** The text of an answer, as the client has got it. */

@@ -27,19 +27,23 @@ const pathOf = (model: string, method: Method): string => {
 
 // Request
 
+/** The field with the request whose tokens are counted: Google's JSON has two spellings. */
+const wholeRequest = ["generateContentRequest", "generate_content_request"] as const
+
 const relay = (method: Method) => (call: Call, recipient?: Signature.Recipient): Relayed => {
   const { contentType, endpoint: { model }, operation: { isFree = false } } = call
   const body = new RelayedBody(call, recipient)
   // the path names the model; the body must not contradict it
   if (model !== call.model && body.valueOf("model") !== undefined) body.set("model", resourceOf(model))
   // to count a whole request, it must name the model
-  const inner = method === "countTokens" ? body.valueOf("generateContentRequest") : undefined
-  if (Predicate.isReadonlyObject(inner)) {
-    const path = "generateContentRequest.contents"
+  const counted = method === "countTokens" ? wholeRequest.find((name) => body.has(name)) : undefined
+  const inner = counted === undefined ? undefined : body.valueOf(counted)
+  if (counted !== undefined && Predicate.isReadonlyObject(inner)) {
+    const path = `${counted}.contents`
     const contents = recipient === undefined
       ? inner["contents"]
       : Signature.toRelayed(inner["contents"], path, "gemini", recipient)
-    body.set("generateContentRequest", { ...inner, contents, model: resourceOf(model) })
+    body.set(counted, { ...inner, contents, model: resourceOf(model) })
   }
   return {
     path: pathOf(model, method),

@@ -133,6 +133,15 @@ describe("a count of tokens", () => {
       }))
   }
 
+  it.effect("of a whole request in snake_case names the provider's model", () =>
+    Effect.gen(function*() {
+      const whole = { model: "models/m", contents: [{ role: "user", parts: [{ text }] }] }
+      yield* count("gemini", { ...requests[2], body: { generate_content_request: whole } } as never)
+      assert.deepStrictEqual(JSON.parse(String(provider.requests[0]?.body)), {
+        generate_content_request: { ...whole, model: "models/m-1" }
+      })
+    }))
+
   it.effect("of pictures and files includes them", () =>
     Effect.gen(function*() {
       const content = (parts: ReadonlyArray<object>) => ({

@@ -287,6 +287,18 @@ describe("an answer that is cut is continued by another target", () => {
     }).pipe(Effect.scoped))
 })
 
+it.live.each([
+  { generationConfig: { max_output_tokens: 100 } },
+  { generation_config: { maxOutputTokens: 100 } },
+  { generation_config: { max_output_tokens: 100 } }
+])("the limit of a continued answer may be spelled %j", (limit) =>
+  Effect.gen(function*() {
+    const { ask, bodyOf, provider } = yield* make({ first: "gemini", continues: [undefined, "assistant"] })
+    provider.behaveInTurn("a", { kind: "cut", after: 7, bytes: 5 })
+    yield* ask("streamGenerateContent", limit)
+    assert.match(JSON.stringify(bodyOf(1)), /"max(?:OutputT|_output_t)okens":9\d\b/)
+  }).pipe(Effect.scoped))
+
 /** The text that the first call of these tests sends: the start of the message is the first event. */
 const begun = "one two three four five six "
 
