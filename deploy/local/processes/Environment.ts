@@ -77,6 +77,7 @@ export const ofService = (
     if (name === "GATEWAY_BOOTSTRAP_KEY") return false
     if (name === "GATEWAY_SECRET") return needsSecret(service)
     if (name.startsWith("CONSOLE_")) return service === "console"
+    if (name.startsWith("WORKER_") && service === "batches") return true
     if (ofProviders.has(name)) return own?.has(name) === true
     return own !== undefined || system.includes(name) || settings.test(name)
   })

@@ -68,7 +68,7 @@ const readyWithin = 30
 export class Supervisor extends Context.Service<Supervisor, {
   /** Starts the service and keeps it running until the scope closes. */
   supervise(service: Service): Effect.Effect<Supervised, never, Scope.Scope>
-}>()("deploy/local/Supervisor") {
+}>()("deploy/local/processes/Supervisor") {
   static readonly layer = Layer.effect(
     Supervisor,
     Effect.gen(function*() {

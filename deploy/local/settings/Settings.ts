@@ -40,7 +40,7 @@ export class Settings extends Context.Service<Settings, {
   readonly programOf: (service: string) => string
   /** The project's folder. */
   readonly project: string
-}>()("deploy/local/Settings") {
+}>()("deploy/local/settings/Settings") {
   static readonly layer = Layer.effect(
     Settings,
     Effect.gen(function*() {

@@ -43,10 +43,11 @@ const environment = {
 const namesFor = (service: string) => Object.keys(ofService(service, catalogue, environment)).toSorted()
 
 describe("the environment of a local start", () => {
-  it("of ingress and console holds only the variables that they read", () => {
+  it("of ingress, console and batches holds only the variables that they read", () => {
     const both = ["GATEWAY_QUEUE_LIMIT", "GATEWAY_SECRET", "LC_ALL", "LOG_LEVEL", "OTEL_SDK_DISABLED", "PATH"]
     assert.deepStrictEqual(namesFor("ingress"), both)
     assert.deepStrictEqual(namesFor("console"), ["CONSOLE_ADMIN_TOKEN", ...both])
+    assert.deepStrictEqual(namesFor("batches"), [...both, "WORKER_SLOTS"])
   })
 
   it("of a worker holds everything except variables for other processes only", () => {
