@@ -127,7 +127,7 @@ const rooms: Readonly<Record<string, Room>> = {
       "shared/contract",
       ...["keys/KeyChange.ts", "keys/KeySettings.ts", "keys/PrincipalRecord.ts", "teams/TeamSettings.ts"].map(shared),
       ...["usage/UsageEvent.ts", "usage/UsageTable.ts"].map(shared),
-      ...["telemetry/Attributes.ts", "telemetry/StoredSpan.ts", "batches/BatchRecord.ts"].map(shared)
+      ...["telemetry/Attributes.ts", "batches/BatchRecord.ts"].map(shared)
     ],
     packages: allButEffect,
     why: "the web app reads the console's API, too: it imports nothing that needs Node"

@@ -32,7 +32,7 @@ const quantizations = { low: 36, standard: 28, high: 20 }
 export class Renderer extends Context.Service<Renderer, {
   /** The file of the order; reports its progress in percent. */
   readonly render: (order: RenderOrder, report: (progress: number) => void) => Effect.Effect<Rendered, JobError>
-}>()("services/video/LocalVideo/Renderer") {}
+}>()("services/video/Renderer") {}
 
 const renderInThread: Renderer["Service"]["render"] = (order, report) =>
   Effect.callback<Rendered, JobError>((resume) => {

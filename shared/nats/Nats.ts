@@ -43,7 +43,7 @@ export class Nats extends Context.Service<Nats, {
    * Returns a function that unsubscribes.
    */
   readonly onReconnect: (listener: () => void) => () => void
-}>()("shared/bus/Nats") {
+}>()("shared/nats/Nats") {
   /**
    * For a command, which fails if no server answers. Reads `NATS_URL` (servers separated by commas) and the variables of
    * `Credentials.ts`.
@@ -55,7 +55,7 @@ export class Nats extends Context.Service<Nats, {
 }
 
 /** The connection to the control account. On a server without accounts it reaches the same data as `Nats`. */
-export class ControlNats extends Context.Service<ControlNats, Nats["Service"]>()("shared/bus/ControlNats") {
+export class ControlNats extends Context.Service<ControlNats, Nats["Service"]>()("shared/nats/ControlNats") {
   /** For a command. Reads `NATS_URL` and the control account's variables of `Credentials.ts`. */
   static readonly layer = Layer.effect(ControlNats, Effect.suspend(() => make("control", (once) => once)))
 

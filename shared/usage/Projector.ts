@@ -106,7 +106,7 @@ const tellEveryMs = 1_000
 const tellAfterMs = 5_000
 const tellIdleMs = 30_000
 
-/** Records when all events are counted that were stored until then. Never ends. */
+/** Records the time until which all stored events are counted. Never ends. */
 const tellProgress = Effect.fnUntraced(function*(bucket: Bucket, next: () => number) {
   let toldOf = 0
   let activeUntil = 0

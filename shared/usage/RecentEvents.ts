@@ -10,7 +10,7 @@
 import type { Page } from "../nats/EventStream.ts"
 import { knowledgeOf, type UsageEvent } from "./UsageEvent.ts"
 
-/** An id is remembered for at least this long, or for this many other events. */
+/** An id is remembered for at least this long, or for this many other events, whichever ends first. */
 const rememberedMs = 10 * 60_000
 const mostRemembered = 250_000
 

@@ -1,6 +1,7 @@
 /**
  * `npm run soak`: runs the gateway under load, and judges whether the resources of its processes and of NATS grow. Exits with an error
- * if memory grows by more than SOAK_MB_PER_HOUR (1), as handles and the like by more than as many, or if a request fails.
+ * if memory grows by more than SOAK_MB_PER_HOUR (1) MB per hour, if handles, timers, subscriptions and the like grow by more than that
+ * number, or if a request fails.
  *
  * SOAK_MINUTES (120), SOAK_STREAMS (5000 open streams), SOAK_CLIENTS (8 clients with other requests), SOAK_SETTLE_MINUTES (20: what
  * comes before is not judged), SOAK_DEPLOY_MINUTES (10: every process is replaced this often, except one of each kind),

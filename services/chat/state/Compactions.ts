@@ -32,7 +32,7 @@ export class Compactions extends Context.Service<Compactions, {
   readonly keep: (requester: Requester, id: string, output: ReadonlyArray<unknown>) => Effect.Effect<void, JobError>
   /** The output of an earlier answer; `None` if it is unknown, expired or another owner's. */
   readonly find: (requester: Requester, id: string) => Effect.Effect<Option.Option<ReadonlyArray<unknown>>, JobError>
-}>()("services/chat/Compactions") {
+}>()("services/chat/state/Compactions") {
   static readonly layer = Layer.effect(
     Compactions,
     Effect.gen(function*() {

@@ -19,7 +19,7 @@ export class AdminToken extends Context.Service<
   Token & {
     readonly isEnabled: boolean
   }
->()("services/console/AdminToken") {
+>()("services/console/access/AdminToken") {
   /** Reads `CONSOLE_ADMIN_TOKEN` and `CONSOLE_ADMIN_TOKEN_ENABLED` (default true). */
   static readonly layer = Layer.effect(
     AdminToken,

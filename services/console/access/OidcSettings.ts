@@ -37,7 +37,7 @@ const required = Effect.fnUntraced(function*(variable: string) {
 })
 
 export class OidcSettings
-  extends Context.Service<OidcSettings, Option.Option<Oidc>>()("services/console/OidcSettings")
+  extends Context.Service<OidcSettings, Option.Option<Oidc>>()("services/console/access/OidcSettings")
 {
   /** Reads `CONSOLE_OIDC_…` and `CONSOLE_PUBLIC_URL`; none without `CONSOLE_OIDC_ISSUER`. */
   static readonly layer = Layer.effect(

@@ -56,7 +56,7 @@ export class Sessions extends Context.Service<Sessions, {
   ) => Effect.Effect<number, JetStreamFailed>
   /** Whether no console has seen this value during the longest lifetime of a session. */
   readonly isFirstUse: (value: string) => Effect.Effect<boolean, JetStreamFailed>
-}>()("services/console/Sessions") {
+}>()("services/console/access/Sessions") {
   /** Reads `GATEWAY_SECRET` and `CONSOLE_SESSION_HOURS` (default 12, the maximum). */
   static readonly layer = Layer.effect(
     Sessions,

@@ -37,7 +37,7 @@ export class TokenThrottle extends Context.Service<TokenThrottle, {
   readonly check: (
     isRight: () => boolean
   ) => Effect.Effect<boolean, TooManyAttempts, HttpServerRequest.HttpServerRequest>
-}>()("services/console/Attempts") {
+}>()("services/console/access/TokenThrottle") {
   static readonly layer = Layer.sync(TokenThrottle, () => {
     const counts = new Map<string, Count>()
 

@@ -19,7 +19,7 @@ export const AdminView = Schema.Struct({
 })
 export type AdminView = typeof AdminView.Type
 
-export class CurrentAdmin extends Context.Service<CurrentAdmin, AdminView>()("services/console/CurrentAdmin") {}
+export class CurrentAdmin extends Context.Service<CurrentAdmin, AdminView>()("services/console/api/CurrentAdmin") {}
 
 /** Whose data a request may read and change. */
 export interface Scope {
@@ -30,11 +30,11 @@ export interface Scope {
 }
 
 /** The scope of the request, to which handlers must narrow what they read and change. */
-export class CurrentScope extends Context.Service<CurrentScope, Scope>()("services/console/CurrentScope") {}
+export class CurrentScope extends Context.Service<CurrentScope, Scope>()("services/console/api/CurrentScope") {}
 
 /** @effect-expect-leaking HttpServerRequest | ParsedSearchParams | RouteContext */
 export class Admin
-  extends HttpApiMiddleware.Service<Admin, { provides: CurrentAdmin | CurrentScope }>()("services/console/Admin", {
+  extends HttpApiMiddleware.Service<Admin, { provides: CurrentAdmin | CurrentScope }>()("services/console/api/Admin", {
     security: {
       session: HttpApiSecurity.apiKey({ in: "cookie", key: cookieName }),
       token: HttpApiSecurity.bearer

@@ -13,7 +13,7 @@ export interface KnownProcess extends Presence.ProcessState {
 
 export class Fleet extends Context.Service<Fleet, {
   readonly list: Effect.Effect<ReadonlyArray<KnownProcess>, JetStreamFailed>
-}>()("services/console/Fleet") {
+}>()("services/console/handlers/Fleet") {
   static readonly layer = Layer.effect(
     Fleet,
     Effect.gen(function*() {

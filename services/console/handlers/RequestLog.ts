@@ -8,7 +8,7 @@ import { decodeUsageEvent, knowledgeOf, type UsageEvent } from "../../../shared/
 export class RequestLog extends Context.Service<RequestLog, {
   /** At most `count` requests, newest first. */
   readonly latest: (count: number) => Effect.Effect<ReadonlyArray<UsageEvent>, JetStreamFailed>
-}>()("services/console/RequestLog") {
+}>()("services/console/handlers/RequestLog") {
   static readonly layer = Layer.effect(
     RequestLog,
     Effect.gen(function*() {

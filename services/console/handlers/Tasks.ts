@@ -34,7 +34,7 @@ export class Tasks extends Context.Service<Tasks, {
   readonly stored: StoredTasks.StoredTasks
   readonly allKeys: ReturnType<StoredTasks.StoredTasks["keys"]>
   readonly find: RecordStore.RecordStore["find"]
-}>()("services/console/Tasks") {
+}>()("services/console/handlers/Tasks") {
   static readonly layer = Layer.effect(
     Tasks,
     Effect.gen(function*() {

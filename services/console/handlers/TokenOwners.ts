@@ -10,7 +10,7 @@ type TokenOwner = PrincipalRecord.PrincipalRecord & { readonly id: string }
 export class TokenOwners extends Context.Service<TokenOwners, {
   /** At most `count`, newest first. */
   readonly latest: (count: number) => Effect.Effect<ReadonlyArray<TokenOwner>, JetStreamFailed>
-}>()("services/console/TokenOwners") {
+}>()("services/console/handlers/TokenOwners") {
   static readonly layer = Layer.effect(
     TokenOwners,
     Effect.gen(function*() {

@@ -23,7 +23,7 @@ const shownDeliveries = 100
 export class Webhooks extends Context.Service<Webhooks, {
   readonly endpoints: Endpoints
   readonly deliveries: Deliveries
-}>()("services/console/Webhooks") {
+}>()("services/console/handlers/Webhooks") {
   /** Reads `GATEWAY_SECRET`. */
   static readonly layer = Layer.effect(
     Webhooks,

@@ -200,7 +200,7 @@ const make = Effect.fnUntraced(function*(settings: Oidc) {
 type Provider = Effect.Success<ReturnType<typeof make>>
 
 export class OpenIdProvider extends Context.Service<OpenIdProvider, Option.Option<Provider>>()(
-  "services/console/OpenIdProvider"
+  "services/console/signin/OpenIdProvider"
 ) {
   /** None if none is configured. */
   static readonly layer = Layer.effect(

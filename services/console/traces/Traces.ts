@@ -10,7 +10,7 @@ import { TraceInbox } from "./TraceInbox.ts"
 export class Traces extends Context.Service<Traces, {
   /** None if the console keeps no traces. */
   readonly kept: Option.Option<{ readonly inbox: TraceInbox; readonly token: Token }>
-}>()("services/console/Traces") {
+}>()("services/console/traces/Traces") {
   /** Reads `CONSOLE_OTLP_TOKEN`, which services must send with their traces. Without it, the console keeps none. */
   static readonly layer = Layer.effect(
     Traces,

@@ -12,7 +12,7 @@ export class Front extends Context.Service<Front, {
   readonly take: (request: Incoming, response: Outgoing) => boolean
   /** Takes requests of these operations until the scope closes. */
   readonly add: (operations: ReadonlyArray<Operation>, handle: Handle) => Effect.Effect<void, never, Scope.Scope>
-}>()("services/ingress/Front") {
+}>()("services/ingress/exchange/Front") {
   static readonly layer = Layer.sync(Front, () => {
     const handlers = new Set<{ readonly match: ReturnType<typeof PathTemplate.matcher>; readonly handle: Handle }>()
     return Front.of({

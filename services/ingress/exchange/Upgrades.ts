@@ -16,7 +16,7 @@ export class Upgrades extends Context.Service<
     /** Serves upgrades until the scope closes. */
     readonly serve: (handler: UpgradeHandler) => Effect.Effect<void, never, Scope.Scope>
   }
->()("services/ingress/Upgrades") {
+>()("services/ingress/exchange/Upgrades") {
   static readonly layer = Layer.sync(Upgrades, () => {
     let current: UpgradeHandler | undefined
     return Upgrades.of({

@@ -30,7 +30,7 @@ export class Principals extends Context.Service<Principals, {
   readonly find: (id: string) => Owner | undefined
   /** Stores whose id it is and its team, unless that is known. */
   readonly add: (owner: Owner) => Effect.Effect<void, JetStreamFailed>
-}>()("services/ingress/Principals") {
+}>()("services/ingress/identity/Principals") {
   /** Waits until the copy of the records is complete. */
   static readonly layer = Layer.effect(
     Principals,

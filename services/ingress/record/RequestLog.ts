@@ -14,7 +14,7 @@ const shareFromText = Schema.FiniteFromString.pipe(Schema.decodeTo(between(0, 1)
 
 export class RequestLog extends Context.Service<RequestLog, {
   readonly write: (record: RequestRecord) => void
-}>()("services/ingress/RequestLog") {
+}>()("services/ingress/record/RequestLog") {
   /**
    * Reads `GATEWAY_REQUEST_LOG`: the share of requests that are logged, 0 to 1 (default 1). Failed requests are always
    * logged, except with 0. Nothing is logged if `LOG_LEVEL` is above `info`.

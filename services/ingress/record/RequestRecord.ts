@@ -137,5 +137,5 @@ export class RequestRecord {
 
 /** The record of the current request. Its id is in the response headers, and in the errors of some dialects. */
 export class CurrentRequest extends Context.Service<CurrentRequest, RequestRecord>()(
-  "services/ingress/CurrentRequest"
+  "services/ingress/record/CurrentRequest"
 ) {}

@@ -17,7 +17,7 @@ export class RequestRecords extends Context.Service<RequestRecords, {
   readonly answering: (record: RequestRecord, status: number) => Record<string, string>
   /** The last byte is written, or the client has disconnected. */
   readonly end: (record: RequestRecord, isCancelled: boolean) => void
-}>()("services/ingress/RequestRecords") {
+}>()("services/ingress/record/RequestRecords") {
   static readonly layer = Layer.effect(
     RequestRecords,
     Effect.gen(function*() {

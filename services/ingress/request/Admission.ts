@@ -83,7 +83,7 @@ export class Admission extends Context.Service<Admission, {
   readonly admitUpload: (key: ApiKey) => Effect.Effect<void, KeyLimitReached | Unavailable>
   /** Makes the response headers with the tightest limits of the key and its teams; `undefined` if there are none. */
   readonly headers: (key: ApiKey, dialect: Dialect) => (() => Record<string, string>) | undefined
-}>()("services/ingress/Admission") {
+}>()("services/ingress/request/Admission") {
   /**
    * Reads `GATEWAY_LIMIT_WAIT_MS`, how long a request over a limit waits before it is rejected (default 1,000), and
    * `limitWindowMs`.

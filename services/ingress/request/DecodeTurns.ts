@@ -29,7 +29,7 @@ export class DecodeTurns extends Context.Service<DecodeTurns, {
     bytes: number,
     decode: () => Effect.Effect<A, E>
   ) => Effect.Effect<A, E | Unavailable>
-}>()("services/ingress/DecodeTurns") {
+}>()("services/ingress/request/DecodeTurns") {
   static readonly layer = Layer.sync(DecodeTurns, () => {
     const turns = PartitionedSemaphore.makeUnsafe<string>({ permits: 1 })
     const collect = makeCollector()

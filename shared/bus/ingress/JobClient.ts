@@ -22,7 +22,7 @@ export class JobClient extends Context.Service<JobClient, {
   readonly depth: (workload: Workload, pool: string) => QueueDepth
   /** The budget for the bodies of all open jobs and of uploads. */
   readonly bodies: TenantBudget
-}>()("shared/bus/JobClient") {
+}>()("shared/bus/ingress/JobClient") {
   /**
    * Reads `GATEWAY_QUEUE_LIMIT` (waiting jobs per pool in this process, default 2,000), `GATEWAY_TENANT_QUEUE_LIMIT` (waiting
    * jobs of one key, default half of that), `GATEWAY_QUEUE_BYTES` (bytes of the bodies of all open jobs, of which one key may

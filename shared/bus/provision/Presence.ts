@@ -75,7 +75,7 @@ const measuresOf = (context: Context.Context<never>): ProcessState["measures"] =
 export class Presence extends Context.Service<Presence, {
   /** Answers for this process until the layer's scope closes, also while it drains. */
   readonly answerWith: (activity: () => Activity) => Effect.Effect<void>
-}>()("shared/bus/Presence") {
+}>()("shared/bus/provision/Presence") {
   static readonly layer = Layer.effect(
     Presence,
     Effect.gen(function*() {

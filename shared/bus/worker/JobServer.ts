@@ -79,7 +79,7 @@ export class JobServer extends Context.Service<JobServer, {
    * the first pull until the queue exists.
    */
   readonly serve: (options: ServeOptions) => Effect.Effect<PoolServer.Serving, never, Scope.Scope>
-}>()("shared/bus/JobServer") {
+}>()("shared/bus/worker/JobServer") {
   /** Reads `WORKER_BODY_BYTES`: how many bytes the pulled bodies of running jobs may take together. */
   static readonly layer = Layer.effect(
     JobServer,

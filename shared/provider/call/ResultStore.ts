@@ -6,7 +6,7 @@ import type { PictureKind } from "./PictureKind.ts"
 export class ResultStore extends Context.Service<ResultStore, {
   /** Stores the bytes until their URL expires, and returns the URL. */
   readonly keep: (bytes: Uint8Array, kind: PictureKind) => Effect.Effect<string, JobError>
-}>()("shared/provider/ResultStore") {
+}>()("shared/provider/call/ResultStore") {
   /** For workers whose results have no URLs. */
   static readonly layerNone = Layer.succeed(ResultStore, {
     keep: () => Effect.fail(InvalidRequest.at("response_format", "must not be \"url\": this model returns no URLs"))

@@ -58,5 +58,5 @@ export interface VideoEngine {
 
 /** The engine of the `local` protocol. */
 export class LocalVideoEngine extends Context.Service<LocalVideoEngine, VideoEngine>()(
-  "shared/provider/VideoEngine/LocalVideoEngine"
+  "shared/provider/call/LocalVideoEngine"
 ) {}

@@ -45,7 +45,7 @@ export class Providers extends Context.Service<Providers, {
   readonly isIdempotent: (model: string) => boolean
   /** Writes the answer to the sink. Fails with the last provider's error. */
   readonly perform: (request: ProviderRequest, sink: Sink) => Effect.Effect<Usage | undefined, JobError>
-}>()("shared/provider/Providers") {
+}>()("shared/provider/routing/Providers") {
   static readonly layer = Layer.effect(
     Providers,
     Effect.gen(function*() {

@@ -7,4 +7,4 @@ export class SharedLimits extends Context.Service<SharedLimits, {
   readonly tryTake: (limit: Limit, units: number) => Taken | undefined
   /** Waits for the units. Fails at once if they cannot be available before `until` (epoch milliseconds). */
   readonly take: (limit: Limit, units: number, until: number) => Effect.Effect<Taken, LimitReached>
-}>()("shared/provider/SharedLimits") {}
+}>()("shared/provider/routing/SharedLimits") {}

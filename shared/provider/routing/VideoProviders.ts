@@ -50,7 +50,7 @@ export class VideoProviders extends Context.Service<VideoProviders, {
   readonly forModel: (model: string) => Effect.Effect<ReadonlyArray<VideoProvider>, JobError>
   /** The provider that a task was submitted to; `undefined` if the catalogue no longer has it. */
   readonly find: (provider: string, model: string) => VideoProvider | undefined
-}>()("shared/provider/VideoProviders") {
+}>()("shared/provider/routing/VideoProviders") {
   static readonly layer = Layer.effect(
     VideoProviders,
     Effect.gen(function*() {

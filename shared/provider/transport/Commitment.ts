@@ -12,4 +12,6 @@ export type Commit = Effect.Effect<void, Cancelled>
 
 export const none: Commit = Effect.void
 
-export const Commitment = Context.Reference<Commit>("shared/provider/Commitment", { defaultValue: () => none })
+export const Commitment = Context.Reference<Commit>("shared/provider/transport/Commitment", {
+  defaultValue: () => none
+})

@@ -121,7 +121,7 @@ export class GuardedFetch extends Context.Service<GuardedFetch, {
   readonly post: (url: string, options: PostOptions) => Effect.Effect<number, FetchRefused>
   /** The same guard for other HTTP clients. It fails with `FetchRefused`. */
   readonly dispatcher: (trusted: string | undefined) => Dispatcher
-}>()("shared/provider/GuardedFetch") {
+}>()("shared/provider/transport/GuardedFetch") {
   /** For tests, whose servers have no public addresses. */
   static readonly layerWith = (options: GuardOptions) =>
     Layer.effect(

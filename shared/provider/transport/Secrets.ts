@@ -13,7 +13,7 @@ const isNotEmpty = (value: Redacted.Redacted): boolean => Redacted.value(value) 
 export class Secrets extends Context.Service<Secrets, {
   /** Resolves a reference such as `${NAME}` or `${file:/path}`. */
   readonly resolve: (reference: string) => Effect.Effect<Secret>
-}>()("shared/provider/Secrets") {
+}>()("shared/provider/transport/Secrets") {
   /**
    * Reads each variable once, from the `ConfigProvider`. A secret is redacted when it is read, not for each use: every
    * redacted value is a weak entry in a registry, which costs the garbage collector work.

@@ -63,7 +63,7 @@ export class Upstream extends Context.Service<Upstream, {
     request: UpstreamRequest,
     receiver: (control: ExchangeControl) => Receiver
   ) => Effect.Effect<void, JobError>
-}>()("shared/provider/Upstream") {
+}>()("shared/provider/transport/Upstream") {
   /** Reads `UPSTREAM_CONNECT_TIMEOUT_MS` (default 5,000). */
   static readonly layer = Layer.effect(
     Upstream,

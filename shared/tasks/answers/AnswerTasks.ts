@@ -97,7 +97,7 @@ export class AnswerTasks extends Context.Service<AnswerTasks, {
    * page may begin with earlier events.
    */
   readonly pages: (owner: Owner, id: string, event?: number) => Stream.Stream<NextPage, Unavailable>
-}>()("shared/tasks/AnswerTasks") {
+}>()("shared/tasks/answers/AnswerTasks") {
   /** Reads `GATEWAY_SECRET` and `GATEWAY_TASKS_MIB`. */
   static readonly layer = Layer.effect(
     AnswerTasks,

@@ -36,12 +36,12 @@ const eventOf = ({ announcedAs, ended, id, result, status, updated }: TaskRecord
   }
 }
 
-/** How long a task waits at most before its key's limits are asked again, in milliseconds. */
+/** How long a task waits at most before its key's limits are asked again, in milliseconds, give or take a quarter. */
 const mostDeferredMs = 30_000
 
 /**
- * How long work that its key's limits do not allow now returns to the queue, in milliseconds: at least a tenth of the time since
- * `created`, so that much waiting work does not keep the workers busy.
+ * How long work that its key's limits do not allow now returns to the queue, in milliseconds: at least about a tenth of the time
+ * since `created`, so that much waiting work does not keep the workers busy.
  */
 export const deferralMs = Effect.fnUntraced(function*({ retryAfterMs }: NotNow, created: number) {
   const waitedMs = (yield* Clock.currentTimeMillis) - created

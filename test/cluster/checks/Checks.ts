@@ -11,12 +11,14 @@ export interface Outcome {
 }
 
 /** The outcomes so far. */
-export class Outcomes extends Context.Service<Outcomes, Ref.Ref<ReadonlyArray<Outcome>>>()("test/cluster/Outcomes") {
+export class Outcomes
+  extends Context.Service<Outcomes, Ref.Ref<ReadonlyArray<Outcome>>>()("test/cluster/checks/Outcomes")
+{
   static readonly layer = Layer.effect(Outcomes, Ref.make<ReadonlyArray<Outcome>>([]))
 }
 
 /** The step to which checks belong. */
-export const Step = Context.Reference<string>("test/cluster/Step", { defaultValue: () => "" })
+export const Step = Context.Reference<string>("test/cluster/checks/Step", { defaultValue: () => "" })
 
 const messageOf = (cause: Cause.Cause<unknown>): string => {
   const error = Cause.squash(cause)

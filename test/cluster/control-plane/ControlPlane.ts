@@ -65,7 +65,7 @@ export class ControlPlane extends Context.Service<ControlPlane, {
   readonly kubeconfig: string
   /** Sends requests to paths such as `/api/v1/pods`. Fails if the answer is an error. */
   readonly client: HttpClient.HttpClient
-}>()("test/cluster/ControlPlane") {
+}>()("test/cluster/control-plane/ControlPlane") {
   static readonly layer = Layer.effect(
     ControlPlane,
     Effect.gen(function*() {

@@ -56,7 +56,7 @@ describe("a fiberless effect", () => {
 
   it.effect("gives a fiber to any other effect, with its services and its span", () =>
     Effect.gen(function*() {
-      const Name = Context.Reference<string>("test/Name", { defaultValue: () => "nobody" })
+      const Name = Context.Reference<string>("test/unit/bounds/Name", { defaultValue: () => "nobody" })
       const done = yield* Deferred.make<unknown, Cause.NoSuchElementError>()
       const inside = Effect.andThen(
         Effect.yieldNow,

@@ -20,7 +20,7 @@ export class LocalEngines extends Context.Service<LocalEngines, {
   readonly performs: ReadonlyMap<string, Perform>
   /** Adds to a protocol what this worker makes by calls of it. */
   readonly around?: (perform: Perform) => Perform
-}>()("shared/provider/Local/LocalEngines") {}
+}>()("shared/provider/protocols/local/LocalEngines") {}
 
 export const make = (engines: LocalEngines["Service"]): Perform => {
   const perform = performByName(engines.performs)
