@@ -89,18 +89,18 @@ const asksForWork = (workload: Workload): Right => ({
 })
 
 const announcesSlots = (workload: Workload): Right => ({
-  does: `announces its slots of ${workload}`,
+  does: `announces its free slots for ${workload}`,
   publish: [Subjects.slotsSubjects(workload)]
 })
 
 const hints: Right = {
-  does: "says that tasks have new pages or have ended",
+  does: "publishes hints that tasks have new pages or have ended",
   publish: [Subjects.taskHintSubjects]
 }
 
 const followsTasks: Right = {
   ...hints,
-  does: "says and hears that tasks have new pages or have ended",
+  does: "publishes and receives hints that tasks have new pages or have ended",
   subscribe: [Subjects.taskHintSubjects]
 }
 
@@ -159,7 +159,7 @@ const keeps = (store: StoreSpec): Right => ({
 })
 
 const storesEvents = ({ name, subjects }: EventStreamSpec, about: string): Right => ({
-  does: `stores events of ${about} in ${name}`,
+  does: `stores usage events of ${about} in ${name}`,
   publish: [api(`STREAM.INFO.${name}`), subjects.replace(/>$/, about)]
 })
 

@@ -818,7 +818,7 @@ providers (\`MessagesProviderRequest.ts\`) and answers of providers (\`MessagesP
 No field is dropped silently:
 
 * **carried:** the provider gets it.
-* **warning:** a lost hint, which \`x-translation-warnings\` in the answer names with what happened to it.
+* **warning:** a hint was lost: \`x-translation-warnings\` in the answer names it and says what happened.
 * **refused:** without it the answer would mean something else: 400 with the field's name.
 
 \`x-translation: strict\` in the request refuses every loss.
@@ -826,13 +826,13 @@ No field is dropped silently:
 * If the provider gives only one choice per call, several choices become parallel calls, at most eight.
 * Signatures of reasoning go back only to a provider of the dialect they come from. Clients of another dialect get them wrapped
   (\`Signature.ts\`), in chat completions as \`reasoning_details\`, and must send them back with the message. OpenAI's and Google's go
-  back only to the same account, a provider with its key, which a mark before the signature identifies. For others the reasoning is
+  back only to the same account (a provider with its key): a mark before the signature identifies it. For others the reasoning is
   left out with a warning. Clients of Gemini's dialect get Gemini's signatures unmarked.
 * In the responses dialect, a tool of the provider that the target does not have is left out with a warning, unless
   \`tool_choice\` requires it. A custom tool becomes a function with one string argument; a namespace becomes a prefix of its
   tools' names. Their calls come back in the client's form (\`ResponsesTools.ts\`).
 * Sources on the web that a provider names for its text reach clients of every dialect but text completions,
-  unless they arrive when the client's dialect has ended that text. Sources without an address, such as documents of the
+  unless they arrive after the client's dialect has ended that text. Sources without an address, such as documents of the
   request, have no counterpart in other dialects.
 * Fields of requests in Google's format may be in camelCase or snake_case, as at Google. Arguments, results and schemas of functions
   keep their names.
