@@ -5,7 +5,7 @@ import * as SchemaErrors from "../../shared/contract/SchemaErrors.ts"
 /** A flag, argument or environment variable of a command is missing or invalid. */
 export class InvalidInput extends Schema.TaggedError<InvalidInput>()("InvalidInput", { message: Schema.String }) {}
 
-/** `names` holds the flags whose name differs from their field in the schema. */
+/** Returns a decoder of flags. `names` maps a field of the schema to its flag if their names differ. */
 export const flagDecoder = <A>(schema: Schema.Codec<A, unknown>, names: Readonly<Record<string, string>> = {}) => {
   const decode = Schema.decodeUnknownEffect(schema, { errors: "all" })
   const flagOf = ([field = ""]: SchemaErrors.SchemaError["path"]): string =>

@@ -29,7 +29,7 @@ const actor = Effect.sync(() => `${userInfo().username} at the command line, fro
 const create = Effect.fn(function*(teams: Teams, keys: ReadonlyArray<ImportedKey>) {
   const audit = yield* KeyAudit
   const by = yield* actor
-  // before their keys, which ingress rejects without them
+  // teams first: ingress rejects a key whose team does not exist
   const newTeams = yield* (yield* TeamStore).importAll(
     [...teams.values()],
     (team) => audit.teamChanged(by, team, "created", { ...Team.settingsAsJson(team) })
@@ -49,7 +49,7 @@ const create = Effect.fn(function*(teams: Teams, keys: ReadonlyArray<ImportedKey
   yield* Console.error(`${count} keys created, ${keys.length - count} existed already`)
 }, Effect.provide(store))
 
-/** Never replaces a file that differs, which may have been edited since. */
+/** Writes a file. Fails instead of replacing one with other content, which the operator may have edited. */
 const write = Effect.fn(function*(file: string, text: string) {
   const fs = yield* FileSystem.FileSystem
   if (!(yield* fs.exists(file))) {

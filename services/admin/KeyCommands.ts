@@ -108,7 +108,7 @@ const list = Command.make(
   }, Effect.provide(store))
 ).pipe(Command.withDescription("List the keys without their secrets"))
 
-/** Removes the webhook of a revoked key unless another key has replaced it. The key stays revoked if that fails. */
+/** Removes the webhook of a revoked key, unless its owner has another key. The key stays revoked if the removal fails. */
 const removeWebhook = Effect.fnUntraced(
   function*({ owner }: ApiKey) {
     const isReplaced = (yield* (yield* KeyStore).list).some((key) => key.owner === owner)

@@ -1,7 +1,7 @@
 /** What to do about each setting of LiteLLM that has no counterpart. */
 import { formatPath } from "../../../shared/contract/SchemaErrors.ts"
 
-/** By the path without indexes. The first pattern that matches applies. */
+/** Advice by pattern of a setting's path without indexes. The first match applies. */
 const table: ReadonlyArray<readonly [RegExp, string]> = [
   [/^model_list\.model_info\.(?:id|db_model|created_|updated_)/, "not needed: the catalogue has no ids of targets"],
   [/^model_list\.model_info\.supports_/, "not needed: see `tools`, `reasoning` and `inputModalities` of the catalogue"],
@@ -90,7 +90,7 @@ const table: ReadonlyArray<readonly [RegExp, string]> = [
 
 const unknown = "no counterpart"
 
-/** Ends in the advice; paths with indexes are as good as without. */
+/** The advice about a setting. Ignores the indexes in its path. */
 export const adviceFor = (path: ReadonlyArray<PropertyKey>): string => {
   const name = formatPath(path.filter((key) => typeof key !== "number"))
   return table.find(([pattern]) => pattern.test(name))?.[1] ?? unknown

@@ -1,10 +1,10 @@
-/** What LiteLLM's keys, teams and organisations have in common: limits, a budget, and the models that they may use. */
+/** Converts limits, budgets and allowed models, which LiteLLM's keys, teams and organisations have in common. */
 import { Schema } from "effect"
 import { type KeySettings, ModelPattern } from "../../../shared/keys/KeySettings.ts"
 import type { Dump } from "./Dump.ts"
 import type { BudgetRow, LimitColumns, OwnerTable } from "./Tables.ts"
 
-/** Those of the settings that the row has: a key and a team have the same ones. */
+/** The settings that keys and teams have in common. A row may lack some. */
 type Settings = Partial<
   Pick<
     KeySettings,
@@ -14,7 +14,7 @@ type Settings = Partial<
 
 export interface Allowance {
   readonly settings: Settings
-  /** Whether it allows nothing, because of a limit or budget of 0, or without any model. */
+  /** Whether the row allows no request: a limit or the budget is 0, or no model is allowed. */
   readonly isClosed: boolean
 }
 
@@ -24,7 +24,7 @@ interface Row extends LimitColumns {
   readonly spend?: number
 }
 
-/** Adds a line to the report about the row. */
+/** Reports that a column of the row is not carried over as it is. */
 export type Omit = (column: string, message: string) => void
 
 interface Wording {
@@ -56,12 +56,12 @@ const limitColumns = ["rpm_limit", "tpm_limit", "max_parallel_requests"] as cons
 /** Periods that begin on the first of a month. */
 const monthly = new Set(["30d", "1mo", "monthly"])
 
-/** Names that stand for all models, or for all of the team. */
+/** LiteLLM's names for all models, and for all models of the key's team. */
 const allModels = new Set(["all-proxy-models", "all-team-models"])
 
 const isModelPattern = Schema.is(ModelPattern)
 
-/** Instead of an empty list of models. */
+/** Stands in for an empty list of models, which the gateway does not accept. */
 const noModel = "none"
 
 /** Reads the rows of one table. */
@@ -81,7 +81,7 @@ export class Allowances {
     this.#accessGroups = accessGroups
   }
 
-  /** The report's lines about a row, by its name. */
+  /** Returns the function that reports columns of the row with this name. */
   omitFor(name: string): Omit {
     return (column, message) => this.#dump.omissions.add(`${this.#table}.${column}`, message, name)
   }
@@ -98,7 +98,7 @@ export class Allowances {
     }
   }
 
-  /** Reports what was spent of budgets, after all rows. */
+  /** Reports how much of the imported budgets was already spent. Call it after the last row. */
   reportSpend(): void {
     if (this.#spentUsd === 0) return
     this.omitFor(`${this.#wording.plural} with a budget`)(
@@ -140,7 +140,7 @@ export class Allowances {
     return { settings: {}, isClosed: false }
   }
 
-  /** An empty list allows all models. */
+  /** In LiteLLM, an empty list allows all models. */
   #models({ models = [] }: Row, omit: Omit): Allowance {
     const names = new Set(models.flatMap((name) => {
       if (allModels.has(name)) return ["*"]

@@ -1,7 +1,7 @@
 /**
- * LiteLLM's `config.yaml`: the settings that the import reads. `unknownIn` finds all others.
+ * Decodes the settings of LiteLLM's `config.yaml` that the import reads. `unknownIn` finds all others.
  *
- * YAML 1.1, which LiteLLM reads, writes numbers as `20_000`, too.
+ * Numbers may contain underscores (`20_000`), because LiteLLM reads YAML 1.1.
  */
 import { Effect, Predicate, Result, Schema, SchemaGetter } from "effect"
 import * as CatalogueFile from "../../../shared/catalogue/CatalogueFile.ts"
@@ -15,7 +15,7 @@ const maybe = <S extends Schema.Constraint>(schema: S) => Schema.optionalKey(sch
 const Text = maybe(Schema.String)
 const Flag = maybe(Schema.Boolean)
 
-/** A number, also as text. */
+/** A number, or a text that contains one. */
 const Amount = Schema.Union([
   Schema.Finite,
   Schema.String.check(Schema.isPattern(/^\d[\d_]*(?:\.\d+)?(?:e-?\d+)?$/i, { expected: "a number" })).pipe(
@@ -133,12 +133,12 @@ export type Config = typeof Config.Type
 
 export interface ReadConfig {
   readonly config: Config
-  /** The file's value, without empty settings. */
+  /** The file's content without settings that are `null`. */
   readonly raw: unknown
   readonly lineOf: (path: Path) => number
 }
 
-/** Without settings that are `null`, as those of an empty section. */
+/** Removes settings that are `null`, as an empty section is. */
 const withoutNull = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map(withoutNull)
   if (!Predicate.isReadonlyObject(value)) return value
@@ -169,7 +169,7 @@ export const parse = (file: string, text: string): Effect.Effect<ReadConfig, Cat
     )
   )
 
-/** The paths of settings that decoding left out: each of the outermost object or value that the import does not read. */
+/** The paths of settings that decoding left out. An object that was left out whole has one path. */
 export const unknownIn = (raw: unknown, decoded: unknown, path: Path = []): ReadonlyArray<Path> => {
   if (Array.isArray(raw) && Array.isArray(decoded)) {
     return raw.flatMap((item, index) => unknownIn(item, decoded[index], [...path, index]))
@@ -177,7 +177,7 @@ export const unknownIn = (raw: unknown, decoded: unknown, path: Path = []): Read
   if (!Predicate.isReadonlyObject(raw) || !Predicate.isReadonlyObject(decoded)) return path.length === 1 ? [path] : []
   return Object.entries(raw).flatMap(([name, inner]): ReadonlyArray<Path> => {
     if (Object.hasOwn(decoded, name)) return unknownIn(inner, decoded[name], [...path, name])
-    // of a section that is not read at all, every setting
+    // a section that was left out whole is listed setting by setting
     return path.length === 0 ? unknownIn(inner, {}, [name]) : [[...path, name]]
   })
 }

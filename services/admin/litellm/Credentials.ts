@@ -12,12 +12,12 @@ export interface Placed {
 
 const reference = /^os\.environ\/([A-Za-z_]\w*)$/
 
-/** Also the variables of the administrator's own environment. */
+/** Resolves variables, from the configuration first and then from the administrator's own environment. */
 export class Credentials {
   readonly #environment: (name: string) => string | undefined
   readonly #findings: Findings
   readonly #config: Config
-  /** The variables that stand for literal keys. */
+  /** The name of the variable that replaces each literal key. */
   readonly #literals = new Map<string, string>()
   readonly #used = new Set<string>()
 
@@ -32,14 +32,14 @@ export class Credentials {
     return [...this.#used].toSorted()
   }
 
-  /** The value of a variable, in the configuration or here; `undefined` if it is not set. */
+  /** The value of a variable, from the configuration or the environment; `undefined` if it is not set. */
   valueOf(name: string | undefined): string | undefined {
     if (name === undefined) return undefined
     const own = this.#config.environment_variables?.[name]
     return own === undefined ? this.#environment(name) : String(own)
   }
 
-  /** The first of these variables that is set, otherwise the first of all; `undefined` for none. */
+  /** The first of these variables that is set, or else the first one; `undefined` for an empty list. */
   firstSet(names: ReadonlyArray<string>): string | undefined {
     return names.find((name) => (this.valueOf(name) ?? "") !== "") ?? names[0]
   }
@@ -50,8 +50,8 @@ export class Credentials {
   }
 
   /**
-   * A reference to a key. One that is written down gets a variable of this name and a number, which the report tells: without
-   * the number it could be the one that LiteLLM reads for deployments without a key.
+   * A reference to a key. A literal key gets a new variable, named after `variable` and a number, which the report states. Without
+   * the number, the name could be that of the variable that LiteLLM reads for deployments without a key.
    */
   keyFrom({ path, value }: Placed, variable: string): string {
     const name = reference.exec(value)?.[1]
@@ -78,7 +78,7 @@ export class Credentials {
     return Object.hasOwn(environment_variables, name) || keys.includes(`os.environ/${name}`)
   }
 
-  /** The text of a setting, which may name a variable; `undefined` if that is not set. */
+  /** The text of a setting, or the value of the variable that it names; `undefined` if that variable is not set. */
   resolve(text: string): string | undefined {
     const name = reference.exec(text)?.[1]
     return name === undefined ? text : this.valueOf(name)

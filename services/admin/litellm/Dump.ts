@@ -33,7 +33,7 @@ export interface Dump {
 
 const isWanted = (table: string): table is Table => Object.hasOwn(tables, table)
 
-/** Columns that describe a row, or follow from others. */
+/** Columns that need no report, because they only describe a row or follow from other columns. */
 const descriptive =
   /^(?:created_|updated_|last_|settings_updated_at|budget_reset_at|rotation_count|total_spend|spend$|model_spend|soft_budget_cooldown|key_type|key_name|admins|members)/
 
@@ -57,7 +57,7 @@ const rests: Readonly<Record<string, string>> = {
   LiteLLM_DeprecatedVerificationToken: "former values of rotated keys are no longer accepted"
 }
 
-/** Logs and counters, which only say what has been. */
+/** Whether a table holds only logs and counters of the past. */
 const isHistory = (table: string): boolean =>
   /Logs?$|^LiteLLM_(?:Daily|Deleted|Audit|SpendLog|HealthCheck|Cron|ErrorLogs|Retired)|^_prisma|Heartbeat$/.test(table)
 
@@ -92,7 +92,7 @@ class Collector {
     if (isWanted(table)) this.#readers[table](row)
   }
 
-  /** Reports columns that are not read, if `nameOf` names the row. */
+  /** Returns a reader of one table's rows. With `nameOf`, it reports the columns that the import does not read. */
   #reader<Name extends Table>(name: Name, nameOf?: (row: Rows[Name][number]) => string): (given: Row) => void {
     const schema = tables[name] as unknown as Schema.Codec<Rows[Name][number], unknown>
     const decode = Schema.decodeUnknownResult(schema, { errors: "all" })

@@ -8,7 +8,7 @@ export interface Finding {
   readonly message: string
 }
 
-/** Collects findings. Several of the same message and field, such as that of many models, become one line. */
+/** Collects findings. Those with the same message and field, for example in many models, become one line. */
 export class Findings {
   readonly #found: Array<Finding> = []
 
@@ -34,7 +34,7 @@ export class Findings {
   }
 }
 
-/** The parts of a path before and after its first index; the latter is missing without an index. */
+/** The parts of a path before and after its first index; the second part is missing if there is no index. */
 const splitAtIndex = (path: Path): ReadonlyArray<Path> => {
   const at = path.findIndex((key) => typeof key === "number")
   return at === -1 ? [path] : [path.slice(0, at), path.slice(at + 1)]

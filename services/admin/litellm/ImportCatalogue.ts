@@ -108,7 +108,7 @@ export const importCatalogue = Effect.fn("importCatalogue")(function*(
   }
   const catalogue = { providers: Object.fromEntries(targets.providers), models: Object.fromEntries(models) }
   const yaml = header + stringify(catalogue, { aliasDuplicateObjects: false, lineWidth: 0 })
-  // a mistake of the import must not wait for the first start
+  // finds mistakes of the import now, not when the gateway first starts
   yield* Catalogue.parse("the imported catalogue", yaml)
   const imports: ImportedCatalogue = {
     text: yaml,

@@ -1,5 +1,5 @@
 /**
- * LiteLLM's keys as keys of the gateway. Both are stored by the SHA-256 of their secret, so that clients keep theirs.
+ * Converts LiteLLM's keys. LiteLLM and the gateway both store the SHA-256 of a secret, so clients keep their secrets.
  */
 import type { NewKey } from "../../../shared/keys/ApiKey.ts"
 import { Allowances } from "./Allowances.ts"

@@ -19,7 +19,7 @@ const ranksOf = (targets: ReadonlyArray<ImportedTarget>): ReadonlyArray<number> 
   return orders.map((order) => ranks.indexOf(order))
 }
 
-/** As LiteLLM draws deployments: by the first of these that any of them has. */
+/** LiteLLM's weights of deployments: the first of these parameters that any of them has, or else equal weights. */
 const weightsOf = (targets: ReadonlyArray<ImportedTarget>): ReadonlyArray<number> => {
   for (const name of ["weight", "rpm", "tpm"] as const) {
     const weights = targets.map(({ deployment }) => deployment.litellm_params[name] ?? 0)
@@ -56,7 +56,7 @@ const placed = (group: ReadonlyArray<ImportedTarget>): ReadonlyArray<Target> => 
   return targets
 }
 
-/** The facts that hold for every target, and what each target has besides. */
+/** A model of the group's targets. A context window or price that differs between targets is stated at each target. */
 const modelOf = (group: readonly [ImportedTarget, ...Array<ImportedTarget>]): Draft => {
   const [{ facts: first, workload }] = group
   const isCommon = (name: "contextWindow" | "price") => group.every(({ facts }) => isSame(facts[name], first[name]))
@@ -80,7 +80,7 @@ const modelOf = (group: readonly [ImportedTarget, ...Array<ImportedTarget>]): Dr
   }
 }
 
-/** The models by name; `imported` is all that can be reached. */
+/** The models by name. `imported` holds the deployments that the gateway can reach. */
 export const importModels = (
   config: Config,
   imported: ReadonlyArray<ImportedTarget>,
@@ -137,7 +137,7 @@ interface Section {
   readonly all: ReadonlyArray<string>
 }
 
-/** All lists of fallbacks by their model, `*` for those of every model without its own. */
+/** All lists of fallbacks by model. The list of `*` applies to every model without its own. */
 const listsIn = (sections: ReadonlyArray<Section>): ReadonlyMap<string, ReadonlyArray<Fallback>> => {
   const found = new Map<string, Array<Fallback>>()
   const add = (model: string, names: ReadonlyArray<string | { readonly model: string }>, path: Path) =>
@@ -228,7 +228,7 @@ const reaches = (models: ReadonlyMap<string, Model>, from: string, to: string): 
   return search(from)
 }
 
-/** The targets of fallbacks, of the priorities after the model's own. */
+/** The targets of the fallbacks, with priorities after those of the model's own targets. */
 const inlined = (model: Model, others: ReadonlyArray<Model | undefined>): ReadonlyArray<Target> => {
   let next = 1 + Math.max(...model.targets.map(({ priority = 0 }) => priority))
   return others.flatMap((other) => {

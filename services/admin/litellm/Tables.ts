@@ -24,7 +24,7 @@ const Names = maybe(
     )
 )
 
-/** Without a time zone, which means UTC there. */
+/** A timestamp. One without a time zone is in UTC. */
 const Moment = maybe(
   Schema.String.pipe(
     Schema.decodeTo(Schema.String, {
@@ -92,11 +92,11 @@ export type BudgetRow = typeof tables.LiteLLM_BudgetTable.Type
 export type TeamTable = "LiteLLM_TeamTable" | "LiteLLM_OrganizationTable"
 export type OwnerTable = TeamTable | "LiteLLM_VerificationToken"
 
-/** The first that is not empty, as long as a name of a key or team may be. */
+/** The first name that is not empty, cut to the maximum length of a key's or team's name. */
 const firstName = (...names: ReadonlyArray<string | undefined>): string =>
   (names.find((name) => name !== undefined && name !== "") ?? "unnamed").slice(0, 200)
 
-/** The names of keys and teams, by which the report calls the rows, too. */
+/** Names of keys and teams, which the report uses, too. */
 export const nameOf = {
   LiteLLM_VerificationToken: ({ key_alias, key_name, token }: KeyRow) =>
     firstName(key_alias, key_name, token.slice(0, 8)),

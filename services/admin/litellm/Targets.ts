@@ -23,7 +23,7 @@ export interface ImportedTarget {
   readonly path: Path
 }
 
-/** `mode` of `model_info`. Others, such as `realtime`, have no counterpart. */
+/** Workloads by the `mode` in `model_info`. Other modes, such as `realtime`, have no counterpart. */
 const workloadOfMode: Readonly<Record<string, Workload>> = {
   chat: "chat",
   completion: "chat",
@@ -39,7 +39,7 @@ const workloadOfMode: Readonly<Record<string, Workload>> = {
   audio_transcription: "speech"
 }
 
-/** For deployments without a mode, which LiteLLM looks up by the model. */
+/** Workloads by the model's name, for deployments without a mode. LiteLLM looks their mode up by the model. */
 const workloadByName: ReadonlyArray<readonly [RegExp, Workload]> = [
   [/embed|\bbge-|\be5-/i, "embeddings"],
   [/rerank/i, "rerank"],
@@ -62,7 +62,7 @@ const sum = (...amounts: ReadonlyArray<number | undefined>): number | undefined 
     ? undefined
     : amounts.reduce<number>((total, amount = 0) => total + amount, 0)
 
-/** Without fields that are `undefined`; `undefined` without any. */
+/** Removes fields that are `undefined`. Returns `undefined` if no field is left. */
 const compact = <A extends object>(fields: A): { [Name in keyof A]: Exclude<A[Name], undefined> } | undefined => {
   const entries = Object.entries(fields).filter(([, value]) => value !== undefined)
   return entries.length === 0 ? undefined : Object.fromEntries(entries) as never
@@ -103,14 +103,14 @@ const factsOf = ({ litellm_params: parameters, model_info = {} }: Deployment, mo
 const toMillis = (seconds: number | undefined): number | undefined =>
   seconds === undefined ? undefined : Math.max(1, Math.round(seconds * 1000))
 
-/** The highest limits of a provider. */
+/** The highest limits that the catalogue accepts for a provider. */
 const mostOf = { max_parallel_requests: 100_000, rpm: 100_000_000, tpm: 1_000_000_000_000 }
 
 const slugOf = (text: string): string => text.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-").replaceAll(/^-|-$/g, "")
 
 const decodeProvider = Schema.decodeUnknownResult(Provider)
 
-/** The catalogue's providers, of which deployments with the same settings share one. */
+/** The catalogue's providers. Deployments with the same settings share a provider. */
 export class Targets {
   readonly providers = new Map<string, Encoded>()
   /** The indexes of deployments that are not imported. */
@@ -126,7 +126,7 @@ export class Targets {
     this.#findings = findings
   }
 
-  /** `undefined` if the deployment cannot be reached, which the report tells. */
+  /** Returns `undefined` and reports the reason if the deployment cannot be imported. */
   import(deployment: Deployment, index: number): ImportedTarget | undefined {
     const path = ["model_list", index]
     const { litellm_params: parameters, model_info, model_name } = deployment
@@ -164,7 +164,7 @@ export class Targets {
     this.#findings.add(["model_list", index], `not imported: ${reason}`)
   }
 
-  /** Settings that LiteLLM ignores, too, because another one applies. */
+  /** Reports settings that have no effect in LiteLLM either, because another setting overrides them. */
   #reportOverridden({ litellm_params: parameters, model_info = {} }: Deployment, index: number): void {
     const overridden = (by: string, ...path: Path) =>
       this.#findings.add(["model_list", index, ...path], `no effect: ${by} applies`)
@@ -234,7 +234,7 @@ export class Targets {
       ...this.#behaviour(deployment, index),
       ...(vendor.options === undefined ? {} : { options: vendor.options })
     }
-    // limits belong to one deployment
+    // a provider with limits is not shared: they are the limits of one deployment
     if (provider.limits !== undefined) return this.#add(`${slugOf(prefix)}-${slugOf(model_name)}`, provider)
     const settings = JSON.stringify(provider)
     const shared = this.#shared.get(settings) ?? this.#add(slugOf(prefix), provider)
@@ -269,7 +269,7 @@ export class Targets {
     return undefined
   }
 
-  /** Timeouts, limits, retries and circuit breaker, of the deployment or of all. */
+  /** Timeouts, limits, retries and circuit breaker: the deployment's own settings, or else those for all deployments. */
   #behaviour({ litellm_params: parameters }: Deployment, index: number): Partial<Encoded> {
     const { litellm_settings = {}, router_settings = {} } = this.#config
     const total = toMillis(parameters.timeout ?? router_settings.timeout ?? litellm_settings.request_timeout)

@@ -6,19 +6,19 @@ import { Allowances, type Omit } from "./Allowances.ts"
 import type { Dump } from "./Dump.ts"
 import { nameOf, type TeamTable } from "./Tables.ts"
 
-/** A team, and whether its keys are disabled, because a team cannot be. */
+/** A team. `isClosed` disables its keys, because a team itself cannot be disabled. */
 export interface TeamOfLiteLlm extends ImportedTeam {
   readonly isClosed: boolean
 }
 
-/** By their ids. Organisations come first, because they are above teams. */
+/** Teams by id. Organisations come first, because they are the parents of teams. */
 export type Teams = ReadonlyMap<string, TeamOfLiteLlm>
 
-/** Always the same for the same row, so that a second import finds the team. */
+/** Derives a team's id from its row, so that a second import finds the team. */
 const teamIdOf = (table: TeamTable, id: string): string =>
   `team_${Base62.encode(hash("sha256", JSON.stringify([table, id]), "buffer").subarray(0, 12))}`
 
-/** The team of a row that names one. */
+/** The team that a row names, or else its organisation. Reports a missing one. */
 export const teamOf = (
   teams: Teams,
   row: { readonly team_id?: string; readonly organization_id?: string },

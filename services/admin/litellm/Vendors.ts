@@ -6,28 +6,28 @@ export interface Vendor {
   readonly protocol: Provider["protocol"]
   /** Missing if every deployment must state its own. */
   readonly baseUrl?: string
-  /** The environment variables that LiteLLM reads the base URL from. */
+  /** The environment variable that LiteLLM reads the base URL from. */
   readonly baseUrlVariable?: string
   /** The catalogue's `baseUrl` from LiteLLM's `api_base`, if they differ. */
   readonly toBaseUrl?: (apiBase: string) => string
-  /** The environment variables that LiteLLM reads the key from. Without any, the provider needs none. */
+  /** The environment variables that LiteLLM reads the key from. Missing if the provider needs no key. */
   readonly keys?: ReadonlyArray<string>
   readonly workloads: ReadonlyArray<Workload>
   /** The provider's name of a model, if it differs from the one after LiteLLM's prefix. */
   readonly toModel?: (model: string) => string
   readonly options?: Readonly<Record<string, unknown>>
-  /** What applies to other workloads. */
+  /** How to reach the workloads that `workloads` lacks. */
   readonly otherwise?: Vendor
 }
 
 const openAiWorkloads = ["chat", "embeddings", "images", "speech"] as const
 
-/** For servers that know only the older name of the limit of an answer. */
+/** For servers that accept the limit of output tokens only by its older name. */
 const olderLimit = { options: { maxTokensField: "max_tokens" } }
 
 const without = (url: string, ending: RegExp): string => url.replace(/\/+$/, "").replace(ending, "")
 
-/** Some configurations state the whole path of an operation. */
+/** Removes the path of an operation, which some configurations include. */
 const withoutPath = (url: string): string => without(url, /\/(?:chat\/completions|completions|embeddings|rerank)$/)
 
 /** A server of OpenAI's dialect. */
@@ -38,7 +38,7 @@ const openAi = (
   more: Partial<Vendor> = {}
 ): Vendor => ({ protocol: "openai", baseUrl, keys: [key].flat(), toBaseUrl: withoutPath, workloads, ...more })
 
-/** A server of the operator's own, at the deployment's `api_base`. */
+/** A server that the operator runs, at the deployment's `api_base`. */
 const own = (variable: string, more: Partial<Vendor> = {}): Vendor => ({
   protocol: "openai",
   baseUrlVariable: variable,
@@ -188,7 +188,7 @@ const packages: Readonly<Record<string, string>> = {
   voyage: "@ai-sdk/voyage"
 }
 
-/** What to do about a prefix, or a workload of it, that the table does not have. */
+/** Advice for a prefix, or a workload of a prefix, that the table lacks. */
 export const insteadOf = (prefix: string): string => {
   const name = packages[prefix]
   return name === undefined
@@ -198,7 +198,7 @@ export const insteadOf = (prefix: string): string => {
 
 const isKnown = (prefix: string): boolean => Object.hasOwn(table, prefix) || Object.hasOwn(packages, prefix)
 
-/** For names without a prefix, which LiteLLM recognises by the model. */
+/** LiteLLM's prefixes for models whose names lack one. */
 const byName: ReadonlyArray<readonly [RegExp, string]> = [
   [/^(?:gpt-|chatgpt-|o\d|text-embedding-|dall-e-|whisper-|tts-|omni-moderation-|text-moderation-|ft:)/, "openai"],
   [/^claude-/, "anthropic"],

@@ -2,14 +2,14 @@
  * Reads the rows of some tables from a plain SQL dump of PostgreSQL, as it streams in: `COPY` blocks, or `INSERT` statements
  * (`--inserts`, `--column-inserts`, `--rows-per-insert`).
  *
- * Keeps a line of text at a time, and the columns of the current table.
+ * Holds at most one line or row in memory, and the names of columns.
  */
 import { fromCopy, InsertedRows } from "./DumpText.ts"
 
 /** A row by its columns; `null` as in SQL. Booleans are `t` and `f` in `COPY` blocks, `true` and `false` in statements. */
 export type Row = Readonly<Record<string, string | null>>
 
-/** The longest line. Rows of usage logs are the longest, and are not needed. */
+/** Maximum length of a line. The longest rows are those of usage logs, which the import does not need. */
 export const maxLineBytes = 16 * 1024 * 1024
 
 const newline = 0x0a
@@ -59,7 +59,7 @@ export class DumpReader {
     this.#onRow = onRow
   }
 
-  /** Reads the next bytes. Returns what is wrong; `undefined` if nothing. */
+  /** Reads the next bytes. Returns what is wrong with the dump, or `undefined`. */
   push(bytes: Uint8Array): string | undefined {
     if (this.#number === 1 && this.#length === 0) {
       const start = String.fromCharCode(...bytes.subarray(0, 5))
@@ -80,7 +80,7 @@ export class DumpReader {
     return undefined
   }
 
-  /** Reads the last line. */
+  /** Reads the last line. Returns what is wrong with the dump, or `undefined`. */
   end(): string | undefined {
     const wrong = this.#length === 0 ? undefined : this.#finish()
     if (wrong !== undefined) return `line ${this.#number - 1} ${wrong}`

@@ -28,7 +28,7 @@ export const fromArray = (text: string): ReadonlyArray<string> | undefined => {
   return inner.endsWith(",") ? undefined : found
 }
 
-/** The rows after `VALUES` of a statement, which may extend over several lines, also within a text. */
+/** Reads the rows after `VALUES`. The statement may extend over several lines, and so may a text. */
 export class InsertedRows {
   #place: "between" | "row" | "text" = "between"
   #values: Array<string | null> = []
@@ -61,7 +61,7 @@ export class InsertedRows {
       } else if (character === "'") {
         this.#place = "text"
         this.#wasText = true
-        // the space before it
+        // drops the space before the quote
         this.#value = ""
       } else if (character === "," || character === ")") {
         this.#finishValue()
