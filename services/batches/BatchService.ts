@@ -1,4 +1,4 @@
-/** The service of batches: holds each batch from its creation until its results are put together. */
+/** The batch service: runs each batch from its creation until its results are complete. */
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Effect, Layer, Schedule } from "effect"
 import * as LineLog from "../../shared/batches/lines/LineLog.ts"
@@ -19,7 +19,7 @@ import { TaskQueue } from "../../shared/tasks/TaskQueue.ts"
 import { openAnnouncer } from "../../shared/webhooks/Announcer.ts"
 import { workerSettings } from "../../shared/worker/WorkerSettings.ts"
 
-/** The wait for the store before a batch is released, in milliseconds. */
+/** How long to wait for the store before releasing a batch, in milliseconds. */
 const patienceMs = 60_000
 
 /**

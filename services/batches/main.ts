@@ -1,4 +1,4 @@
-/** Starts the service of batches. */
+/** Starts the batch service. */
 import * as Service from "../../shared/process/Service.ts"
 import * as BatchService from "./BatchService.ts"
 

@@ -21,7 +21,7 @@ export interface Step {
 /** Matches an instruction to repeat a text, such as `say hello`. */
 const order = /^(?:please )?(?:say|repeat|echo|reply with(?: exactly| only| just)?):?\s+["“]?(.+?)["”]?$/isu
 
-/** The end of any text. */
+/** Continues any text that the client asks to continue. */
 const continuation =
   "so it goes on, says the gateway's built-in echo, which is not a model and cannot know what comes next."
 

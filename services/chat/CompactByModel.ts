@@ -1,6 +1,6 @@
 /**
- * Compactions by models whose provider makes none: one call summarises the conversation. Also answers requests for a response
- * whose last item is a `compaction_trigger`.
+ * Compacts conversations for models whose provider cannot: one call to the model writes a summary. Also answers requests for a
+ * response whose last item is a `compaction_trigger`.
  */
 import { Effect } from "effect"
 import { type JobError, ProviderFailed } from "../../shared/contract/JobError.ts"
@@ -48,7 +48,7 @@ class Kept implements Sink {
     return true
   }
 
-  /** Never called: it takes everything. */
+  /** Never called, because `write` always accepts more. */
   onDrain(): void {}
 
   get json(): Json.Fields {
@@ -69,7 +69,7 @@ const withBody = (call: Call, operation: Call["operation"], body: object): Call 
   isPlain: true
 })
 
-/** As a transcript: providers reject calls of tools that the request does not define. */
+/** Sends the conversation as a transcript, because providers reject calls of tools that the request does not define. */
 const summariseBy = (perform: Perform): Summarise =>
   Effect.fnUntraced(function*(call, sources, instructions) {
     const focus = instructions === "" ? "" : `\n\nFollow these instructions for the summary:\n${instructions}`

@@ -20,11 +20,11 @@ import * as Unread from "./Unread.ts"
 const decodeOptions = Options.reader(LocalChatOptions)
 const settings = { fingerprint: "local-echo", isLenient: true }
 
-/** As its answers report them. */
+/** Counts input tokens as the engine's answers report them. */
 const count: Counts.Counter = ({ conversation }) =>
   Effect.map(countInput(conversation), (tokens) => ({ tokens, isEstimate: false }))
 
-/** The engine names settings as chat completions does. */
+/** Renames the setting in an error: the engine uses the names of chat completions, the client those of its dialect. */
 const withClientsName = (error: JobError, losses: Losses): JobError => {
   if (error._tag !== "InvalidRequest") return error
   const setting = Struct.keys(chatSettings).find((setting) => chatSettings[setting] === error.param)

@@ -1,6 +1,6 @@
 /**
  * Finds the values of named fields in a text: by their label (`subject: Lunch`), by their kind (an email address, a date), and
- * by the words before them (`from Berlin`). No two fields get the same value, and none gets one that suits another better.
+ * by the words before them (`from Berlin`). Each value goes to one field only, the one that it suits best.
  */
 import { contentWords, functionWords } from "../../shared/text/Words.ts"
 
@@ -10,12 +10,12 @@ export interface Field {
   readonly format: string | undefined
   /** The names of the other fields of the same object. */
   readonly others: ReadonlyArray<string>
-  /** Whether it needs a value, and whether it is the only field with a number: both allow a number without a label. */
+  /** Whether the field needs a value, and whether it is the only one for a number. Either allows a number without a label. */
   readonly isNeeded: boolean
   readonly isOnlyNumber: boolean
 }
 
-/** Limits on the spans of one kind, and on the fields whose values are looked for: a twentieth of a second. */
+/** Maximum spans of one kind, and fields to find values for. They limit a search to a twentieth of a second. */
 const mostSpans = 100
 const mostFields = 100
 
@@ -28,8 +28,8 @@ const month = "(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\\.?"
 const weekday = "(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 
 /**
- * What a span looks like: its text, or its first group. A part of one that comes earlier in this list is no span of its own.
- * The names are JSON Schema's formats where the text fits them.
+ * Patterns of spans; a span is the whole match or its first group. Nothing inside a span matches a later pattern. The names are
+ * JSON Schema's formats where the text fits them.
  */
 const patterns = {
   email: /(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}/gu,
@@ -48,23 +48,23 @@ const patterns = {
   number: /(?<![\w.-])-?(?:\d{1,3}(?:,\d{3}){1,4}|\d{1,15})(?:\.\d{1,10})?(?![\w-])/gu
 }
 
-/** Spans that may contain others. The place is one that the client did not write in capitals. */
+/** Patterns of spans that may contain other spans. `place` matches places in lower case. */
 const loosePatterns = {
   quote: /["“]([^"“”\n]{1,2000})["”]/gu,
   place:
     /(?<!\p{L})(?:in|near|around)\s+(?!the\b|an?\b)(\p{Ll}+(?: (?!today|tonight|tomorrow|please|next)\p{Ll}+){0,2})/gu
 }
 
-/** How well a name suits a field, by the words before it: `^` if it begins a sentence, and `` for all other words. */
+/** How well a name suits a field, by the words before the name: `^` for the start of a sentence, `""` for all other words. */
 type Cues = Readonly<Record<string, number>>
 
 interface Kind {
-  /** What the names of its fields contain. */
+  /** Matches the names of fields of this kind. */
   readonly names: RegExp
   readonly patterns?: ReadonlyArray<keyof typeof patterns>
   /** Present if names are values of this kind. */
   readonly cues?: Cues
-  /** Words that a value of this kind follows. */
+  /** Words that introduce a value of this kind. */
   readonly lead?: string
   /** Whether a value may have several sentences. */
   readonly isLong?: boolean
@@ -93,7 +93,7 @@ const kinds: ReadonlyArray<Kind> = [
   }
 ]
 
-/** Words in capitals at the beginning of a sentence that are no names. */
+/** Words that begin sentences with a capital and are not names. */
 const openings = new Set(
   `send email mail book call tell ask invite schedule add create find get show set please hi hello dear thanks remind order buy
   write translate search look make give use check reserve cancel update let plan meet transfer pay fly say pick take open visit
@@ -104,7 +104,7 @@ const joined = /^(?: (?:(?:de|da|del|di|la|van|von|der|of) )?\p{Lu}|, \p{Lu}{2}$
 const asSubject =
   /^(?:['’]s\b|,|\s*\(|\s+(?:is|was|are|lives|has|have|and|works|said|says|wants|needs|will|from|asks|asked)\b|$)/u
 
-/** Words in names of fields that are no labels of values. */
+/** Words in names of fields that are too general to be labels of values. */
 const generic = new Set("id name number text value of the to from in at date time user email".split(" "))
 
 const wordsOf = (name: string): string =>
@@ -124,7 +124,7 @@ const labelsOf = (names: ReadonlyArray<string>): string =>
 export class Facts {
   readonly text: string
   readonly #spans = new Map<string, ReadonlyArray<Span>>()
-  /** The places of the values that fields have got. */
+  /** Where the values that fields have taken begin in the text. */
   readonly #taken = new Set<number>()
   #fields = 0
 
@@ -159,7 +159,7 @@ export class Facts {
     return items.split(/\s*(?:,|\band\b|&)\s*/u).filter((item) => item !== "")
   }
 
-  /** The number that has the field's label beside it; otherwise, if the field allows it, the first with no other's. */
+  /** The number next to the field's label, or else, if the field allows it, the first number next to no other field's label. */
   number(field: Field, fits: (value: number) => boolean): number | undefined {
     if (this.#fields++ > mostFields) return undefined
     const valueOf = ({ text }: Span): number => Number(text.replaceAll(",", ""))
@@ -175,7 +175,7 @@ export class Facts {
     return span && valueOf(span)
   }
 
-  /** The spans that are no field's value yet. */
+  /** The spans that no field has taken. */
   #free(name: string): ReadonlyArray<Span> {
     return (this.#spans.get(name) ?? []).filter(({ at }) => !this.#taken.has(at))
   }
@@ -192,7 +192,7 @@ export class Facts {
     return [...before.split(/\s+/u).slice(-4), ...after.split(/\s+/u).slice(0, 3)].join(" ").replaceAll("_", " ")
   }
 
-  /** What follows the field's label, or the words that lead to a value of its kind. */
+  /** The value after the field's label, or after words that introduce a value of its kind. */
   #labelled(field: Field, kind: Kind | undefined): Span | undefined {
     const label = `(?i:${labelsOf([field.name])})(?i: line)?`
     const starts = [
@@ -214,7 +214,7 @@ export class Facts {
     return undefined
   }
 
-  /** A quoted text, or one up to the label of another field or, unless it may be long, the end of its clause. */
+  /** A quoted text, or the text up to another field's label. Unless its kind is long, it also ends with its clause. */
   #valueFrom(from: number, { others }: Field, kind: Kind | undefined): string {
     const rest = this.text.slice(from)
     const quoted = /^["“']([^"”\n]{1,2000}?)["”'](?!\p{L})/u.exec(rest)?.[1]
@@ -229,7 +229,7 @@ export class Facts {
     return rest.slice(0, end).trim()
   }
 
-  /** The free spans that look like values of a kind: names only if the text has nothing better. */
+  /** The free spans that look like values of a kind. Names count only if none of its patterns matches. */
   #ofPatterns(kind: Kind | undefined): ReadonlyArray<Span> {
     const typed = kind?.patterns?.flatMap((pattern) => this.#free(pattern)) ?? []
     return kind?.cues === undefined || typed.length > 0 ? typed : this.#free("name")
@@ -281,7 +281,7 @@ const suits = (cues: Cues, before: string): number =>
 /** Whether any text can be of this kind. */
 const isFree = (kind: Kind | undefined): boolean => kind?.patterns === undefined && kind?.cues === undefined
 
-/** Whether a field that the text does not name gets the whole text: the only one of its object, or one such as `query`. */
+/** Whether a field without a label in the text gets the whole text: the only field of its object, or one such as `query`. */
 export const takesWholeText = ({ name, others }: Pick<Field, "name" | "others">): boolean =>
   others.length === 0
     ? isFree(kindOf(name))

@@ -1,7 +1,7 @@
 /**
- * Requests of the responses format at the path of chat completions, as Cursor sends them: performed as responses, and answered
- * by a chat completion. Cursor expects every call of a tool to be one of a function, so that the arguments of a custom tool's call
- * are its text, and repeats such calls in later requests.
+ * Accepts requests in the responses format at the path of chat completions, as Cursor sends them, and answers with a chat
+ * completion. Cursor expects every tool call to be a function call. A custom tool's call is therefore answered as a function
+ * call whose arguments are the tool's input text. Later requests repeat it in this form.
  */
 import { Effect, Predicate } from "effect"
 import { InvalidRequest } from "../../shared/contract/JobError.ts"
@@ -32,7 +32,7 @@ const isOfItems = ({ body, operation }: Call): boolean => {
 
 // Requests
 
-/** The items with the calls of custom tools as what they are. */
+/** Restores the calls of custom tools, which Cursor repeats as function calls. */
 const withCustomCalls = (input: unknown, tools: unknown): unknown => {
   const custom = new Set(
     Json.list(tools).map(Json.fields).flatMap(({ name, type }) => type === "custom" ? [name] : [])
@@ -52,7 +52,7 @@ const withCustomCalls = (input: unknown, tools: unknown): unknown => {
   })
 }
 
-/** Settings of chat completions, which the responses format does not have. */
+/** Settings of chat completions that the responses format lacks. */
 const foreign = ["stream_options"]
 
 const toResponses = (call: Call, body: Json.Fields): Call => {
@@ -73,7 +73,7 @@ class ChatSink implements Sink {
   readonly #decoder = new Decoder()
   readonly #frames = new SseFrames()
   #head: Head | undefined
-  /** A whole answer. */
+  /** The pieces of an answer that is not streamed. */
   readonly #pieces: Array<Uint8Array> = []
 
   constructor(sink: Sink, encoder: AnswerEncoder) {

@@ -21,7 +21,7 @@ interface Made {
 /** The place of a value in the answer, and in the text. */
 interface Slot extends Omit<Field, "description" | "format"> {
   readonly path: string
-  /** Counts the items of a list that the engine makes, so that they differ. */
+  /** The index in a list that the engine makes up, so that the items differ. */
   readonly index: number
   /** The text, or an item of a list that the text itself separates. */
   readonly facts: Facts
@@ -38,7 +38,7 @@ const maxLength = 10_000
 const maxItems = 1_000
 const tooLarge = "is too large for the built-in engine"
 
-/** The most items that are looked for in the text, and other fields of an object that are considered for a value. */
+/** Maximum items to find in the text, and other fields of the object to consider for a value. */
 const mostFound = 100
 const mostOthers = 50
 
@@ -46,7 +46,7 @@ const mostOthers = 50
 const unsupported =
   /^(?:not|if|contains|patternProperties|propertyNames|dependencies|dependent\w+|unevaluated\w+|additionalItems)$/u
 
-/** Returns the value, or why there is none, worded to follow the name of the schema's field. */
+/** Returns the value, or the reason why there is none, worded to follow the name of the schema's field. */
 export const jsonValue = (schema: unknown, said: string): Result.Result<unknown, string> => {
   const facts = new Facts(said.slice(0, maxLength))
   const field = { name: "", others: [], isNeeded: true, isOnlyNumber: true }
@@ -280,7 +280,7 @@ const isNull = (schema: unknown): boolean => Predicate.isReadonlyObject(schema) 
 const attempt = (make: () => Made, isNeeded = false): Made | undefined =>
   isNeeded ? make() : Result.getOrUndefined(Result.try(make))
 
-/** Also of a list of numbers. */
+/** Whether a schema is that of a number or of a list of numbers. */
 const isNumeric = (schema: unknown): boolean =>
   Predicate.isReadonlyObject(schema) &&
   (isNumeric(schema["items"]) || [schema["type"]].flat().some((type) => /^(?:number|integer)$/iu.test(String(type))))

@@ -66,7 +66,7 @@ const checkSize = ({ choices, format, stop, tools }: Conversation): Effect.Effec
 /** Whether a JSON value holds at most `most` values. */
 const hasAtMost = (json: unknown, most: number): boolean => {
   const values = [json]
-  // grows while it is read
+  // `values` grows during the loop
   for (const value of values) {
     if (values.length > most) return false
     if (Predicate.isObjectOrArray(value)) { for (const inner of Object.values(value)) values.push(inner) }
@@ -76,7 +76,7 @@ const hasAtMost = (json: unknown, most: number): boolean => {
 
 export class LocalChat extends Context.Service<LocalChat, {
   /**
-   * The events of the answer, one delta per word or mark, with choices taking turns token by token.
+   * The events of the answer: one delta per word or punctuation mark. Choices take turns token by token.
    *
    * Fails with `InvalidRequest` if the request is too large or the engine cannot make its tool call or follow its schema,
    * and with `ProviderFailed` for an injected fault. Usage counts the text of all turns, tools and schemas; beyond 100,000

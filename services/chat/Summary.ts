@@ -31,7 +31,7 @@ const sentencesPerKept = 4
 const fewest = 5
 const most = 60
 
-/** The user's own messages are kept beside the summary. */
+/** Weights of sentences by origin. The user's messages weigh less, because they are kept beside the summary. */
 const weights: { readonly [O in Source["origin"]]: number } = { instructions: 1, user: 0.4, assistant: 2, tool: 1 }
 
 const heading = "Summary of the conversation up to here:"
@@ -78,7 +78,7 @@ export const summarise = Effect.fnUntraced(function*(sources: ReadonlyArray<Sour
   return [heading, ...chosen.toSorted((a, b) => a.order - b.order).map(({ sentence }) => `- ${sentence}`)].join("\n")
 })
 
-/** The built-in engine's way. */
+/** Summarises without a model, for the built-in engine. */
 export const extract: Summarise = Effect.fnUntraced(function*(_call, sources, instructions) {
   const text = yield* summarise(sources, instructions)
   const tokenizer = yield* loadTokenizer

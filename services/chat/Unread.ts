@@ -1,4 +1,4 @@
-/** Names what the built-in engine does not read of a conversation: an echo has no style, no memory and nothing to sample. */
+/** Warns of the parts of a conversation that the built-in engine ignores: it is an echo, without sampling or memory. */
 import type {
   ContentPart,
   Conversation,
@@ -28,7 +28,7 @@ export const record = (conversation: Conversation, losses: Losses): void => {
   }
   const last = lastTurnOf(turns)
   for (const [index, { content, failed, path, role, toolCalls }] of turns.entries()) {
-    // without a path the client did not write it
+    // a turn without a path does not come from the client
     if (path === undefined) continue
     const isHeard = index === last || (index > last && role === "tool")
     if (isHeard) { for (const part of content) if (!isRead(part)) losses.warn(part.path ?? path, unread) }

@@ -1,4 +1,4 @@
-/** Tells the webhooks of teams when they have spent half, most or all of their budget, each once a month. */
+/** Sends events to the webhooks of teams that have spent half, most or all of their budget, each once a month. */
 import { DateTime, Effect, Layer, Option } from "effect"
 import { whileJetStreamFails } from "../../shared/nats/JetStream.ts"
 import { openBucket } from "../../shared/nats/KeyValue.ts"
@@ -11,7 +11,7 @@ import { Webhooks } from "./handlers/WebhookHandlers.ts"
 /** In percent of the budget. */
 const thresholds = [50, 80, 100]
 
-/** How often to compare spending with budgets, in milliseconds. Both are copies in memory. */
+/** The pause between comparisons of spending with budgets, in milliseconds. Both are in memory. */
 const lookMs = 2_000
 
 export const layer = Layer.effectDiscard(Effect.gen(function*() {
@@ -22,7 +22,7 @@ export const layer = Layer.effectDiscard(Effect.gen(function*() {
   /** The marks of this month's alerts that are known to be sent. */
   let sent = { month: "", marks: new Set<string>() }
 
-  /** The mark is written last: an alert is queued twice under one id rather than not at all. */
+  /** Queues an alert, then writes its mark: after a failure, the alert is queued again under the same id instead of lost. */
   const alert = Effect.fnUntraced(function*({ id, monthlyBudgetUsd }: Team, month: string, percent: number) {
     const mark = `alert.${month}.${id}.${percent}`
     if (sent.marks.has(mark)) return

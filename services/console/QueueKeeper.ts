@@ -8,8 +8,8 @@ import { Nats } from "../../shared/nats/Nats.ts"
 import * as Metrics from "../../shared/telemetry/Metrics.ts"
 
 /**
- * The pause between two checks, in milliseconds. A single server hardly ever has defects unless it restarts, and the checks would be
- * most of its work.
+ * The pause between two checks, in milliseconds, with several servers or one. On a single server, queues rarely break unless it
+ * restarts, and frequent checks would be most of its work.
  */
 const everyMs = { several: 5_000, one: 20_000 }
 

@@ -1,4 +1,4 @@
-/** Compactions made by this gateway: sealed for their clients, and kept for a while under the id of the answer. */
+/** Compactions made by this gateway: sealed for their clients, and stored under the answer's id until they expire. */
 import { Array, Context, Effect, Layer, Option, Redacted, Schema, Stream } from "effect"
 import { whileJetStreamFails } from "../../../shared/nats/JetStream.ts"
 import { openStore } from "../../../shared/nats/ObjectStore.ts"
@@ -24,7 +24,7 @@ export interface Requester {
 }
 
 export class Compactions extends Context.Service<Compactions, {
-  /** Seals a summary. `id` is the answer's if the text is stored under it. */
+  /** Seals a text. `id` is the id of the answer under which it is stored, if it is stored. */
   readonly seal: (requester: Requester, text: string, id?: string) => string
   /** `None` if the text was changed, or sealed for another owner or id. */
   readonly open: (requester: Requester, sealed: string, id?: string) => Option.Option<string>

@@ -17,7 +17,7 @@ import { isSealedText } from "../../../shared/records/Seal.ts"
 /** The form of a conversation in the requests of an operation. */
 interface Format {
   readonly field: string
-  /** Only bodies with one of these need a change. */
+  /** Bytes of which a body contains at least one if it needs a change. */
   readonly marks: ReadonlyArray<Buffer>
   /** Makes a system message. */
   readonly system: (text: string) => unknown
@@ -83,7 +83,7 @@ const expandIn = Effect.fnUntraced(function*(
   return changes.size === 0 ? work : { ...work, body: JsonText.setMembers(body, members, changes) }
 })
 
-/** Most requests need no change. */
+/** Expands a request's compactions. Most requests contain no mark and stay as they are. */
 export const prepare = (compactions: Compactions["Service"], work: Work): Effect.Effect<Work, JobError> => {
   const { body: { buffer, byteLength, byteOffset }, operation } = work
   const body = Buffer.from(buffer, byteOffset, byteLength)

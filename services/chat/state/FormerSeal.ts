@@ -1,6 +1,6 @@
 /**
- * Seals as version 0.1 did, for one tenant: `gwc1:<key id>:<encrypted text in base64url>`. Texts of that form stay readable, and
- * jobs without an owner, from an ingress or for a worker of that version, still get it.
+ * The seal of version 0.1, which binds a text to a tenant: `gwc1:<key id>:<encrypted text in base64url>`. Such texts stay
+ * readable. Jobs without an owner, which come from an ingress or go to a worker of that version, still get this seal.
  */
 import { type Array, Option } from "effect"
 import { hash } from "node:crypto"
@@ -14,7 +14,7 @@ export interface FormerSeal {
   readonly open: (tenant: string, sealed: string) => Option.Option<string>
 }
 
-/** Each key has 32 bytes. The first seals. */
+/** Each key has 32 bytes. The first key seals; all of them open. */
 export const make = (keys: Array.NonEmptyReadonlyArray<Uint8Array>): FormerSeal => {
   const idOf = (key: Uint8Array) => hash("sha256", key, "hex").slice(0, 8)
   return {

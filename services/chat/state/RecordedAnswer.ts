@@ -1,6 +1,6 @@
 /**
- * Passes an answer in the responses format on with the fields of the response that are the gateway's, but holds back its end, which
- * has the whole response, until the response is stored. So a client that knows the response can refer to it.
+ * Relays an answer in the responses format, with the gateway's values of some fields. Holds back the end, which contains the
+ * whole response, until the response is stored: a client that has the response can refer to it.
  */
 import * as JsonText from "../../../shared/provider/json/JsonText.ts"
 import { dataOf, replaceData, SseFrames } from "../../../shared/bounds/SseFrames.ts"
@@ -24,7 +24,7 @@ const beginnings = marksOf("created", "queued", "in_progress")
 const ends = marksOf("completed", "incomplete")
 const isEnded = (status: unknown): boolean => status === "completed" || status === "incomplete"
 
-/** As many bytes as an event may have before its type, and more. */
+/** More bytes than an event has before its type. */
 const tailBytes = 256
 
 const blankLine = Buffer.from("\n\n")
@@ -41,9 +41,9 @@ export class RecordedAnswer implements Answer {
   /** Whether the answer is one JSON text, which is held back from its start. */
   #isWhole = false
   #held: Array<Uint8Array> | undefined
-  /** A stream until its first event that is not one of those that begin an answer. */
+  /** Splits the stream until its first event that is not one of `beginnings`; `undefined` afterwards. */
   #beginning: SseFrames | undefined
-  /** The latest bytes of a stream, which are passed on already. */
+  /** The latest bytes of a stream, already passed on. */
   #tail: Buffer = empty
   /** How many bytes of the held event are passed on already. */
   #passed = 0
@@ -76,7 +76,7 @@ export class RecordedAnswer implements Answer {
     return this.#pass(this.#beginning === undefined ? bytes : this.#begin(this.#beginning, bytes))
   }
 
-  /** The bytes of the beginning that are to be passed on now. */
+  /** Returns the bytes to pass on now. */
   #begin(beginning: SseFrames, bytes: Uint8Array): Uint8Array {
     const pieces: Array<Uint8Array> = []
     for (const frame of beginning.push(bytes)) {
@@ -111,7 +111,7 @@ export class RecordedAnswer implements Answer {
     else resume()
   }
 
-  /** The response that is to be stored; `undefined` if the answer has none. */
+  /** The response to store; `undefined` if the answer contains no complete one. */
   readonly response = (): AnsweredResponse | undefined => {
     // an answer may end without a blank line
     if (this.#beginning !== undefined) this.#pass(this.#beginning.rest)

@@ -1,6 +1,6 @@
 /**
- * Replaces references of a request in the responses format to stored responses and items by what they refer to: providers always
- * get the whole conversation.
+ * Replaces a request's references to stored responses and items with their content, because providers always get the whole
+ * conversation.
  */
 import { Effect, Option, Predicate } from "effect"
 import { InvalidRequest, type JobError, ReferenceNotFound, Unavailable } from "../../../shared/contract/JobError.ts"
@@ -26,7 +26,7 @@ export interface Stores {
 /** A request in the responses format. */
 export interface Request {
   readonly work: Work
-  /** Those of its body. */
+  /** The members of its body. */
   readonly members: ReadonlyArray<JsonText.Member>
 }
 
@@ -39,7 +39,7 @@ export const change = ({ members, work }: Request, changes: ReadonlyMap<string, 
   changes.size === 0 ? work : { ...work, body: JsonText.setMembers(work.body, members, changes) }
 
 export interface Resolved {
-  /** The members of the request that differ if it has the whole conversation and refers to nothing. */
+  /** New values of the members that change when the references are replaced. */
   readonly changes: ReadonlyMap<string, unknown>
   /** The id of the earlier response that the request names. */
   readonly previous: string | null
@@ -49,14 +49,14 @@ export interface Resolved {
   readonly conversation: Conversation | undefined
 }
 
-/** The same as of a request. */
+/** Maximum size of a conversation: that of a request. */
 const maxBytes = 32 * 1024 * 1024
 
 export const unavailable = () => new Unavailable({ retryAfterMs: 1_000 })
 
 const marks = ["\"item_reference\"", "\"reasoning\""].map((mark) => Buffer.from(mark))
 
-/** Neither empty nor a list of empty texts. */
+/** Whether a part has a text. */
 const hasText = (parts: unknown): boolean =>
   Array.isArray(parts) && parts.some((part) => Predicate.isReadonlyObject(part) && (part["text"] ?? "") !== "")
 
@@ -146,7 +146,7 @@ export const resolve = Effect.fnUntraced(function*(
     return yield* InvalidRequest.at("previous_response_id", problem, "context_length_exceeded")
   }
   const changes = new Map<string, unknown>([["input", Buffer.concat([Buffer.from("["), whole, Buffer.from("]")])]])
-  // otherwise a provider may know the earlier response
+  // an id that the gateway does not know stays: the provider may know it
   if (conversation !== undefined) changes.set("previous_response_id", null)
   return { changes, previous, own, conversation }
 })

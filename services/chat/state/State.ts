@@ -24,20 +24,20 @@ import * as References from "./References.ts"
 /** How long a store may be unavailable before a request fails, in milliseconds. */
 const patienceMs = 10_000
 
-/** What a stored response asks for: reasoning that later requests can continue from. */
+/** Asks for encrypted reasoning in a stored response, so that later requests can continue from it. */
 const withReasoning = (request: References.Request): ReadonlyArray<readonly [string, unknown]> => {
   const include = Json.list(References.valueOf(request, "include"))
   return include.includes(encryptedReasoning) ? [] : [["include", [...include, encryptedReasoning]]]
 }
 
-/** What the gateway says of a response in the background: its id is the one that the client has. */
+/** Fields of a response in the background. Its id is the one that the client already has. */
 const inBackground = ({ taskId }: Work): { readonly id: string; readonly background: true } | undefined =>
   taskId !== undefined && isResponseId(taskId) ? { id: taskId, background: true } : undefined
 
-/** Providers always get requests whose answers are awaited. */
+/** Providers never get requests in the background: the gateway waits for the answer. */
 const awaited = ["background", false] as const
 
-/** The request with everything that it refers to. */
+/** Replaces a request's references and compactions with their content. */
 const expand = Effect.fnUntraced(function*(
   stores: References.Stores,
   work: Work,
@@ -58,7 +58,7 @@ const respond = Effect.fnUntraced(function*(
   const { changes, conversation, own, previous } = yield* References.resolveAll(stores, request)
   const isStored = References.valueOf(request, "store") !== false
   const { owner } = work
-  // of an older ingress
+  // the job is from an older ingress
   if (isStored && owner === undefined) return yield* References.unavailable()
   const background = inBackground(work)
   const changed = References.change(
@@ -66,7 +66,7 @@ const respond = Effect.fnUntraced(function*(
     new Map([...changes, ...isStored ? withReasoning(request) : [], ...background === undefined ? [] : [awaited]])
   )
   const expanded = yield* ExpandCompactions.prepare(stores.compactions, changed)
-  // what the provider says of both is right
+  // the provider's own values of `store` and `previous_response_id` are right
   if (!isStored && previous === null) return yield* perform(expanded, answer)
   const recorded = new RecordedAnswer(answer, { store: isStored, previous_response_id: previous, ...background })
   const usage = yield* perform(expanded, recorded)
@@ -76,7 +76,7 @@ const respond = Effect.fnUntraced(function*(
     const record = { ...response, input: own, at: yield* Clock.currentTimeMillis }
     yield* stores.responses.write(owner, record, conversation).pipe(
       Effect.mapError(References.unavailable),
-      // the call was paid
+      // the call was paid for
       Effect.tapError(() => Effect.sync(() => usage === undefined ? undefined : work.onCut(usage)))
     )
   }

@@ -11,7 +11,7 @@ class NoSignIn extends Schema.TaggedError<NoSignIn>()("NoSignIn", {}) {
   override readonly message = "CONSOLE_ADMIN_TOKEN_ENABLED may be false only if CONSOLE_OIDC_ISSUER is set"
 }
 
-/** Nothing matches it, and no session was signed with it. */
+/** A disabled token: it matches nothing, and no session belongs to it. */
 const disabled = Effect.sync(() => ({ isEnabled: false, matches: () => false, fingerprint: randomBytes(32) }))
 
 export class AdminToken extends Context.Service<

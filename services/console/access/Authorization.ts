@@ -14,7 +14,7 @@ import { TokenThrottle } from "./TokenThrottle.ts"
 import { orUnavailable } from "./Availability.ts"
 import { Sessions } from "./Sessions.ts"
 
-// responses instead of failures, after which Effect would try the token and report `NotSignedIn`
+// responses, because after a failure Effect would try the token and report `NotSignedIn`
 const unavailable = HttpServerResponse.jsonUnsafe(Schema.encodeSync(Unavailable)(new Unavailable()), { status: 503 })
 const notAllowed = HttpServerResponse.jsonUnsafe(Schema.encodeSync(NotAllowed)(new NotAllowed()), { status: 403 })
 

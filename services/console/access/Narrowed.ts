@@ -1,4 +1,4 @@
-/** Implements the groups of the admin API. A handler that ignores the scope of members does not compile where the rights limit them to it. */
+/** Implements the groups of the admin API. Where the rights limit members to a scope, a handler that ignores it does not compile. */
 import type { Effect } from "effect"
 import type { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import type { CurrentScope } from "../api/Admin.ts"
@@ -15,7 +15,7 @@ type ReadsScope<Handler> = Handler extends (...request: infer _) => Effect.Effec
   ? CurrentScope extends R ? true : false
   : false
 
-/** `unknown` for handlers that are right; the error of the compiler for others. */
+/** `unknown` for correct handlers; a compiler error for others. */
 type Narrowed<Rows, Given> = {
   readonly [Name in keyof Given]: Name extends keyof Rows
     ? Rows[Name] extends { readonly member: "teams" }

@@ -24,7 +24,7 @@ export interface Oidc {
   readonly consoleUrl: URL
   /** The provider's name on the sign-in page. */
   readonly name: string
-  /** SHA-256 of what decides who may do what. Sessions of other settings are invalid. */
+  /** SHA-256 of the settings that decide who may do what. Sessions that began under other settings are invalid. */
   readonly fingerprint: Uint8Array
 }
 

@@ -29,7 +29,7 @@ export const layer = HttpRouter.middleware(
     return (handler) =>
       Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ headers, method, url }) => {
         const path = url.split("?")[0] ?? ""
-        // no page sends this, and no cookie counts: the OpenID provider has signed what it says, and may know another host name
+        // the OpenID provider sends this, with a signed token and no cookie; it may use another host name
         if (method === "POST" && path === signedOutPath) return handler
         if (!isOurs(headers["host"] ?? "")) {
           return Effect.succeed(rejected("Unknown host name. Set CONSOLE_PUBLIC_URL to the console's public URL"))

@@ -44,7 +44,7 @@ export const keysWithin = (
   return (id) => id.startsWith(PrincipalRecord.prefix) ? teamsOf(id).some(scope.has) : ids.has(id)
 }
 
-/** The owners whose keys are all within a scope: a key and its replacements share a webhook, but perhaps no team. */
+/** The owners whose keys are all within a scope: a key and its replacements share a webhook but may be in different teams. */
 export const ownersWithin = (scope: Scope, keys: ReadonlyArray<Key>): ReadonlySet<string> => {
   const outside = new Set(keys.filter(({ team }) => !scope.has(team)).map(({ owner }) => owner))
   return new Set(keys.map(({ owner }) => owner).filter((owner) => !outside.has(owner)))

@@ -1,6 +1,6 @@
 /**
  * Sessions of people: a signed cookie in the browser and a record in NATS. The signature prevents forgery, and the cookie is
- * invalid once the record is deleted by sign-out or expiry. Nothing prolongs a session, so that groups are read again.
+ * invalid once the record is deleted by sign-out or expiry. A session is never extended, so a person's groups are read again.
  */
 import { Clock, Config, Context, DateTime, Effect, Layer, Option, Redacted, Schema, Stream } from "effect"
 import { hash, randomBytes } from "node:crypto"
@@ -65,7 +65,7 @@ export class Sessions extends Context.Service<Sessions, {
       const lifetimeMs = hourMs * (yield* Config.schema(integer(1, mostHours), "CONSOLE_SESSION_HOURS").pipe(
         Config.withDefault(mostHours)
       ))
-      // a new admin token invalidates the sessions of the old one, as other settings of the provider invalidate its own
+      // a new admin token, or new settings of the provider, invalidate the sessions of the old ones
       const { fingerprint } = yield* AdminToken
       const ofProvider = Option.map(yield* OidcSettings, (settings) => settings.fingerprint)
       const fingerprints = [fingerprint, ...Option.toArray(ofProvider)]

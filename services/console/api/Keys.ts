@@ -34,7 +34,7 @@ export const KeyView = Schema.Struct({
 export type KeyView = typeof KeyView.Type
 
 const PrincipalView = Schema.Struct({
-  /** Stands in usage, requests and tasks for the key's id. */
+  /** Takes the place of a key's id in usage, requests and tasks. */
   id: Schema.String,
   ...PrincipalRecord.fields
 })

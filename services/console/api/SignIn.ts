@@ -4,10 +4,10 @@
 export const startPath = "/sign-in/start"
 /** The provider sends the browser back to it. */
 export const callbackPath = "/sign-in/callback"
-/** The provider posts to it that a person has signed out elsewhere. */
+/** The provider posts a logout token here when a person has signed out elsewhere. */
 export const signedOutPath = "/sign-in/signed-out"
 
-/** A page of the console. Nothing else can follow a sign-in, so that no link leads through it to another site. */
+/** Whether a path is a page of the console. Only such pages can follow a sign-in, so that it never redirects to another site. */
 export const isPage = (path: string): boolean => /^\/[a-z-]{0,40}$/.test(path)
 
 /** Why a sign-in failed, by the value of `problem` in the URL of the sign-in page. */

@@ -12,7 +12,7 @@ export class TaskUnknown extends Schema.TaggedError<TaskUnknown>()("TaskUnknown"
   id: Schema.String
 }, { httpApiStatus: 404 }) {}
 
-/** A batch can be deleted when it has ended. */
+/** The batch has not ended, so it cannot be deleted. */
 export class BatchRunning extends Schema.TaggedError<BatchRunning>()(
   "BatchRunning",
   withMessage("The batch has not ended. Cancel it first"),

@@ -11,7 +11,7 @@ export class TeamUnknown extends Schema.TaggedError<TeamUnknown>()("TeamUnknown"
   id: Schema.String
 }, { httpApiStatus: 404 }) {}
 
-/** A team can be deleted when it is empty. */
+/** The team is not empty, so it cannot be deleted. */
 export class TeamNotEmpty extends Schema.TaggedError<TeamNotEmpty>()("TeamNotEmpty", {
   message: Schema.String,
   teams: Schema.Int,

@@ -1,4 +1,4 @@
-/** `/api/keys/{id}/webhook` and `/api/teams/{id}/webhook`: where events about tasks and budgets go, and what was delivered there. */
+/** `/api/keys/{id}/webhook` and `/api/teams/{id}/webhook`: webhooks for events about tasks and budgets, and their deliveries. */
 import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { TeamId } from "../../../shared/keys/KeySettings.ts"
@@ -28,7 +28,7 @@ const WebhookUrl = Schema.String.check(
 const WebhookView = Schema.Struct({
   url: Schema.String,
   createdAt: Schema.DateTimeUtcFromString,
-  /** Until when the secret before the last rotation signs, too; `null` if it does not. */
+  /** When the secret before the last rotation stops signing; `null` if it no longer signs. */
   formerSecretUntil: Schema.NullOr(Schema.DateTimeUtcFromString)
 })
 
@@ -56,7 +56,7 @@ export type DeliveryView = typeof DeliveryView.Type
 
 const delivery = Schema.String.check(Schema.isPattern(/^[\w-]{1,128}$/))
 
-/** The operations on the webhook of what has an id. `unknown` is the error for ids that are not known, `subject` what has the id. */
+/** The endpoints for the webhook of a key or team. `unknown` is the error for unknown ids; `subject` says what the id names. */
 const endpoints = <const Path extends `/${string}`, Id extends Schema.Codec<string, string>>(
   path: Path,
   id: Id,
@@ -93,14 +93,14 @@ const endpoints = <const Path extends `/${string}`, Id extends Schema.Codec<stri
 
 const keyId = KeyId.check(Schema.isMaxLength(maxIdLength))
 
-/** Told about tasks of a key. */
+/** Webhooks for events about the tasks of a key. */
 export class WebhooksApi extends HttpApiGroup.make("webhooks")
   .add(...endpoints("/api/keys/:id/webhook", keyId, KeyUnknown, "a key and its replacements"))
   .middleware(Admin)
   .annotate(HttpApi.PayloadParseOptions, { errors: "all", onExcessProperty: "error" })
 {}
 
-/** Told about the budget of a team. */
+/** Webhooks for events about the budget of a team. */
 export class TeamWebhooksApi extends HttpApiGroup.make("teamWebhooks")
   .add(...endpoints("/api/teams/:id/webhook", TeamId, TeamUnknown, "a team, which is told about its budget"))
   .middleware(Admin)

@@ -72,8 +72,8 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
   )
 
   /**
-   * Sends the body on while it arrives, and answers when all of it has: a client that still sends might miss the answer. What arrives
-   * after the ingress has stopped reading is dropped.
+   * Forwards the body while it arrives, and answers after its end: a client that is still sending might miss the answer. Bytes that
+   * arrive after the ingress has stopped reading are dropped.
    */
   const relay = Effect.fnUntraced(function*(
     sent: HttpClientRequest.HttpClientRequest,

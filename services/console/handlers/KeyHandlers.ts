@@ -48,7 +48,7 @@ export const layer = HttpApiBuilder.group(
       }
       return yield* asRefusal(teams.keyDefaults(team))
     })
-    /** Members choose for a key what its team bounds, but no precedence over the keys of other teams. */
+    /** Members may change what the team's limits bound, but may not give a key precedence over the keys of other teams. */
     const checkPrecedence = Effect.fnUntraced(function*(scope: Scope, chosen: KeyDefaults, ofTeam: KeyDefaults) {
       const mistake = scope.isWhole ? undefined : precedenceMistake(chosen, ofTeam)
       if (mistake !== undefined) return yield* new FieldRefused(mistake)
@@ -67,7 +67,7 @@ export const layer = HttpApiBuilder.group(
         .map((key) => ({ ...key, ...use(key.id) }))
     })
 
-    /** The changes of keys that were in a team within the scope. Teams have their settings from administrators, who see those changes. */
+    /** The changes of keys that were in a team within the scope. Leaves out changes of teams, which administrators make. */
     const changes = Effect.gen(function*() {
       const scope = yield* CurrentScope
       if (scope.isWhole) return yield* audit.latest(shownChanges)

@@ -1,4 +1,4 @@
-/** Settings by which a key goes before the keys of other teams. No limit of its team bounds them, so members may not raise them. */
+/** Checks the settings that give a key precedence over other teams' keys. No team limit bounds them, so members may not raise them. */
 import { defaults, type KeyDefaults } from "../../../shared/keys/KeySettings.ts"
 
 /** From last to first. */
@@ -11,7 +11,7 @@ const ranks = {
 }
 const fields = ["priorityClass", "weight", "batchConcurrency"] as const
 
-/** Which setting exceeds what the team has for its keys; `undefined` if none does. Settings left out are the team's. */
+/** The setting that exceeds the team's default for its keys; `undefined` if none does. Settings left out are the team's. */
 export const precedenceMistake = (chosen: KeyDefaults, ofTeam: KeyDefaults) => {
   const field = fields.find((field) => chosen[field] !== undefined && ranks[field](chosen) > ranks[field](ofTeam))
   return field === undefined ? undefined : {

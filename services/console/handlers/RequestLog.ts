@@ -20,7 +20,7 @@ export class RequestLog extends Context.Service<RequestLog, {
             const counted = new Map<string, UsageEvent>()
             for (const event of found) {
               const newer = counted.get(event.id)
-              // of events with the same id the oldest counts of those that know most, as in `RecentEvents.ts`
+              // among events with the same id, those that know most count, and of these the oldest, as in `RecentEvents.ts`
               if (newer === undefined || knowledgeOf(event) >= knowledgeOf(newer)) counted.set(event.id, event)
             }
             return [...counted.values()]

@@ -27,7 +27,7 @@ export const layer = HttpApiBuilder.group(
     const gatewayUrl = yield* Config.String("GATEWAY_PUBLIC_URL").pipe(Config.withDefault("http://127.0.0.1:8080"))
     const cookies = yield* SessionCookie.make
 
-    /** The name under which the audit log records the holder of the token, who may not pass for a person who signed in. */
+    /** The token holder's name in the audit log. The suffix distinguishes it from people who signed in with the provider. */
     const nameOf = (given: string) => Option.isNone(settings) ? given : `${given} (admin token)`
 
     /** Where a browser ends the session at the provider, too. Sign-out succeeds without it. */

@@ -22,14 +22,14 @@ import { keysWithin } from "../access/Scopes.ts"
 import { handleAll } from "../access/Narrowed.ts"
 import { Tasks } from "./Tasks.ts"
 
-/** How many tasks a page has, and how many records are read at most to find them. */
+/** Tasks per page, and the maximum number of records to read to find them. */
 const shownTasks = 50
 const mostRead = 500
 
-/** How long keys may be listed, or a task's pages deleted. */
+/** Timeout for listing keys, and for deleting a task's pages. */
 const whileListing = "30 seconds"
 
-/** How the end of a batch is shown, whose task has itself completed. */
+/** The status to show for an ended batch. The status of its task is `completed` even if the batch failed. */
 const endOf: { readonly [Status in BatchStatus]?: TaskView["status"] } = {
   failed: "failed",
   expired: "failed",
@@ -62,7 +62,7 @@ const isWanted = ({ key, status }: TaskQuery) => (task: TaskRecord): boolean =>
   (key === undefined || task.tenant === key)
   && (status === undefined || view(task).status === status)
 
-/** Whether it was ended before its time. */
+/** Whether the task was cancelled, or a batch stopped early. */
 const isStopped = ({ status, stopping }: TaskRecord): boolean => status === "cancelled" || stopping !== undefined
 
 export const layer = HttpApiBuilder.group(

@@ -10,10 +10,10 @@ import * as TaskKeys from "../../../shared/tasks/answers/TaskKeys.ts"
 import * as TaskHints from "../../../shared/tasks/answers/TaskHints.ts"
 import * as RecordStore from "../../../shared/tasks/RecordStore.ts"
 
-/** How long a request to JetStream is repeated, in milliseconds. */
+/** How long to retry a request to JetStream, in milliseconds. */
 const patienceMs = 2_000
 
-/** A pause after a listing of all keys is this many times as long as the listing, which takes about a second for 100,000. */
+/** The pause after a listing of all keys, as a multiple of the listing's duration: about a second per 100,000 keys. */
 const pauseFactor = 10
 
 /** Lists all keys again only after a pause, because open pages ask for them every few seconds. */
@@ -40,7 +40,7 @@ export class Tasks extends Context.Service<Tasks, {
     Effect.gen(function*() {
       const patience = backOff.pipe(Schedule.upTo({ duration: patienceMs }))
       const hints = TaskHints.make(yield* Nats)
-      /** `end`: how a client ends the work. A batch keeps what it has, so its holder ends it. */
+      /** `end` is how a client ends the work. A batch keeps its results so far, so its holder must stop it. */
       const open = Effect.fnUntraced(function*(spec: BucketSpec, end: "cancel" | "stop") {
         const bucket = yield* openBucket(spec).pipe(Effect.retry(whileJetStreamFails))
         const records = RecordStore.make(bucket, patience, hints.give)

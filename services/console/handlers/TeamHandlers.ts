@@ -22,7 +22,7 @@ const changesAsJson = Schema.encodeSync(TeamChanges)
 
 const isMisplaced = (error: unknown): error is TeamMisplaced => Predicate.isTagged(error, "TeamMisplaced")
 
-/** The answer to a team that does not exist, or does not fit there: an error that names the field. */
+/** Turns a team that does not exist or does not fit into an error that names the field. */
 export const asRefusal = <A, E, R>(effect: Effect.Effect<A, E | TeamMisplaced | JetStreamFailed, R>) =>
   Effect.catchIf(
     orUnavailable(effect),

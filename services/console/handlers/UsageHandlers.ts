@@ -14,7 +14,7 @@ import { RequestLog } from "./RequestLog.ts"
 
 const shownRequests = 200
 
-/** How many requests of everybody are read to find those of a member's teams. */
+/** How many requests of all keys are read to find those of a member's teams. */
 const searchedRequests = 1_000
 
 export const layer = HttpApiBuilder.group(

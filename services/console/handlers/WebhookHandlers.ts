@@ -45,7 +45,7 @@ const view = ({ createdAt, secrets, url }: Endpoint, now: DateTime.Utc) => {
   }
 }
 
-/** With the secret if it is new, which is shown only now. */
+/** The webhook, with its secret if that is new: a secret is shown only once. */
 const securedView = ({ endpoint, secret }: Effect.Success<ReturnType<Endpoints["set"]>>, now: DateTime.Utc) => ({
   ...view(endpoint, now),
   secret: secret === undefined ? null : Redacted.value(secret)

@@ -15,7 +15,7 @@ const timeoutSeconds = 5
 /** The provider's settings are read again after this long; its keys after ten minutes, or for an unknown key. */
 const discoveredFor = "1 hour"
 
-/** At least this long after its keys were read they are read again for a token of an unknown key. */
+/** The minimum time between two reads of the provider's keys because of a token with an unknown key. */
 const keysCooldownMs = 1_000
 
 /** Tolerated difference of clocks, which `openid-client` tolerates, too. */
@@ -24,7 +24,7 @@ const clockToleranceSeconds = 30
 /** Signatures by a private key, which only the provider can make. */
 const algorithms = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "Ed25519"]
 
-/** A logout token is sent at once. */
+/** Maximum age of a logout token, which the provider sends at once. */
 const maxLogoutTokenAge = "5 minutes"
 
 /** A longer token does not fit into the URL for signing out. */
@@ -71,7 +71,7 @@ const problemOf = (cause: unknown): ProviderFailed["problem"] => {
   return isUnreachable ? "unavailable" : "refused"
 }
 
-/** Error codes and messages, which contain neither codes nor tokens. */
+/** Error codes and messages for the log. They contain no authorization codes or tokens. */
 const detailOf = (cause: unknown): string => {
   if (!(cause instanceof Error)) return "unknown"
   const fields = ["code", "error", "error_description"].flatMap((name) =>
@@ -91,7 +91,7 @@ const make = Effect.fnUntraced(function*(settings: Oidc) {
   const secret = Redacted.value(clientSecret)
   const callbackUrl = new URL(callbackPath, consoleUrl)
 
-  /** Asks for the method that the provider supports: `client_secret_basic` unless it says otherwise. */
+  /** Authenticates by a method that the provider supports: `client_secret_basic` unless its metadata says otherwise. */
   const authentication: OpenIdClient.ClientAuth = (server, ...rest) => {
     const { token_endpoint_auth_methods_supported: methods = ["client_secret_basic"] } = server
     const { ClientSecretBasic, ClientSecretPost } = OpenIdClient
@@ -121,7 +121,7 @@ const make = Effect.fnUntraced(function*(settings: Oidc) {
   })
   const [cached, forget] = yield* Effect.cachedInvalidateWithTTL(discover, discoveredFor)
   const provider = cached.pipe(
-    // a failure is not kept
+    // failures are not cached
     Effect.tapError(() => forget),
     Effect.mapError(({ detail }) => new ProviderFailed({ problem: "unavailable", detail }))
   )
@@ -141,7 +141,7 @@ const make = Effect.fnUntraced(function*(settings: Oidc) {
       })
     }),
 
-    /** Who came back with this query. */
+    /** The identity of the person who came back with this query. */
     identify: Effect.fnUntraced(function*(query: string, { nonce, state, verifier }: Proof) {
       const { client, verify } = yield* provider
       const answer = new URL(callbackUrl)
@@ -155,7 +155,7 @@ const make = Effect.fnUntraced(function*(settings: Oidc) {
         })
         const idToken = tokens.id_token ?? ""
         const { payload: { sub = "", ...claims } } = await verify(idToken, { requiredClaims: ["sub", "exp"] })
-        // some providers leave out of the token what they say at the userinfo endpoint
+        // some providers return claims only at the userinfo endpoint, not in the token
         const isComplete = groupsIn(claims, settings.groupsClaim) !== undefined && nameIn(claims) !== undefined
         const all = isComplete || client.serverMetadata().userinfo_endpoint === undefined
           ? claims
@@ -202,7 +202,7 @@ type Provider = Effect.Success<ReturnType<typeof make>>
 export class OpenIdProvider extends Context.Service<OpenIdProvider, Option.Option<Provider>>()(
   "services/console/signin/OpenIdProvider"
 ) {
-  /** None if none is configured. */
+  /** No provider if none is configured. */
   static readonly layer = Layer.effect(
     OpenIdProvider,
     Effect.flatMap(OidcSettings, (settings) => Effect.transposeOption(Option.map(settings, make)))

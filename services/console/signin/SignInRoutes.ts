@@ -1,4 +1,4 @@
-/** `/sign-in/…`: signing in with the OpenID provider, and the provider's word that a person has signed out. */
+/** `/sign-in/…`: sign-in with the OpenID provider, and the provider's notice that a person has signed out. */
 import { Effect, Option } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse, UrlParams } from "effect/http"
 import { orUnavailable } from "../access/Availability.ts"

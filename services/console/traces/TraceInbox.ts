@@ -1,24 +1,24 @@
 /**
- * Takes in the traces that services send. At a low rate each body is decoded at once, and a wrong one is refused. Under load most
- * spans are evicted unseen, so bodies wait, undecoded, until the console is asked for a trace: decoding all would cost half as much
- * CPU as a worker's share of the requests.
+ * Receives the traces that services send. At a low rate, each body is decoded at once, and an invalid one is rejected. Under load,
+ * bodies wait undecoded until somebody asks for a trace, because most spans are evicted unseen, and decoding all of them would cost
+ * half as much CPU as a worker's share of the requests.
  */
 import { Option, Schema } from "effect"
 import type { SpanStore } from "./SpanStore.ts"
 import type { StoredSpan } from "../api/StoredSpan.ts"
 
-/** What is decoded at once: bytes per second, and at most so many together. */
+/** Limits on decoding at once, in bytes: per second, and in one burst. */
 const decodedPerSecond = 64 * 1024
 const decodedTogether = 1024 * 1024
 
-/** The longest queue of bodies in bytes: they have about as many spans as the store keeps. */
+/** Maximum size of the waiting bodies in bytes: they contain about as many spans as the store keeps. */
 const maxWaitingBytes = 4 * 1024 * 1024
 
 const parse = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Unknown))
 
 export class TraceInbox {
   readonly #store: SpanStore
-  /** In milliseconds. */
+  /** The current time in milliseconds. */
   readonly #now: () => number
   #allowance = decodedTogether
   #at: number

@@ -86,7 +86,7 @@ const useApi = <A, E>(
 
 export const useKeys = () => useApi(["keys"], client.keys.list(), { refetchInterval: 30_000 })
 
-/** What stands for a key's id: the name of the key; for the owner of tokens, the value of the claim, and the issuer. */
+/** What to show for a key's id: the key's name, or for an owner of tokens the value of the claim and the issuer. */
 export const useKeyNames = (): (id: string) => string => {
   const keys = useKeys()
   const isAllowed = useMay()("keys", "principals")
@@ -106,7 +106,7 @@ export const useKeyChanges = () => useApi(["keys", "changes"], client.keys.chang
 
 export const useTeams = () => useApi(["teams"], client.teams.list(), { refetchInterval: 30_000 })
 
-/** Changes something, and refreshes every page that shows it. Each change is in the log of keys, too. */
+/** A mutation that refreshes every page that shows the changed data. The log of keys shows every change. */
 const useChange = <Input, Output>(
   queryKey: "keys" | "tasks" | "teams",
   mutationFn: (input: Input) => Promise<Output>
@@ -116,7 +116,7 @@ const useChange = <Input, Output>(
     onSuccess: () => Promise.all([queryKey, "keys"].map((key) => queries.invalidateQueries({ queryKey: [key] })))
   })
 
-/** Teams show how many keys they have. */
+/** A mutation of keys. It refreshes the teams, too, which show how many keys they have. */
 const useKeyMutation = <Input, Output>(mutationFn: (input: Input) => Promise<Output>) => useChange("teams", mutationFn)
 
 export const useCreateKey = () =>
@@ -204,7 +204,7 @@ export const useTrace = (id: string) =>
     retry: false
   })
 
-/** Not asked for if the person's role does not allow it: other pages do without. */
+/** Disabled if the person's role does not allow it: other pages work without the catalogue. */
 export const useCatalogue = () =>
   useApi(["catalogue"], client.fleet.catalogue(), { refetchInterval: 5_000, enabled: useMay()("fleet", "catalogue") })
 

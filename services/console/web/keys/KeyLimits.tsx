@@ -20,7 +20,7 @@ export interface KeyLimitValues extends LimitValues {
 
 const decodeClass = Schema.decodeUnknownSync(KeySettings.fields.priorityClass)
 
-/** Settings that are left out are the usual ones. */
+/** Settings that are left out have their usual values. */
 export const keyLimitValuesOf = (settings: KeyDefaults): KeyLimitValues => {
   const { batchConcurrency, priorityClass, weight, ...limited } = { ...defaults, ...settings }
   return { ...limitValuesOf(limited), batchConcurrency, priorityClass, weight }

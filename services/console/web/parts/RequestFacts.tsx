@@ -18,7 +18,7 @@ export const Outcome = ({ error, guardrail, outcome }: Pick<UsageEvent, "outcome
   </div>
 )
 
-/** What came of the guardrail's checks. */
+/** The result of the guardrail's checks. */
 const checksOf = (guardrail: Guardrail): string =>
   Object.entries(guardrail).map(([direction, outcome]) => `${direction} ${outcome}`).join(", ")
 

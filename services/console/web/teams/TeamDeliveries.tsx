@@ -1,4 +1,4 @@
-/** The latest events that a team's webhook was told, and what came of them. */
+/** The latest events for a team's webhook, and their deliveries. */
 import { Badge, Button, Group, Stack, Text } from "@mantine/core"
 import type { TeamView } from "../../api/Teams.ts"
 import type { DeliveryView } from "../../api/Webhooks.ts"

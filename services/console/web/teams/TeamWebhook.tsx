@@ -1,4 +1,4 @@
-/** The webhook of a team, which is told when the team's budget is nearly spent: its URL, its secret and its deliveries. */
+/** The webhook of a team, for events about its budget: the URL, the secret and the deliveries. */
 import { Button, Group, Stack, Text, TextInput } from "@mantine/core"
 import { useForm } from "@mantine/form"
 import type { TeamView } from "../../api/Teams.ts"
