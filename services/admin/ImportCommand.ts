@@ -79,7 +79,7 @@ const litellm = Command.make(
     dump: Flag.String("database-dump").pipe(
       Flag.withMetavar("FILE"),
       Flag.withDescription(
-        "Dump of LiteLLM's database by pg_dump, as plain SQL: its teams and keys are created in the NATS at NATS_URL"
+        "Plain SQL dump of LiteLLM's database by pg_dump. Its teams and keys are created in the NATS at NATS_URL"
       ),
       Flag.optional
     ),

@@ -53,7 +53,7 @@ export const layer = Layer.effectDiscard(Effect.gen(function*() {
   })
 
   yield* look.pipe(
-    Effect.catch(({ detail }) => Effect.logWarning("alerts of budgets are late", { detail })),
+    Effect.catch(({ detail }) => Effect.logWarning("budget alerts are delayed", { detail })),
     Effect.andThen(Effect.sleep(lookMs)),
     Effect.forever,
     Effect.forkScoped

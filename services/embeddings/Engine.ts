@@ -11,7 +11,7 @@ import { loadTokenizer } from "../../shared/text/Tokens.ts"
 
 const defaultDimensions = 1_536
 
-/** Vectors made and printed between two pauses: some milliseconds of work at the greatest length. */
+/** Vectors computed and serialised between two pauses: a few milliseconds of work at the maximum length. */
 const vectorsAtOnce = 16
 
 const model: EmbeddingModel = (_call, { dimensions = defaultDimensions, texts }) => {

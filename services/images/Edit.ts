@@ -15,7 +15,7 @@ const clip = (text: string): string => text.length > 100 ? `${text.slice(0, 100)
 /** Maximum number of changes in one instruction: each processes all pixels. */
 const maxSteps = 50
 
-/** Instructions to combine several pictures, which the engine does anyway. */
+/** Matches instructions to combine several pictures, which the engine does in any case. */
 const joining = /\b(?:side by side|combin\w*|merg\w*|join\w*|next to|together)\b/i
 
 /**

@@ -34,7 +34,7 @@ const sizeIn = (clause: string): Size | undefined => {
   return width === undefined ? undefined : { width: clamp(Number(width)), height: clamp(Number(height)) }
 }
 
-/** Not sharp's own `grayscale`, which leaves a single channel. */
+/** Weights of the channels in grey. Sharp's own `grayscale` leaves a single channel. */
 const luma: [number, number, number] = [0.299, 0.587, 0.114]
 const gray: Matrix3x3 = [luma, luma, luma]
 
@@ -147,7 +147,7 @@ const readClause = (clause: string): ReadonlyArray<Step> =>
     return step === undefined ? [] : [{ at, step: { operation, ...step } }]
   }).toSorted((a, b) => a.at - b.at).map(({ step }) => step)
 
-/** What changes only a part of what the picture shows, and so needs a model: by the verb, or by the object of an operation. */
+/** Matches changes to a part of the picture's content, which need a model: by the verb, or by the object of an operation. */
 const contentVerb =
   /^(?:(?:please|now|can you|could you) )*(?:add|remove|erase|delete|replace|insert|put|draw|place|swap|give|hide)\b/
 const partial = new RegExp(
@@ -155,7 +155,7 @@ const partial = new RegExp(
     "brightness|size|width|height|left|right|top|bottom|upper|lower|middle|cent(?:er|re)|sides?|half|edges?|rest)\\b)"
 )
 
-/** The changes that an instruction asks for, in its order, the clauses that name none, and those that need a model. */
+/** An instruction's changes in order, its clauses that name no change, and its clauses that need a model. */
 export const readInstruction = (instruction: string) => {
   const clauses = instruction.slice(0, readCharacters).toLowerCase().replaceAll(/\s+/g, " ").split(separator)
     .map((clause) => clause.trim().slice(0, clauseCharacters)).filter((clause) => clause !== "")

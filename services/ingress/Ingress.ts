@@ -46,8 +46,8 @@ import * as Tasks from "./routes/Tasks.ts"
 import * as UnreadableRequest from "./answer/UnreadableRequest.ts"
 
 /**
- * How long an ingress stays ready without NATS, in milliseconds: requests wait longer than most reconnects take. Each waits for
- * another time, so that an outage does not take all of them out of the load balancer at once.
+ * How long an ingress stays ready without NATS, in milliseconds. Most reconnects take less, and requests wait for them. The time
+ * differs between ingresses, so that an outage does not take all of them out of the load balancer at once.
  */
 const readyWithoutNatsMs = { least: 5_000, most: 15_000 }
 
@@ -71,8 +71,8 @@ const readiness = Layer.effectDiscard(Effect.gen(function*() {
 }))
 
 /**
- * Creates the queues of every model in the catalogue, before the first job and after each reconnect. Does not wait for those of
- * older versions of the protocol, which may have no leader.
+ * Creates the queues of every model in the catalogue, before the first job and after each reconnect. Does not wait for queues of
+ * older protocol versions, which may have no leader.
  */
 const queues = Layer.effectDiscard(Effect.gen(function*() {
   const nats = yield* Nats

@@ -1,6 +1,6 @@
 /**
- * Encodes 24 kHz mono sound while it is produced. The first bytes leave before the sound ends, except of WAV and FLAC, which
- * state the length at their beginning and are kept in memory until then: at most 30 MB.
+ * Encodes 24 kHz mono sound while it is produced. The first bytes leave before the sound ends, except for WAV and FLAC: they begin
+ * with the length, so they are kept in memory until the sound ends, at most 30 MB.
  *
  * The encoders of MP3, AAC and FLAC start a worker thread per sound. Opus needs none: it takes a hundredth of the sound's
  * duration.
@@ -20,7 +20,7 @@ export const sampleRate = 24_000
 /** 20 ms of sound: the content of an Opus packet. */
 const packetSamples = 480
 
-/** The most bytes of a kept file that leave at once. */
+/** Maximum bytes of a kept file that leave at once. */
 const pieceBytes = 65_536
 
 class OpusEncoder extends Media.CustomAudioEncoder {

@@ -46,7 +46,7 @@ interface Dependencies {
 /** The default time limit from the provider's reference to the stored video, in milliseconds. */
 const defaultTotalMs = 30 * 60_000
 
-/** How long a provider's limits and circuit breaker are waited for, in milliseconds; and how long if another provider can be tried. */
+/** How long to wait for a provider's limits and circuit breaker, in milliseconds: normally, and while another can be tried first. */
 const admittedWithinMs = 30 * 60_000
 const momentMs = 100
 
@@ -118,7 +118,7 @@ const submit = (
       if (asked.has(name)) Metrics.update(Metrics.retries(name), 1)
       else if (asked.size > 0) Metrics.update(Metrics.fallbacks(name), 1)
       asked.add(name)
-      // from here on it may cost what was reserved
+      // from here on, the call may cost what was reserved
       spend(undefined)
     }),
     // a start is finished even if the task is cancelled or the worker stops meanwhile, so that no task at a provider is
@@ -262,7 +262,7 @@ const perform = Effect.fnUntraced(function*(
   const task = claimed.current()
   const asked = yield* requestOf(means, task)
   const workWith = (spend: Spend): Work => ({ means, claimed, ...asked, report, asked: new Set(), spend })
-  // an earlier worker may have caused what is reserved
+  // an earlier worker may have spent what is reserved
   const hasBegun = task.providerTask !== null
   const reserved = (use: (spend: Spend) => Effect.Effect<VideoResult, Failure>) =>
     means.reserve(costOf(task, asked.request), use, hasBegun).pipe(

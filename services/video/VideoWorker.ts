@@ -33,7 +33,7 @@ export const layer = Layer.effect(
     const catalogue = yield* Catalogue
     const log = yield* UsageLog
     const holds = yield* Holds
-    /** What costs nothing needs no ingress. */
+    /** Reserves the cost of work at an ingress. Work without a cost needs no ingress. */
     const reserve: Holds["Service"]["around"] = (work, use, hasBegun) => {
       const model = catalogue.current().models.get(work.model)
       return model !== undefined && hasPrice(model) ? holds.around(work, use, hasBegun) : use(() => undefined)

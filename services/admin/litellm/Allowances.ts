@@ -89,7 +89,7 @@ export class Allowances {
   of(row: Row, omit: Omit): Allowance {
     const budget = row.budget_id === undefined ? undefined : this.#budgets.get(row.budget_id)
     if (row.budget_id !== undefined && budget === undefined) {
-      omit("budget_id", "there is no such budget: imported without it")
+      omit("budget_id", "the dump has no such budget: imported without it")
     }
     const parts = [this.#limits(row, budget, omit), this.#budget(row, budget, omit), this.#models(row, omit)]
     return {
@@ -149,7 +149,7 @@ export class Allowances {
     if (models.length === 0 || names.has("*")) return { settings: {}, isClosed: false }
     const usable = [...names].filter((name) => isModelPattern(name))
     if (usable.length < names.size) omit("models", "patterns with a * that is not at the end are left out")
-    if (usable.length === 0) omit("models", `it may use no model: ${this.#wording.closed}`)
+    if (usable.length === 0) omit("models", `no model is allowed: ${this.#wording.closed}`)
     const [first = noModel, ...others] = usable
     return { settings: { allowedModels: [first, ...others] }, isClosed: usable.length === 0 }
   }

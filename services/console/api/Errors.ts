@@ -27,9 +27,9 @@ export class TokenWrong extends Schema.TaggedError<TokenWrong>()(
   { httpApiStatus: 401 }
 ) {}
 
-/** The token is wrong, and too many wrong tokens came before it. The right token never fails with this error. */
+/** The token is invalid, and too many invalid ones came before it. A valid token never fails with this error. */
 export class TooManyAttempts extends Schema.TaggedError<TooManyAttempts>()("TooManyAttempts", {
-  ...withMessage("Invalid admin token, after too many invalid ones. The right token is accepted at any time"),
+  ...withMessage("Invalid admin token, after too many invalid ones. A valid token is accepted at any time"),
   retryAfterMs: Schema.Finite
 }, { httpApiStatus: 429 }) {}
 

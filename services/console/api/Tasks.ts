@@ -89,7 +89,7 @@ export class TasksApi extends HttpApiGroup.make("tasks")
     HttpApiEndpoint.get("get", path, { ...byId, success: TaskView, error })
       .annotate(OpenApi.Summary, "Get a task"),
     HttpApiEndpoint.post("cancel", `${path}/cancel`, { ...byId, success: TaskView, error })
-      .annotate(OpenApi.Summary, "Stop a task, or ask a batch to stop. One that has ended stays as it is"),
+      .annotate(OpenApi.Summary, "Stop a task, or ask a batch to stop. Ended ones stay as they are"),
     HttpApiEndpoint.delete("remove", path, { ...byId, error: [...error, BatchRunning] })
       .annotate(
         OpenApi.Summary,

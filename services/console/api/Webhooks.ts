@@ -77,7 +77,7 @@ const endpoints = <const Path extends `/${string}`, Id extends Schema.Codec<stri
     HttpApiEndpoint.delete("remove", path, { ...byId, error })
       .annotate(OpenApi.Summary, "Remove the webhook with its secret"),
     HttpApiEndpoint.post("rotate", `${path}/rotate`, { ...byId, success: SecuredWebhook, error })
-      .annotate(OpenApi.Summary, "Make a new secret. For a day the former one signs, too"),
+      .annotate(OpenApi.Summary, "Create a new secret. The former one also signs for a day"),
     HttpApiEndpoint.get("deliveries", `${path}/deliveries`, {
       ...byId,
       success: Schema.Array(DeliveryView),

@@ -104,7 +104,7 @@ const make = Effect.fnUntraced(function*(settings: Oidc) {
       execute: issuer.protocol === "http:" ? [OpenIdClient.allowInsecureRequests] : []
     })
     const { issuer: name, jwks_uri: keysUrl } = client.serverMetadata()
-    if (keysUrl === undefined) throw new Error("the provider's metadata have no jwks_uri")
+    if (keysUrl === undefined) throw new Error("the provider's metadata has no jwks_uri")
     const keys = createRemoteJWKSet(new URL(keysUrl), {
       cooldownDuration: keysCooldownMs,
       timeoutDuration: timeoutSeconds * 1_000

@@ -2,8 +2,9 @@
  * Relays the frames of a job's answer as an HTTP response.
  *
  * JSON is held until it is complete, up to 1 MiB, so that an error can still set the status and a lost worker can be
- * replaced. Other answers, such as events or sound, start with their first bytes, or for a client that asks for events after a
- * while without any: load balancers cut silent connections. Bytes are relayed unchanged, at the client's pace.
+ * replaced. Other answers, such as events or sound, start with their first bytes. The response to a client that asks for events
+ * starts without any after a while, because load balancers cut silent connections. Bytes are relayed unchanged, at the client's
+ * pace.
  */
 import type { Writable } from "node:stream"
 import type { AnswerHead } from "../../../shared/bus/protocol/Frame.ts"
@@ -15,12 +16,12 @@ import type { Settle } from "../request/Admission.ts"
 import * as ErrorEnvelope from "../errors/ErrorEnvelope.ts"
 import type { Exchange, ResponseHead } from "../exchange/Exchange.ts"
 
-/** At most the window: a worker that has filled the window waits until ingress has taken some bytes. */
+/** Bytes of JSON to hold, at most the window: a worker that has filled the window waits until ingress has taken some bytes. */
 const holdBackBytes = 1024 * 1024
 
 /**
- * After this much silence, in milliseconds, a stream gets a comment, which clients skip. So does a request for a stream that a
- * worker has had for that long; from then on an error is an event of the stream.
+ * After this much silence, in milliseconds, a stream gets a comment, which clients skip. If a worker has had a request for a stream
+ * for that long, the comment starts the response, and a later error is an event of the stream.
  */
 const keepAliveMs = 15_000
 const keepAlive = Buffer.from(": keep-alive\n\n")
@@ -58,27 +59,27 @@ class RelayedAnswer implements AnswerListener {
   readonly #options: RelayOptions
   readonly #job: JobHandle
   #head: AnswerHead | undefined
-  /** What the client has not been given. */
+  /** Bytes that have not been written to the response. */
   #chunks: Array<Uint8Array> = []
   #bytes = 0
-  /** The answer is passed on as it arrives. */
+  /** Whether the answer is relayed as it arrives. */
   #isStreaming = false
-  /** A turn of the event loop gives the client all chunks that it has received. */
+  /** Whether a write is scheduled. It writes all chunks that arrived together. */
   #isScheduled = false
   #isFlushed = false
-  /** The response has started before the answer, with a comment. */
+  /** Whether the response has started before the answer, with a comment. */
   #isEarly = false
   /** The body of a response that has started. */
   #out: Writable | undefined
-  /** Bytes that the client has been given and not taken. */
+  /** Bytes that were written to the response and that the client has not taken. */
   #untaken = 0
-  /** Fires after a silence, before or in the answer. */
+  /** Fires after silence, before or during the answer. */
   #silence: NodeJS.Timeout | undefined
   #hasEnded = false
   #isClosed = false
-  /** The bytes so far end in the middle of an event. */
+  /** Whether the bytes so far end in the middle of an event. */
   #isMidEvent = false
-  /** The answer has failed in a way that an event cannot tell. */
+  /** Whether the answer has failed and its format has no event for the error. */
   #isBroken = false
 
   constructor(options: RelayOptions) {
@@ -119,7 +120,7 @@ class RelayedAnswer implements AnswerListener {
     this.#chunks.push(this.#untaken > 0 ? Buffer.from(bytes) : bytes)
     this.#bytes += bytes.length
     this.#isMidEvent = !endsEvent(bytes)
-    // `onEnd` follows and gives the rest
+    // `onEnd` follows and writes the rest
     if (isLast) return
     if (this.#isStreaming || !this.#isJson || this.#bytes >= holdBackBytes) this.#stream()
   }
@@ -184,7 +185,7 @@ class RelayedAnswer implements AnswerListener {
     this.#options.settle?.(usage)
   }
 
-  /** In the next turn, when the other chunks of this turn have arrived. */
+  /** Schedules a write, after the other chunks that arrive in this callback. */
   #stream(): void {
     this.#isStreaming = true
     if (this.#isScheduled || this.#untaken > 0) return

@@ -8,7 +8,7 @@ import * as ByteRange from "./ByteRange.ts"
 interface StoredFile {
   /** In bytes. */
   readonly size: number
-  /** Its entity tag: the same as long as the content is the same. */
+  /** The entity tag, which changes only with the content. */
   readonly tag: string
   readonly contentType: string
   readonly filename: string

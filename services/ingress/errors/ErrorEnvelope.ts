@@ -1,4 +1,4 @@
-/** The HTTP form of errors: the status and code of ingress's own, and the responses and streams that carry errors. */
+/** The HTTP form of errors: status and code of ingress's own errors, and the responses and streams that carry errors. */
 import { HttpServerResponse } from "effect/http"
 import type { Description } from "../../../shared/contract/http/ErrorForm.ts"
 import * as ErrorForm from "../../../shared/contract/http/ErrorForm.ts"
@@ -106,7 +106,7 @@ export const toText = (dialect: Dialect, error: RequestError, requestId: string)
   }
 }
 
-/** The same for a route of Effect's router. */
+/** An error as a response of Effect's router. */
 export const toResponse = (
   dialect: Dialect,
   error: RequestError,
@@ -126,7 +126,7 @@ export const toFields = (error: RequestError) => {
 export interface Broken {
   readonly requestId: string
   readonly model: string
-  /** The id of the response, and the number of the event; only if ingress has read the events before. */
+  /** The id of the response and the number of the event, if ingress has read the earlier events. */
   readonly id?: string
   readonly sequenceNumber?: number
 }
@@ -139,14 +139,14 @@ export const toFrame = (dialect: Dialect, error: RequestError, broken: Broken): 
   return dialect === "anthropic" ? `event: error\ndata: ${data}\n\n` : `data: ${data}\n\n`
 }
 
-/** Codes by which clients of the responses format know that no retry helps, and the one that has them wait for a while. */
+/** Codes that clients of the responses format know: they do not retry, or with one of the codes only after a while. */
 const knownInStreams: ReadonlySet<string | null> = new Set([
   "context_length_exceeded",
   "insufficient_quota",
   "rate_limit_exceeded"
 ])
 
-/** The code of an error in a stream of the responses format, whose clients send the request again unless they know the code. */
+/** The code of an error in a stream of the responses format. Clients retry the request unless they know the code. */
 const codeInStream = (error: RequestError): string => {
   const { code, status } = describe(error)
   if (code !== null && knownInStreams.has(code)) return code
@@ -155,7 +155,7 @@ const codeInStream = (error: RequestError): string => {
   return isFinal ? "invalid_prompt" : "server_error"
 }
 
-/** Higher than those of all events before it. */
+/** Higher than the sequence number of any earlier event. */
 const lastSequenceNumber = 2 ** 31 - 1
 
 /** The official client throws the `error` of any event; other clients read the failed response. */

@@ -33,7 +33,7 @@ const tokenChecks: Readonly<Record<TokenCheck, string>> = {
   principal: "its owner is not let in"
 }
 
-/** The name of the team whose limit it is; absent: the key's. */
+/** The name of the team whose limit was reached; absent if it is the key's own limit. */
 const team = Schema.optionalKey(Schema.String)
 
 /** The key, or a team above it, has reached a limit. */
@@ -134,12 +134,12 @@ export class RangeNotSatisfiable extends Schema.TaggedError<RangeNotSatisfiable>
   override readonly message = `The requested range starts after the end of the file, which has ${this.size} bytes`
 }
 
-/** The route serves WebSockets only, or ingress has too many. Codex then uses HTTP at once. */
+/** The route serves only WebSockets, or ingress has too many of them. With this error, Codex uses HTTP at once. */
 export class UpgradeRequired extends Schema.TaggedError<UpgradeRequired>()("UpgradeRequired", {}) {
   override readonly message = "This route is for WebSockets only, or has too many of them now. Use POST instead."
 }
 
-/** A WebSocket has reached its age. Its running answers still end. */
+/** A WebSocket has reached its maximum age. Its running answers may finish. */
 export class SocketExpired extends Schema.TaggedError<SocketExpired>()("SocketExpired", { minutes: Schema.Int }) {
   override readonly message = `The WebSocket has been open for ${this.minutes} minutes. Open a new one to continue.`
 }

@@ -1,8 +1,8 @@
 /**
  * One request of an operation and its response, from the headers to the last byte.
  *
- * Steps that need no waiting are plain calls in the socket's callbacks: a fiber for each request would cost more than they do. A
- * step that may have to wait is an effect, and `run` goes on when it has ended.
+ * Steps that never wait are plain calls in the socket's callbacks, because a fiber for each request would cost more than the steps
+ * themselves. A step that may wait is an effect, and `run` continues when it has ended.
  */
 import { Cause, Effect, Exit, type Fiber, Option, Tracer } from "effect"
 import type { IncomingHttpHeaders } from "node:http"
@@ -17,12 +17,12 @@ import type { RequestRecord } from "../record/RequestRecord.ts"
 import type { RequestRecords } from "../record/RequestRecords.ts"
 import type { RequestHeaders } from "../record/ServerSpan.ts"
 
-/** A request over HTTP, or what stands for one. */
+/** A request over HTTP, or a message on a WebSocket in its place. */
 export interface Incoming extends Readable {
   readonly method?: string | undefined
   readonly url?: string | undefined
   readonly headers: IncomingHttpHeaders
-  /** Whether it has been received. */
+  /** Whether the whole request has been received. */
   readonly complete: boolean
   readonly socket: { readonly remoteAddress?: string | undefined }
 }
@@ -87,18 +87,18 @@ export class Exchange {
     return this.headers["expect"] !== undefined
   }
 
-  /** The request, to read its body from, which the client may now send. */
+  /** The request, for reading its body. Permits the client to send it. */
   get source(): Incoming {
     if (this.awaitsPermission) this.#response.writeContinue()
     return this.#request
   }
 
-  /** Called when the last byte is written or the client has disconnected, the latest first. */
+  /** Registers a function to call when the last byte is written or the client has disconnected. The latest is called first. */
   whenClosed(closer: () => void): void {
     this.#closers.push(closer)
   }
 
-  /** Goes on with the result of an effect: at once if it needs no waiting. An error is the answer. */
+  /** Calls `next` with the result of an effect, at once if the effect need not wait. Answers with the error if it fails. */
   run<A>(effect: Effect.Effect<A, RequestError>, next: (value: A) => void): void {
     if (Exit.isExit(effect)) return this.#proceed(effect as Exit.Exit<A, RequestError>, next)
     const fiber = this.#exchanges.fork(Effect.provideService(effect, Tracer.ParentSpan, this.record.span))
@@ -147,7 +147,7 @@ export class Exchange {
     this.#response.destroy()
   }
 
-  /** Whether so much of the body may follow that the connection cannot be kept. */
+  /** Whether the unread rest of the body may be too large to keep the connection. */
   get #mayFollow(): boolean {
     if (this.#request.complete) return false
     const { "content-length": length = 0, expect, "transfer-encoding": encoding } = this.headers

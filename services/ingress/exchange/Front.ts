@@ -1,4 +1,4 @@
-/** Takes the requests of operations before Effect's router, which would start a fiber for each. */
+/** Takes the requests of operations before they reach Effect's router, which would start a fiber for each. */
 import { Context, Effect, Layer, type Scope } from "effect"
 import type { Operation } from "../../../shared/contract/Operation.ts"
 import type { Incoming, Outgoing } from "./Exchange.ts"

@@ -1,10 +1,10 @@
-/** Passes connections that change to another protocol to the route that serves them, which starts after the server. */
+/** Passes connections that upgrade to another protocol to their route, which starts after the server. */
 import { Context, Effect, Layer, type Scope } from "effect"
 import type { IncomingMessage } from "node:http"
 import type { Duplex } from "node:stream"
 
 export interface UpgradeHandler {
-  /** Whether the request may upgrade. One that may not is served as any other. */
+  /** Whether the request may upgrade. If not, it is served like any other. */
   readonly accepts: (request: IncomingMessage) => boolean
   /** `head` holds the bytes that followed the request. */
   readonly take: (request: IncomingMessage, socket: Duplex, head: Buffer) => void

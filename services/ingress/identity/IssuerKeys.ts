@@ -1,8 +1,8 @@
 /**
  * The public keys of an issuer: from its key set over HTTP, found by discovery unless its address is known, or from a file.
  *
- * A key set is read when it is first needed, once more for a key that it lacks, at most twice a minute, and every ten minutes while it
- * is used. If that fails, the former keys hold for a day.
+ * A key set is read when it is first needed, again when it lacks a key (at most twice a minute), and every ten minutes while it is in
+ * use. If reading fails, the former keys remain valid for a day.
  */
 import { createLocalJWKSet, createRemoteJWKSet, customFetch, type JSONWebKeySet, type JWTVerifyGetKey } from "jose"
 import { readFile } from "node:fs/promises"
@@ -73,7 +73,7 @@ const fromHttp = ({ issuer, jwksUri }: Identity, now: () => number): IssuerKeys 
     const keys = await opened()
     if (now() - refreshedAt > refreshMs) {
       refreshedAt = now()
-      // the former keys are good enough if it fails
+      // the former keys stay valid if this fails
       if (keys.jwks() !== undefined) void keys.reload().catch(() => undefined)
     }
     return await keys(header, token)
@@ -95,7 +95,7 @@ const bodyOf = async (response: Response): Promise<Uint8Array<ArrayBuffer>> => {
 
 const fromFile = (path: string, now: () => number): IssuerKeys => {
   let readAt = -Infinity
-  /** What is known, or is being read: requests that arrive meanwhile wait for the same read. */
+  /** The keys, known or being read. Requests that arrive during a read wait for it. */
   let keys: Promise<IssuerKeys> | undefined
   const read = async (former: Promise<IssuerKeys> | undefined): Promise<IssuerKeys> => {
     try {

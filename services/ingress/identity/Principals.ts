@@ -1,6 +1,6 @@
 /**
- * The owners of tokens: each has an id of its own, and settings like an API key's. Their records are in a bucket, so that every ingress
- * knows the owner of work that comes later, and the console whose id it is, and in which team.
+ * The owners of tokens. Each has an id, and settings like those of an API key. Their records are in a bucket, so that every ingress
+ * finds the owner of work that runs later, and the console shows to whom and to which team an id belongs.
  */
 import { Clock, Context, DateTime, Effect, Layer, Option } from "effect"
 import { hash } from "node:crypto"
@@ -26,9 +26,9 @@ export interface Owner {
 export class Principals extends Context.Service<Principals, {
   /** A token's owner; `undefined` if the catalogue does not let it in. */
   readonly of: (identity: Identity, subject: string) => Owner | undefined
-  /** The same by an id, for work that was asked for earlier. */
+  /** An owner by id, for work that was requested earlier. */
   readonly find: (id: string) => Owner | undefined
-  /** Stores whose id it is and its team, unless that is known. */
+  /** Stores the owner's record, unless it is known to be stored. */
   readonly add: (owner: Owner) => Effect.Effect<void, JetStreamFailed>
 }>()("services/ingress/identity/Principals") {
   /** Waits until the copy of the records is complete. */
@@ -42,7 +42,7 @@ export class Principals extends Context.Service<Principals, {
         bucket,
         ({ value }) => Option.getOrUndefined(Option.flatMap(value, PrincipalRecord.decode))
       )
-      /** By identity, which every edit of the catalogue replaces, and by id. */
+      /** Owners by identity and id. Every edit of the catalogue replaces the identities. */
       const known = new WeakMap<Identity, Map<string, Owner>>()
 
       const of = (identity: Identity, subject: string): Owner | undefined => {
@@ -86,6 +86,6 @@ export class Principals extends Context.Service<Principals, {
   )
 }
 
-/** The same for every token of an owner: 132 bits, which tell neither the issuer nor the claim. */
+/** The owner's id, which is the same for all its tokens: 132 bits that reveal neither the issuer nor the claim. */
 export const idOf = ({ issuer }: Identity, subject: string): string =>
   `${PrincipalRecord.prefix}${hash("sha256", `${issuer}\0${subject}`, "base64url").slice(0, 22)}`

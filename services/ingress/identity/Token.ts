@@ -1,4 +1,4 @@
-/** Verifies a JSON Web Token: its signature, issuer, audience and times, and whose it is. */
+/** Verifies a JSON Web Token: its signature, issuer, audience, times and owner. */
 import { DateTime } from "effect"
 import { decodeJwt, errors, type JWTPayload, jwtVerify } from "jose"
 import { type Identity, shortLifetime } from "../../../shared/keys/Identity.ts"
@@ -29,7 +29,7 @@ const maxLength = 8_192
 
 export const isToken = (secret: string): boolean => secret.length <= maxLength && shape.test(secret)
 
-/** The issuer that the token claims to be of. */
+/** The issuer that the token claims, not verified. */
 export const issuerOf = (token: string): string | undefined => {
   try {
     return decodeJwt(token).iss
@@ -39,7 +39,7 @@ export const issuerOf = (token: string): string | undefined => {
 }
 
 export interface Verified {
-  /** The value of the claim that tells whose it is. */
+  /** The value of the claim that identifies the owner. */
   readonly subject: string
   readonly id: string | undefined
   /** Epoch milliseconds. */

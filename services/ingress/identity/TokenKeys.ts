@@ -1,6 +1,6 @@
 /**
- * Accepts tokens of the catalogue's issuers in place of API keys. A token is verified once and then known by its hash until it
- * expires, so that a request waits for nothing.
+ * Accepts tokens of the catalogue's issuers in place of API keys. A token is verified once and then recognised by its hash until
+ * it expires, so that later requests do not wait.
  */
 import { Clock, Effect, Exit, Layer } from "effect"
 import { hash } from "node:crypto"
@@ -13,15 +13,15 @@ import * as IssuerKeys from "./IssuerKeys.ts"
 import { type Owner, Principals } from "./Principals.ts"
 import * as Token from "./Token.ts"
 
-/** How many verified tokens are known, at 300 bytes each. */
+/** Maximum number of verified tokens in memory, at 300 bytes each. */
 const maxTokens = 20_000
 
-/** The wait for the record of an owner that no ingress has seen before, or that the catalogue has moved to another team. */
+/** How long to wait for the record of an owner that is new, or that the catalogue has moved to another team, in milliseconds. */
 const recordedWithinMs = 1_000
 
 interface Known {
   readonly key: ApiKey
-  /** All of the catalogue, which every edit replaces. */
+  /** All identities of the catalogue. Every edit replaces them. */
   readonly identities: Identities
   readonly expiresAt: number
 }
@@ -56,8 +56,8 @@ export const layer = Layer.effect(
     }
 
     /**
-     * Without its record, the usage of an owner would not count for its team, which therefore waits for it. Otherwise only work that
-     * comes later needs the record.
+     * Stores the owner's record. Fails without it if the owner has a team, whose usage would not count. For other owners, only work
+     * that runs later needs the record.
      */
     const record = (owner: Owner): Effect.Effect<void, KeyRefused> =>
       principals.add(owner).pipe(

@@ -1,6 +1,6 @@
 /**
- * Answers clients from the log of a task: its events while they are made, or again from any event on, and at the end of a task that
- * has failed an event with the error.
+ * Answers clients from the log of a task: with its events while they are made, or again from any event on. If the task fails, the
+ * last event is the error.
  */
 import { Clock, Effect, Option, Result, Stream } from "effect"
 import { HttpServerResponse } from "effect/http"
@@ -40,12 +40,12 @@ export const bytes = (tasks: Tasks, owner: Owner, { id }: TaskRecord): Stream.St
 interface Reading {
   /** The number of the last event that the client has. */
   readonly after?: number
-  /** Whether each event says its number, as its id. */
+  /** Whether each event has its number as its id. */
   readonly hasIds?: boolean
   readonly requestId: string
 }
 
-/** The events of an answer up to the end of its task, with comments in silence. */
+/** The events of an answer up to the end of its task, with comments during silence. */
 export const events = (
   tasks: Tasks,
   owner: Owner,
@@ -136,7 +136,7 @@ const completed = Effect.fnUntraced(
   }
 )
 
-/** Answers a request with what its task makes. The task goes on if the client leaves. */
+/** Relays the answer of a request's task. The task continues if the client disconnects. */
 export const relay = (tasks: Tasks, { owner, streams, task }: Relayed, exchange: Exchange): void => {
   const { id } = task
   const head = streams

@@ -50,7 +50,7 @@ const view = (task: TaskRecord): object => {
 
 type ForwardedHeaders = Readonly<Record<string, string>> | undefined
 
-/** A request for an answer that a task makes. */
+/** A request whose answer is made by a task. */
 interface Waiting extends Pick<AdmittedRequest, "streams"> {
   readonly owner: Owner
   readonly outlives: Outlives
@@ -59,7 +59,7 @@ interface Waiting extends Pick<AdmittedRequest, "streams"> {
 
 const json = { "content-type": "application/json" }
 
-/** Creates tasks for admitted requests, or joins those of earlier requests, and answers with them. */
+/** Creates a task for each admitted request, or joins the task of an earlier request, and answers with it. */
 export const serve = Effect.map(AnswerTasks, (tasks) => {
   const createFor = Effect.fnUntraced(function*(admitted: AdmittedRequest, forwarded: ForwardedHeaders) {
     const { body, headers, model, operation, outlives, owner, pool, streams, tenant, tokens, traceparent, workload } =
@@ -68,7 +68,7 @@ export const serve = Effect.map(AnswerTasks, (tasks) => {
     const suffix = newSuffix(yield* Clock.currentTimeMillis)
     const task = yield* keyReused(tasks.create({
       id: outlives.by === "background" ? ofSuffix(suffix) : `task_${suffix}`,
-      // the client of a mere idempotency key waits for the answer
+      // with only an idempotency key, the client waits for the answer
       ...(outlives.by === "idempotency-key" ? {} : { announcedAs: outlives.by === "background" ? "response" : "task" }),
       operation: operation.name,
       ...{ owner, tenant, model, pool, traceparent, body },
@@ -94,7 +94,7 @@ export const serve = Effect.map(AnswerTasks, (tasks) => {
       return exchange.send({ status: 202, headers }, JSON.stringify(view(task)))
     }
     if (by === "background" && !streams) {
-      // as it was when it was created
+      // the task's state when it was created
       const response = BackgroundResponse.view({ ...task, status: "queued", error: null, ended: null }, body)
       return exchange.send({ status: 200, headers: json }, JSON.stringify(response))
     }

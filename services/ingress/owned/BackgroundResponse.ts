@@ -9,7 +9,7 @@ const settingsIn = (body: Uint8Array): object => {
   return { ...settingsOf(request), previous_response_id: request.previous_response_id ?? null }
 }
 
-/** `body`: of the request, which is known to decode. */
+/** `body` is that of the request, which is known to decode. */
 export const view = ({ created, ended, error, id, model, status }: TaskRecord, body: Uint8Array): object => {
   const fields = error === null ? null : ErrorEnvelope.toFields(error)
   return {

@@ -15,7 +15,7 @@ import { clientFilesPath } from "../paths/RouteTemplate.ts"
 import { isForm, notAForm } from "../request/IncomingBody.ts"
 import { noMemory, type UploadBudget } from "../request/UploadBudget.ts"
 
-/** The file, and what a form needs around it. */
+/** Maximum size of a form: the largest file and 1 MiB around it. */
 const maxBodyBytes = maxUploadBytes + 1024 * 1024
 const maxFieldBytes = 4 * 1024
 const maxParts = 16
@@ -26,7 +26,7 @@ const limits = Multipart.limitsServices({
   maxTotalSize: maxBodyBytes
 })
 
-/** What an upload keeps in memory besides the line that it reads, and what it keeps of each line. */
+/** Memory of an upload, besides the line that it reads: in total, and for each line. */
 const keptBytes = 512 * 1024
 const keptBytesPerLine = 64
 
@@ -37,7 +37,7 @@ const unavailable = new Unavailable({ retryAfterMs: 1_000 })
 
 export interface Received {
   readonly file: ClientFile
-  /** Whether an earlier request with the same idempotency key has sent it. */
+  /** Whether an earlier request with the same idempotency key sent the file. */
   readonly isRepeated: boolean
 }
 
@@ -102,7 +102,7 @@ export const receive = (
       )
     )
     const parts: Array<Multipart.Part> = []
-    /** `undefined` at the end of the form. */
+    /** The next part; `undefined` at the end of the form. */
     const next = Effect.gen(function*() {
       if (parts.length === 0) {
         parts.push(...yield* Pull.catchDone(pull, () => Effect.succeed([])))
@@ -137,7 +137,7 @@ export const receive = (
 
     const file = yield* firstFile
     if (file.key !== "file") return yield* InvalidRequest.at(file.key, "is not supported: send the file as `file`")
-    // the parser may split a piece into very many
+    // the parser may split a chunk into very many pieces
     const pieces = file.content.pipe(
       Stream.mapArray((pieces) => [Buffer.concat(pieces)] as const),
       malformed,
@@ -154,7 +154,7 @@ export const receive = (
       Effect.catchTags({
         JetStreamFailed: () => Effect.fail(unavailable),
         FileRefused: Effect.fnUntraced(function*(refused) {
-          // of a file with another purpose, the content is beside the point
+          // the rest of the form may show another purpose, whose error comes before those of the content
           if (refused.reason === "content") yield* Effect.andThen(Stream.runDrain(pieces), rest)
           return yield* refused
         })

@@ -31,22 +31,22 @@ type Answer = Effect.Effect<HttpServerResponse.HttpServerResponse, RequestError>
 export interface OwnedRoute {
   readonly method: "GET" | "POST" | "DELETE"
   readonly path: string
-  /** Of the route in records and traces. */
+  /** The name of the route in records and traces. */
   readonly name: string
-  /** Of errors, and of the header with the key. Default: `openai`. */
+  /** The dialect of errors and of the header with the key; `openai` by default. */
   readonly dialect?: Dialect
   readonly answer: (asked: Asked) => Answer
-  /** For keys whose owner has never stored anything. `create`: the route stores something, and takes one of the key's requests. */
+  /** Answers keys whose owner has never stored anything. `create`: the route stores something, and takes one of the key's requests. */
   readonly orElse: Answer | "create"
 }
 
 /** What routes have in common. */
 interface Family extends Pick<OwnedRoute, "path" | "name" | "dialect"> {
-  /** For keys whose owner has never stored anything, unless a route says otherwise. */
+  /** Answers keys whose owner has never stored anything, unless a route has its own answer. */
   readonly orElse: Answer
 }
 
-/** Makes routes whose paths and names begin as the family's. */
+/** Makes routes whose paths and names begin with those of the family. */
 export const routesOf = ({ name: family, orElse: missing, path, ...rest }: Family) =>
 (
   method: OwnedRoute["method"],
@@ -59,7 +59,7 @@ export const routesOf = ({ name: family, orElse: missing, path, ...rest }: Famil
 export const json = (answer: (asked: Asked) => Effect.Effect<object, RequestError>) => (asked: Asked): Answer =>
   Effect.map(answer(asked), (body) => HttpServerResponse.jsonUnsafe(body))
 
-/** The answer to a request that creates something, or has done so before. */
+/** The answer to a request that creates something, or repeats a request that did. */
 export interface Created {
   readonly body: object
   readonly isRepeated: boolean

@@ -26,13 +26,13 @@ export const services = Responses.layer({ patienceMs })
 const unavailable = () => new Unavailable({ retryAfterMs: 1_000 })
 const notFound = new ReferenceNotFound({ param: "response_id" })
 
-/** What a request needs at most for each byte of the records that it reads: the byte, its parsed value and the answer. */
+/** Maximum memory of a request for each byte of the records that it reads: the byte, its parsed value and the answer. */
 const copies = 3
 
 const bracket = Buffer.from(",\"output\":[")
 const end = Buffer.from("]}")
 
-/** The response, whose object always has other members, with its output. */
+/** The response with its output. The object always has other members, so a comma precedes the output. */
 const show = ({ output, response }: ResponseRecord) =>
   HttpServerResponse.uint8Array(Buffer.concat([response.subarray(0, -1), bracket, output, end]), {
     contentType: "application/json"
@@ -40,7 +40,7 @@ const show = ({ output, response }: ResponseRecord) =>
 
 type Item = Readonly<Record<string, unknown>>
 
-/** An item of a request in the form of a listing, which is complete. */
+/** An item of a request in the form of a listing, which has all fields. */
 const toListed = (item: unknown, fallback: string): Item => {
   const { content, ...fields } = item as Item
   const id = idOf(item) ?? fallback
@@ -71,7 +71,7 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
   const tasks = yield* AnswerTasks
   const { bodies } = yield* JobClient
 
-  /** Takes memory for what a request reads, until its client has the answer. */
+  /** Reserves memory for what a request reads, until its client has the answer. */
   const reserveFor = ({ key, request }: Asked): Reserve<RequestError> => {
     const budget = new UploadBudget(bodies, key)
     const response = NodeHttpServerRequest.toServerResponse(request)
@@ -140,7 +140,7 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
     const reserve = reserveFor(asked)
     const record = yield* find(asked, reserve)
     const ancestors = yield* Effect.forEach(record.ancestors, ({ id }) => read(asked, id, reserve), { concurrency: 4 })
-    // without one of them the rest makes no conversation
+    // the conversation needs all of them
     const earlier = Option.getOrElse(Option.all(ancestors), () => [])
     const items: Array<unknown> = []
     for (const list of [...earlier.flatMap(({ input, output }) => [input, output]), record.input]) {
@@ -152,7 +152,7 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
   })
 
   const routes = routesOf({ path: `${responsesPath}/:id`, name: "responses", orElse: notFound })
-  // other tasks are no responses
+  // other tasks are not responses
   const route = (method: OwnedRoute["method"], suffix: string, name: string, answer: OwnedRoute["answer"]) =>
     routes(method, suffix, name, (asked) => isResponseId(asked.id) ? answer(asked) : notFound)
 

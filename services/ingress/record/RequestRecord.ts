@@ -16,7 +16,7 @@ export class RequestRecord {
   readonly #spans: ServerSpan.ServerSpans
   readonly span: Tracer.Span
   operation = none
-  /** Makes further headers of its response, successful or not. */
+  /** Makes further headers of the response, successful or not. */
   answerHeaders: (() => Record<string, string>) | undefined
   #model = none
   #key: string | undefined

@@ -1,6 +1,6 @@
 /**
- * Admits requests by the models, budgets and limits of their key and the teams above it, which hold over all ingress processes
- * together. Requests of a key without limits are not counted.
+ * Admits requests by the models, budgets and limits of their key and the teams above it, which apply across all ingress processes.
+ * Requests of a key without limits are not counted.
  */
 import { Clock, Config, Context, Effect, Exit, Layer, Predicate } from "effect"
 import { largestCostOf, type Price } from "../../../shared/catalogue/Price.ts"
@@ -39,19 +39,19 @@ export interface AdmissionRequest {
   readonly operation: Operation
   readonly model: string
   readonly decoded: RequestBody
-  /** The size of its body. */
+  /** The size of the body. */
   readonly bytes: number
-  /** What its model may cost and answer at most, as far as the catalogue says so. */
+  /** The highest price and the longest answer of the model, if the catalogue states them. */
   readonly highestPrice?: Price | undefined
   readonly maxOutputTokens?: number | undefined
-  /** Whether its work comes later, and takes units then. */
+  /** Whether the work runs later. It then takes its tokens and its cost when it runs. */
   readonly isLater?: boolean
 }
 
 export interface AdmissionWork {
   readonly tokens: number
   readonly inBatch: boolean
-  /** Of a video, which takes from budgets alone. */
+  /** The duration of a video, which takes only from budgets; `undefined` for other work. */
   readonly seconds: number | undefined
   readonly highestPrice: Price | undefined
 }
@@ -74,7 +74,7 @@ export class Admission extends Context.Service<Admission, {
   readonly check: (key: ApiKey, model: string) => Effect.Effect<void, NoAccess>
   /** Whether the key and its teams allow the model. */
   readonly allows: (key: ApiKey, model: string) => boolean
-  /** Takes what the work of a request needs that came earlier, alone or as a line of a batch. */
+  /** Takes what the work of an earlier request needs, alone or as a line of a batch. */
   readonly admitWork: (
     key: ApiKey,
     work: AdmissionWork
@@ -101,7 +101,7 @@ export class Admission extends Context.Service<Admission, {
       const keepUntilCounted = yield* makeUncounted(spending, now)
       const levelsOf = makeLevels(yield* TeamTree, windowMs)
 
-      /** What was taken from a budget stays there until the cost of the request is counted. */
+      /** Keeps what was taken from a budget reserved until the cost of the request is counted. */
       const untilCounted = (limit: LevelLimit, taken: Taken): Taken =>
         limit.kind !== "budget" ? taken : {
           settle: (micros) => {
@@ -267,7 +267,7 @@ const costOf = (budgets: ReadonlyArray<Budget>, request: AdmissionRequest): Cost
   return { budgets, price, micros: microsOf(operation.isFree === true ? 0 : largestCostOf(price, usage)) }
 }
 
-/** Of work whose request is not at hand: its tokens at the dearer price of input and output, and one picture or its seconds. */
+/** The cost of work without its request: the tokens at the higher price of input and output, and one picture or the seconds. */
 const costOfWork = (
   budgets: ReadonlyArray<Budget>,
   { seconds, tokens }: Pick<AdmissionWork, "seconds" | "tokens">,
@@ -281,10 +281,10 @@ const costOfWork = (
   return { budgets, price, micros: microsOf(Math.max(...costs)) }
 }
 
-/** Of a key whose team has not arrived in the copy of the teams. */
+/** For a key whose team is not in the copy of the teams yet. */
 const teamUnknown = new Unavailable({ retryAfterMs: 1_000 })
 
-/** Stands for the limit of concurrent requests. */
+/** The limit of concurrent batch lines, which replaces that of concurrent requests. */
 const batchLimitOf = ({ batchConcurrency, id }: ApiKey): LevelLimit => ({
   kind: "concurrent",
   key: `${id}.batch`,
@@ -303,7 +303,7 @@ const excessOf = (limits: LevelLimits, { stated }: TokenDemand): TokensOverLimit
   return new TokensOverLimit({ ...stated, max: limit.limit, ...(limit.team === undefined ? {} : { team: limit.team }) })
 }
 
-/** Of a key without limits. */
+/** For a key without limits. */
 const noSettle = Effect.succeed(undefined)
 
 /** The tokens that a request may use. */

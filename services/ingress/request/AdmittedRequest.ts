@@ -9,15 +9,15 @@ import type { Outlives } from "./Outlives.ts"
 
 /** What a request asks for. */
 export interface Wish {
-  /** How many results. */
+  /** The number of results. */
   readonly count: number
-  /** Whether a stream. */
+  /** Whether the answer is a stream. */
   readonly streams: boolean
   /** See `JobRequest`. */
   readonly isPlain: boolean
   /** Set if the answer outlives the connection. */
   readonly outlives: Outlives | undefined
-  /** How many tokens its work is expected to use, if that comes later. */
+  /** The expected tokens of the work if it runs later; otherwise 0. */
   readonly tokens: number
 }
 
@@ -40,6 +40,6 @@ export interface AdmittedRequest extends Wish {
   readonly shadow: OfferedModel["shadow"]
   readonly traceparent: string
   readonly settle: Settle | undefined
-  /** Returns the memory that counts for the body, which is no longer needed. */
+  /** Releases the memory reserved for the body. Call it when the body is no longer needed. */
   readonly releaseBody: () => void
 }

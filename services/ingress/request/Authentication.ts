@@ -32,7 +32,7 @@ export const authenticate = (
 const errorOf = ({ check, reason }: KeyRefused) =>
   check === undefined ? jobErrorOf({ reason }) : new TokenInvalid({ check })
 
-/** For work that a key, or the owner of a token, has asked for earlier. */
+/** The error of work that a key, or the owner of a token, has requested earlier. */
 export const jobErrorOf = ({ reason }: Pick<KeyRefused, "reason">) => {
   switch (reason) {
     case "unknown":

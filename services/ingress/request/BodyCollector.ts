@@ -1,7 +1,7 @@
 /**
  * Collects the bytes of one body. They are copied into one buffer whose memory is reserved first: keeping the pieces and joining them
- * at the end would hold every byte twice, and a piece of one byte takes a hundred. Most bodies come whole in one piece, which needs
- * neither.
+ * at the end would hold every byte twice, and a piece of one byte takes a hundred bytes. Most bodies arrive in one piece, which
+ * needs no copy.
  */
 import type { UploadBudget } from "./UploadBudget.ts"
 
@@ -11,7 +11,7 @@ export class BodyCollector {
   readonly #announcedBytes: number
   readonly #maxBytes: number
   #size = 0
-  /** A whole body. */
+  /** A body that arrived in one piece. */
   #only: Uint8Array | undefined
   #buffer: ArrayBuffer | undefined
 
@@ -52,8 +52,7 @@ export class BodyCollector {
   }
 
   /**
-   * The buffer, which grows to the announced size if that is enough, else to twice the size; `undefined` if there is no memory for
-   * it.
+   * The buffer, grown to the announced size if that is enough, or else to twice the size; `undefined` if there is no memory.
    */
   #bufferFor(size: number): ArrayBuffer | undefined {
     const buffer = this.#buffer

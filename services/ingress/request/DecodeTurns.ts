@@ -1,6 +1,6 @@
 /**
- * Decodes one large body at a time, because decoding may take five times a body's size, which the body budget does not count:
- * if any character is beyond Latin-1, the text takes two bytes per character, and the decoded values as much again.
+ * Decodes one large body at a time. Decoding may take five times a body's size, which the body budget does not count: if any
+ * character is beyond Latin-1, the text takes two bytes per character, and the decoded values take as much again.
  */
 import { Context, Effect, Layer } from "effect"
 import * as PartitionedSemaphore from "effect/PartitionedSemaphore"

@@ -29,7 +29,7 @@ export const keyIn = (headers: RequestHeaders): Effect.Effect<string | undefined
   return key instanceof InvalidRequest ? Effect.fail(key) : Effect.succeed(key)
 }
 
-/** Of larger forms, the boundary counts as content after so many parts. */
+/** Maximum parts of a form. In a larger form, further boundaries count as content. */
 const maxParts = 1_000
 
 /** The parts of a form, without their boundary, which clients choose anew for each request. */

@@ -72,8 +72,8 @@ export const read = (
 const ignore = (): void => {}
 
 /**
- * The longest media type, in characters. A boundary may have 70 (RFC 2046). Node searches a body for more than 250 bytes in time that
- * grows with the product of both lengths: for a boundary of 15,000, minutes.
+ * The longest media type, in characters. A boundary may have 70 (RFC 2046). Node's search for more than 250 bytes takes time
+ * proportional to the product of both lengths: minutes for a boundary of 15,000.
  */
 const longestType = 200
 

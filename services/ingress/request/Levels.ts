@@ -22,8 +22,8 @@ export const microsPerDollar = 1_000_000
 export const microsOf = (usd: number): number => Math.ceil(usd * microsPerDollar)
 
 /**
- * The budget of a key or team. What is left of it, by the counters of spending, is a limit without a window, from which running
- * requests take their largest possible cost.
+ * The budget of a key or team. Its rest, by the spending counters, is a limit without a window. Running requests take their largest
+ * possible cost from it.
  */
 export class Budget {
   /** The id of the key or the team. */
@@ -39,7 +39,7 @@ export class Budget {
     this.team = team
   }
 
-  /** What is left; the same object while the spending does not change, because every request needs it. */
+  /** The rest of the budget. Returns the same object until the spending changes, because every request needs it. */
   restAfter(spentUsd: number): LevelLimit {
     if (this.#rest !== undefined && spentUsd === this.#spentUsd) return this.#rest
     this.#spentUsd = spentUsd

@@ -9,8 +9,8 @@ import { hashOf, idempotencyKey } from "./IdempotencyKey.ts"
 /** An answer that outlives its connection. */
 export interface Outlives {
   /**
-   * The field of the request, the header `prefer`, or only an idempotency key: then the client waits for the answer, as for that of
-   * any other request.
+   * What the client used to ask for it: the field `background`, the header `prefer`, or only an idempotency key. With only a key, the
+   * client waits for the answer as usual.
    */
   readonly by: "background" | "respond-async" | "idempotency-key"
   /** Set if the request has an idempotency key. */
@@ -32,7 +32,7 @@ const prefersAsync = ({ prefer = "" }: RequestHeaders): boolean =>
 const isInBackground = ({ operation, request }: Asked): boolean =>
   operation.hasBackground === true && Predicate.hasProperty(request, "background") && request.background === true
 
-/** `undefined`: it does not. The operations of tasks have tasks of their own. */
+/** Returns `undefined` for an answer that does not. Operations of the kind `task` have tasks of their own. */
 export const outlives = (asked: Asked): Outlives | undefined | InvalidRequest => {
   const { body, headers, model, operation, request } = asked
   if (operation.kind === "task") return undefined

@@ -1,6 +1,6 @@
 /**
- * Costs of requests that have ended and are not in the counters of spending yet. They stay reserved in their budgets until they
- * are: the counters follow with a delay, and what is neither counted nor reserved could be spent twice.
+ * Keeps the costs of ended requests reserved in their budgets until the spending counters include them. The counters lag, and a
+ * cost that is neither counted nor reserved could be spent twice.
  */
 import { Effect, FiberSet, type Scope } from "effect"
 import type { Taken } from "../../../shared/bounds/Limit.ts"
@@ -15,7 +15,7 @@ const storedWithinMs = 1_500
 /** How often to look whether costs have been counted, while there are some, in milliseconds. */
 const lookMs = 250
 
-/** Maximum number of requests that wait to be counted. Beyond it the oldest count no longer. */
+/** Maximum number of requests that wait to be counted. Beyond it, the oldest are released. */
 const maxWaiting = 100_000
 
 interface Ended {
@@ -41,7 +41,7 @@ export const makeUncounted = Effect.fnUntraced(function*(
       next.taken.settle(0)
       first++
     }
-    // the array is emptied now and then, since removing its first element moves all others
+    // emptied only now and then, because removing the first element moves all others
     if (first > 1_000 || first === waiting.length) {
       waiting.splice(0, first)
       first = 0

@@ -1,4 +1,4 @@
-/** How each vendor's clients expect models: one model, and a page of them. */
+/** The forms of one model and of a page of models, for each vendor's clients. */
 import { Result } from "effect"
 import type { OfferedModel } from "../../../shared/catalogue/Models.ts"
 import { InvalidRequest } from "../../../shared/contract/JobError.ts"
@@ -17,7 +17,7 @@ export interface ModelForm {
 
 // Facts that only some vendors have fields for. The names are those that OpenRouter asks of providers.
 
-/** Dollars per unit, as decimal text: binary fractions of a cent would be read as something else. */
+/** Dollars per unit, as decimal text: a binary fraction of a cent would not be exact. */
 const dollars = (price: number): string => price.toFixed(12).replace(/\.?0+$/, "")
 
 const million = 1_000_000
@@ -46,7 +46,7 @@ const featuresOf = ({ reasoning, tools }: OfferedModel): ReadonlyArray<string> |
     ? undefined
     : [...(tools === true ? ["tools"] : []), ...(reasoning === true ? ["reasoning"] : [])]
 
-/** Without the unknown ones, which `JSON.stringify` leaves out. */
+/** Facts that every form has. Unknown ones are `undefined`, which `JSON.stringify` leaves out. */
 const commonFacts = (model: OfferedModel) => ({
   description: model.description,
   input_modalities: model.inputModalities,

@@ -123,7 +123,7 @@ export const serveOperations = Effect.fnUntraced(function*(operations: ReadonlyA
     })
   }
 
-  /** A request that only reads records needs no owner that has none, and so no storage. */
+  /** The owner of a request. Creates it only for requests that write records; others need no owner that has stored nothing. */
   const ownerFor = (
     { records }: Operation,
     { owner: id }: ApiKey,
@@ -134,7 +134,7 @@ export const serveOperations = Effect.fnUntraced(function*(operations: ReadonlyA
     return Effect.catchEager(owners.add(id), () => Effect.fail(unavailable))
   }
 
-  /** Outside the closure of the decoded body, which would otherwise stay in memory until the answer has ended. */
+  /** Outside the closure that holds the decoded body, which would otherwise stay in memory until the answer has ended. */
   const admit = (
     { body, budget, exchange, key }: Upload,
     model: string,
@@ -214,7 +214,7 @@ const relayJobs = Effect.gen(function*() {
   }
 })
 
-/** Of a version, checks only that there is one: the provider knows which ones exist. */
+/** The error of a missing or invalid header. A version may have any value, because the provider knows which ones exist. */
 const wrongHeader = (operation: Operation, headers: RequestHeaders): InvalidRequest | undefined => {
   const tooLong = ForwardedHeaders.refusalOf(operation, headers)
   if (tooLong !== undefined) return tooLong

@@ -11,7 +11,7 @@ import * as Metrics from "../../../shared/telemetry/Metrics.ts"
 /** The key in the usage of all copies. Ids of API keys begin with `key_`. */
 const tenant = "shadow"
 
-/** Number of copies of this process that may wait or run, and the bytes of their bodies. Further copies are skipped. */
+/** Maximum copies that wait or run in this process, and maximum bytes of their bodies. Further copies are skipped. */
 const maxOpen = 100
 const maxBytes = 16 * 1024 * 1024
 

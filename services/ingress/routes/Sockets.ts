@@ -1,4 +1,4 @@
-/** `GET /v1/responses`: opens a WebSocket for responses, and tells clients that ask for none to do without. */
+/** `GET /v1/responses`: opens a WebSocket for responses. Without an upgrade, the answer tells clients to use HTTP. */
 import { Clock, Effect, Exit, Option } from "effect"
 import { HttpRouter } from "effect/http"
 import { randomUUID } from "node:crypto"
@@ -24,8 +24,8 @@ import { respond } from "../answer/Respond.ts"
 const { dialect, paths: [path] } = responses
 
 /**
- * The most sockets of one ingress, of which one key may have half. Each keeps a few kilobytes, and up to its responses' size of the
- * memory for bodies.
+ * Maximum sockets of one ingress. One key may have half of them. Each takes a few kilobytes, and for its latest responses memory from
+ * the budget for bodies.
  */
 const maxSockets = 1_000
 

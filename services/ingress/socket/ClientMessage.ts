@@ -16,7 +16,7 @@ export interface Creation {
   readonly bytes: number
 }
 
-/** Over HTTP these have no meaning, or another one. */
+/** Fields that have no meaning, or another one, over HTTP. */
 const ofSockets = new Set(["type", "stream_id", "generate", "background"])
 
 const maxLaneName = 256
@@ -42,7 +42,7 @@ export interface Mistake {
   readonly lane: string | undefined
 }
 
-/** Reads a message; `undefined` if nothing follows from it. */
+/** Reads a message; `undefined` if the message needs no reaction. */
 export const decode = (bytes: Uint8Array, isBinary: boolean): Result.Result<Creation | undefined, Mistake> => {
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const excess = isBinary ? "must be a text message" : excessOf(text)

@@ -1,4 +1,4 @@
-/** A message on a WebSocket as the request and the response of an operation, which cannot tell it from one over HTTP. */
+/** Presents a message on a WebSocket to an operation as a request and a response over HTTP. */
 import { Predicate, Result } from "effect"
 import * as Sse from "effect/encoding/Sse"
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http"
@@ -47,7 +47,7 @@ const broken: Refusal = {
 
 const isWait = (name: string): boolean => name.startsWith("retry-after") || name === "x-should-retry"
 
-/** More than any event of an answer: a stream's last event has all of it. */
+/** Larger than any event. The last event of a stream contains the whole answer. */
 const maxEventSize = 64 * 1024 * 1024
 
 /** A response whose events go to a listener. */
@@ -68,7 +68,7 @@ export class MessageResponse extends Writable implements Outgoing {
     this.#listener = listener
   }
 
-  /** Only over HTTP do clients wait for it. */
+  /** Does nothing: only HTTP clients wait for permission to send their body. */
   writeContinue(): void {}
 
   writeHead(status: number, headers: Array<string>): this {

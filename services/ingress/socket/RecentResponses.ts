@@ -1,6 +1,7 @@
 /**
- * The latest response of each lane of a WebSocket, with all that led to it, so that a client can continue from a response that is
- * not stored. Within the memory for bodies: without room a response is forgotten, and its client sends the whole input again.
+ * Keeps the latest response of each lane of a WebSocket with the conversation before it, so that a client can continue from a
+ * response that is not stored. Takes memory from the budget for bodies: without room, a response is forgotten, and its client sends
+ * the whole input again.
  */
 import type { TenantBudget } from "../../../shared/bounds/TenantBudget.ts"
 
@@ -10,11 +11,11 @@ interface RecentResponse {
   readonly previous: unknown
   /** JSON: the items of its input and of its output, joined by commas. */
   readonly items: string
-  /** The memory for it. */
+  /** The memory reserved for it. */
   readonly bytes: number
 }
 
-/** A request's body that needs no response of the socket any more. */
+/** A request's body that no longer refers to a response of the socket. */
 export interface WholeBody {
   readonly json: string
   readonly previous: unknown
@@ -48,7 +49,7 @@ export class RecentResponses {
     this.#tenant = tenant
   }
 
-  /** Puts what led to the previous response in front of the input. */
+  /** Prepends the conversation up to the previous response to the input. */
   expand({ input, previous_response_id: previous, ...settings }: Body): WholeBody {
     const [lane, found] = [...this.#byLane].find(([, { id }]) => id === previous) ?? []
     const own = itemsOf(input)

@@ -1,6 +1,7 @@
 /**
- * One WebSocket for responses. Its lanes run side by side, each one message after the other, and each message goes the way of an HTTP
- * request: key, limits and budget are checked anew, and a client that leaves cancels its jobs.
+ * Serves one WebSocket for responses. Each message belongs to a lane: lanes run concurrently, and a lane answers one message after
+ * the other. A message is served like an HTTP request: key, limits and budget are checked again, and a client that disconnects
+ * cancels its jobs.
  */
 import { Option, Result, Schema } from "effect"
 import type { IncomingMessage } from "node:http"
@@ -17,21 +18,21 @@ import { type Creation, decode } from "./ClientMessage.ts"
 import { MessageRequest, MessageResponse, type Refusal } from "./MessageExchange.ts"
 import { RecentResponses, type WholeBody } from "./RecentResponses.ts"
 
-/** As OpenAI's. */
+/** OpenAI's limits: running answers and lanes of a socket, and its maximum age in milliseconds. */
 const maxRunning = 16
 const maxLanes = 32
 const lifetimeMs = 60 * 60 * 1_000
 
-/** Messages that wait for their lane or for others to end. */
+/** Maximum number of messages that wait for their lane or for other answers to end. */
 const maxWaiting = 256
 
-/** How often a ping is sent; a client that has not answered the last one is gone. */
+/** The interval between pings in milliseconds. A client that has not answered the last ping is gone. */
 const pingMs = 30_000
 
-/** Bytes of an incomplete message that are not counted: where memory is short, small messages get an error, and keep their socket. */
+/** Bytes of an incomplete message that take no memory: if memory is short, a small message gets an error and the socket stays open. */
 const uncountedBytes = 64 * 1024
 
-/** How many characters of errors and of answers to preloads a client may leave unread. Answers of models wait for their client. */
+/** Maximum unread characters of errors and of answers to preloads. Answers of models wait for their client instead. */
 const maxUnread = 1_000_000
 
 /** How long a client has to close a socket that was closed because of it, in milliseconds. */
@@ -82,7 +83,7 @@ export class ResponsesSocket {
   readonly #recent: RecentResponses
   readonly #upload: UploadBudget
   readonly #lanes = new Map<string, Lane>()
-  /** Those with a message that may start when another answer has ended, in turn. */
+  /** The lanes whose next message may start when another answer has ended, in turn. */
   readonly #due: Array<Lane> = []
   readonly #ping: NodeJS.Timeout
   readonly #expiry: NodeJS.Timeout
@@ -90,7 +91,7 @@ export class ResponsesSocket {
   #waiting = 0
   /** The bytes of a message that is not complete yet. */
   #uploaded = 0
-  /** The characters of own events that are not on their way yet. */
+  /** The characters of the socket's own events that have not been sent yet. */
   #unread = 0
   #isAlive = true
   #isDraining = false
@@ -175,7 +176,7 @@ export class ResponsesSocket {
     }
   }
 
-  /** A message waits no longer. */
+  /** Ends the wait of a message, and releases its memory. */
   #release(bytes: number): void {
     this.#waiting--
     this.#options.bodies.release(this.#options.tenant, bytes)
@@ -249,7 +250,7 @@ export class ResponsesSocket {
     if (!this.#isClosed) this.#send(name, { type: "error", ...refusal })
   }
 
-  /** A client that continues from a response in vain sends the whole input next. */
+  /** Forgets the response that a failed request continued from: its client sends the whole input next. */
   #forget({ continues }: WholeBody): void {
     if (continues !== undefined) this.#recent.forget(continues)
   }

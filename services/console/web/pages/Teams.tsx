@@ -74,8 +74,8 @@ const Remove = ({ close, of }: { readonly of: TeamView; readonly close: () => vo
   return (
     <Stack>
       <Text>
-        Only a team without keys and teams can be deleted. What <Text span fw={600}>{of.name}</Text>{" "}
-        has used stays in the usage counters.
+        Only a team without keys and teams can be deleted. Usage of <Text span fw={600}>{of.name}</Text>{" "}
+        stays in the usage counters.
       </Text>
       <Group justify="flex-end">
         <Button variant="default" onClick={close} data-autofocus>Cancel</Button>

@@ -34,10 +34,10 @@ const parseText = (text: string): Result.Result<unknown, InvalidRequest> =>
 const parse = (bytes: Uint8Array): Result.Result<unknown, InvalidRequest> =>
   excessOf(bytes) === undefined ? parseText(Buffer.from(bytes).toString()) : Result.fail(notJson)
 
-/** A batch is described in a few fields. */
+/** Maximum size of the fields that describe a batch. */
 const maxFields = 64 * 1024
 
-/** Metadata have the bounds of OpenAI's. */
+/** Metadata, with OpenAI's limits. */
 const Metadata = Schema.Record(
   Schema.String.check(Schema.isMaxLength(64)),
   Schema.String.check(Schema.isMaxLength(512))
@@ -69,7 +69,7 @@ export const readBatch = Effect.fnUntraced(function*(
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   Predicate.isReadonlyObject(value) && !Array.isArray(value)
 
-/** The line of a request in a file. That of a large one takes a turn of the event loop for each step. */
+/** A request as a line of a file. For a large request, each step has its own turn of the event loop. */
 const lineOf = Effect.fnUntraced(function*(
   request: Uint8Array,
   index: number,
@@ -93,7 +93,7 @@ const lineOf = Effect.fnUntraced(function*(
   return Buffer.from(line)
 })
 
-/** What is around the requests: one list of them, and nothing else. */
+/** The error of a body that is not one list of requests and nothing else. */
 const frameError = (splitter: RequestSplitter): InvalidRequest | undefined => {
   if (splitter.isTooLarge) return InvalidRequest.at("requests", "is surrounded by too many other fields")
   const frame = parse(splitter.frame)

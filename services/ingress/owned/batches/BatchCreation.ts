@@ -20,14 +20,14 @@ import type { Asked } from "../OwnedRoutes.ts"
 const defaultVersion = "2023-06-01"
 const day = 24 * 60 * 60_000
 
-/** Whether its requests and answers are JSON, so that both are lines of files. */
+/** Whether an operation's requests and answers are JSON, so that they can be lines of files. */
 const isBatchable = ({ form, kind, responseTypes, streams }: Operation): boolean =>
   kind !== "task" && form === undefined && responseTypes === undefined && !streams({})
 
 const batchable = operations.filter(isBatchable)
 const match = PathTemplate.matcher(batchable)
 
-/** What a batch's endpoint stands for. */
+/** The operation and the model of a batch's endpoint. */
 export const endpointOf = (endpoint: string): Effect.Effect<PathTemplate.Match, InvalidRequest> => {
   const found = match(endpoint)
   const paths = batchable.map(({ paths: [path] }) => path).join(", ")
@@ -57,7 +57,7 @@ export interface NewBatch {
   readonly ownsInput: boolean
 }
 
-/** Reads `GATEWAY_BATCH_WINDOW_MS`: how long a batch may take at most, in milliseconds, by default a day. */
+/** Reads `GATEWAY_BATCH_WINDOW_MS`: the maximum duration of a batch in milliseconds, by default a day. */
 export const createBatch = Effect.gen(function*() {
   const batches = yield* Batches
   const keys = yield* KeyRing

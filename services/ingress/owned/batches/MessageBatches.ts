@@ -87,7 +87,7 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
     return pageOf(page.batches, page.hasMore)
   })
 
-  /** With its files, but not with one that the client uploaded for `/v1/batches` and may use elsewhere. */
+  /** Deletes a batch and its files, except a file that the client uploaded for `/v1/batches` and may use elsewhere. */
   const remove = Effect.fnUntraced(function*(asked: Asked): Effect.fn.Return<object, RequestError> {
     const { owner } = asked
     const { progress, request, task } = yield* known(batches.find, asked)

@@ -1,6 +1,6 @@
 /**
- * Splits the body of a request for a batch of messages, `{"requests": [{…}, {…}]}`, into its requests while it comes in: only one of
- * them is in memory at a time. The rest of the body is small, and is checked at the end.
+ * Splits the body of a request for a batch of messages, `{"requests": [{…}, {…}]}`, into its requests while it arrives: only one of
+ * them is in memory at a time. The frame, which is the rest of the body, is small and is checked at the end.
  */
 import { closingQuote, nextStructural, openEscaped } from "../../../../shared/bounds/JsonBytes.ts"
 import { BodyCollector } from "../../request/BodyCollector.ts"
@@ -12,7 +12,7 @@ const [quote, openBrace, closeBrace, openBracket, closeBracket] = [0x22, 0x7b, 0
 /** The depth of the requests: in an array in an object. */
 const requestDepth = 2
 
-/** The most bytes around the requests. */
+/** Maximum size of the frame. */
 const maxFrameBytes = 1024 * 1024
 
 /** Stands for a request in the frame. */

@@ -1,4 +1,4 @@
-/** An operation of the OpenAPI document at one of its paths, as far as the page shows it. */
+/** An operation of the OpenAPI document at one of its paths, with the parts that the page shows. */
 import { document } from "../Document.ts"
 import type { Parameter } from "../Route.ts"
 import type { JsonSchema } from "./SchemaFields.ts"

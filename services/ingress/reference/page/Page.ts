@@ -48,7 +48,7 @@ const headersOf = ({ responses }: Endpoint): Html => {
   )
 }
 
-/** Their format, and each error. Those of the route precede those of the HTTP server, which have a format of their own. */
+/** The format of the route's errors, and each error. Those of the HTTP server come last and have another format. */
 const errorsOf = ({ responses }: Endpoint): Html => {
   const errors = Object.entries(responses).filter(([status]) => status >= "400").flatMap(([status, { content = {} }]) =>
     Object.values(content).map((media) => ({ ...media, status }))

@@ -25,7 +25,7 @@ const code = (value: unknown): Html => html`<code>${JSON.stringify(value)}</code
 const joined = (parts: ReadonlyArray<Html>, separator: string): ReadonlyArray<Html> =>
   parts.flatMap((part, index) => index === 0 ? [part] : [html`${separator}`, part])
 
-/** `, 1 to 10 items`; empty without bounds. Integers are always within those of JavaScript, which says nothing. */
+/** `, 1 to 10 items`; empty without bounds. JavaScript's bounds of integers do not count. */
 const extentOf = (least = 0, most = Number.MAX_SAFE_INTEGER, unit = ""): string => {
   const [low, high] = [least, most].map((bound) => bound.toLocaleString("en"))
   if (Math.abs(least) === Number.MAX_SAFE_INTEGER) return most === -least ? "" : `, at most ${high}${unit}`
@@ -56,7 +56,7 @@ const objectsIn = ({ anyOf = [], items, properties, ...schema }: JsonSchema): Re
   ...(items === undefined ? [] : objectsIn(items))
 ]
 
-/** One of several objects is told by the values of its `type`. */
+/** The title of an object. One of several objects is named by the values of its `type`. */
 const titleOf = ({ properties = {} }: JsonSchema, isOnly: boolean): Html => {
   const types = properties["type"]?.enum
   return isOnly || types === undefined
