@@ -5,7 +5,7 @@
  *     node deploy/image/bundle.ts <folder> [<name>=<source> ...]
  *
  * writes `<folder>/<service>.js`, `<folder>/<name>.js` for other programs, and the parts that they share. The folder may be renamed
- * but not moved: a bundle finds what lies beside a source, such as the console's web app, by the path from the folder.
+ * but not moved: a bundle finds files beside its sources, such as the console's web app, by the path from the folder.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join, relative, resolve } from "node:path"
@@ -13,12 +13,12 @@ import { build, type Plugin } from "rolldown"
 
 const project = join(import.meta.dirname, "../..")
 
-/** Packages of many small modules. The others stay in `node_modules`: native code, and code that reads files of its own. */
+/** Matches packages of many small modules. The others stay in `node_modules`: native code, and code that reads files of its own. */
 const bundled = /^(effect|@effect|@nats-io)(\/|$)/
 
 const isPackage = (id: string): boolean => /^[@a-z]/.test(id)
 
-/** Lets a source find what lies beside it, though its code has moved to the folder. */
+/** Lets a source find the files beside it, although its code has moved to the folder. */
 const keepNeighbours = (folder: string): Plugin => ({
   name: "keep-neighbours",
   transform: {
@@ -30,7 +30,7 @@ const keepNeighbours = (folder: string): Plugin => ({
   }
 })
 
-/** Replaces the file at once: a service may be reading it. */
+/** Replaces the file atomically, because a service may be reading it. */
 const replace = (file: string, code: string): void => {
   if (existsSync(file) && readFileSync(file, "utf8") === code) return
   const fresh = `${file}-${process.pid}`

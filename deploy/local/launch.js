@@ -1,10 +1,11 @@
 /**
- * Starts `main.ts`, and with it all services, from bundles: from sources each process would take twice the CPU time to start and
- * 50 MB more, for modules read one by one and for Node's TypeScript compiler.
+ * Starts `main.ts`, and with it all services, from bundles. From sources, each process would take twice the CPU time to start and
+ * 50 MB more memory, because it would read modules one by one and load Node's TypeScript compiler.
  *
- * The bundles are in a folder named after their sources, so they are made anew after any change, and a gateway that runs keeps its own.
+ * The bundles are in a folder named after a hash of their sources, so they are made again after any change, and a running gateway
+ * keeps its own.
  *
- * Plain JavaScript, so that this process does not load that compiler either.
+ * Plain JavaScript, so that this process does not load the compiler either.
  */
 import { spawnSync } from "node:child_process"
 import { createHash } from "node:crypto"
@@ -15,7 +16,7 @@ import { fileURLToPath, pathToFileURL } from "node:url"
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))))
 const cache = join(root, "node_modules/.cache/bundles")
 
-/** How many bundles are kept: those of gateways that may still run, and of branches between which a developer changes. */
+/** How many folders of bundles to keep: for gateways that may still run, and for branches that a developer switches between. */
 const kept = 3
 
 const sources = ["deploy/image", "deploy/local", "services", "shared", "package-lock.json"]
@@ -33,7 +34,7 @@ const fingerprint = () => {
   return hash.digest("hex").slice(0, 16)
 }
 
-/** Another start may make the same bundles at the same time: one of them takes the name. */
+/** Makes the bundles. If another start makes the same ones at the same time, the first to rename its folder wins. */
 const make = (folder) => {
   const fresh = `${folder}-${process.pid}`
   mkdirSync(cache, { recursive: true })

@@ -6,7 +6,7 @@
  *     node deploy/local/run.js <script> [arguments]      also needs nats-server, unless NATS_URL names a server, and for
  *                                                        the tests Chromium and promtool
  *
- * Scripts of the product get the packages that running needs; every other script also gets the development packages.
+ * Scripts of the product get the packages that they need to run; every other script also gets the development packages.
  *
  * It installs system programs only with consent: it prints the missing program with its install command, and asks on a terminal.
  * Without a terminal it installs them as root, as in CI and containers, or with GATEWAY_INSTALL=1. GATEWAY_INSTALL=0 never installs.
@@ -99,7 +99,7 @@ const reason = (output) => {
   return lines.find((line) => !/^((code|errno|syscall|path) |$)/.test(line)) ?? output.trim().split("\n").at(-1)
 }
 
-/** Without a network npm would retry each package for many minutes: eight failures in a row are enough. */
+/** Whether npm has failed eight times in a row. Without a network, it would retry each package for many minutes. */
 const isHopeless = (output) => {
   const fetches = output.match(/^npm http fetch .+$/gm)?.slice(-8) ?? []
   return fetches.length === 8 && fetches.every((line) => line.includes(" failed with "))

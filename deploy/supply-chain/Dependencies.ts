@@ -1,10 +1,10 @@
-/** The list of dependencies, `dependencies.md`, and what is wrong with a dependency. */
+/** Writes the list of dependencies, `dependencies.md`, and finds what is wrong with them. */
 import { licenceFault, licenceOf } from "./Licences.ts"
 import type { Package } from "./Lockfile.ts"
 import type { Policy } from "./Policy.ts"
 import { type Facts, released } from "./Registry.ts"
 
-/** Without a release for this long, a direct dependency needs a reason to stay. */
+/** A direct dependency without a release for this many months needs a reason to stay. */
 const dormantAfterMonths = 18
 
 interface Sources {

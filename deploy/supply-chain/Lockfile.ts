@@ -32,7 +32,7 @@ export interface Package {
   readonly deprecated: string | undefined
   /** Whether `npm install --omit=dev` installs it. */
   readonly shipped: boolean
-  /** For one platform only, such as a binary, and released together with the package that requires it. */
+  /** Whether it is for one platform only, such as a binary. It is then released together with the package that requires it. */
   readonly forPlatform: boolean
   /** The names by which a `package.json` of this project requires it. */
   readonly directly: ReadonlyArray<string>
@@ -59,7 +59,7 @@ const order = (a: string, b: string): number => a < b ? -1 : a > b ? 1 : 0
 
 const sorted = (names: ReadonlySet<string>): ReadonlyArray<string> => [...names].toSorted(order)
 
-/** A package that only platforms' packages require is for these platforms, too. */
+/** Marks packages that only packages for one platform require: they are for that platform, too. */
 const withPlatforms = (packages: ReadonlyArray<Package>): ReadonlyArray<Package> => {
   const general = new Set(packages.filter(({ forPlatform }) => !forPlatform).map(({ name }) => name))
   const isFor = ({ directly, forPlatform, requiredBy }: Package): boolean =>

@@ -15,7 +15,7 @@ export class NpmFailed extends Schema.TaggedError<NpmFailed>()("NpmFailed", {
   }
 }
 
-/** Its output; fails after a minute. */
+/** Runs npm and returns its output. Fails after a minute. */
 export const npm = Effect.fn("npm")(function*(...words: ReadonlyArray<string>) {
   const options = { cwd: project, maxBuffer: 64 * 1024 * 1024, timeout: 60_000 }
   const { stdout } = yield* Effect.tryPromise({

@@ -10,7 +10,7 @@ const own = /^(registry\.example\.com\/)?model-gateway(-media)?$|^\$\{|^none$/
 const imageFault = (image: string): ReadonlyArray<string> =>
   own.test(image) || pinnedImage.test(image) ? [] : [`${image} is not pinned by digest`]
 
-/** Actions of this repository come with its commit. */
+/** Actions of this repository need no pin, because they come with its commit. */
 const actionFault = (action: string): ReadonlyArray<string> =>
   action.startsWith("./") || pinnedAction.test(action) ? [] : [`${action} is not pinned by commit`]
 

@@ -1,4 +1,4 @@
-/** Who keeps each package, and when it was last released: `facts.json`. */
+/** Who maintains each package, and when it was last released: `facts.json`. */
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Schema } from "effect"

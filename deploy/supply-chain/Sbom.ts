@@ -35,7 +35,7 @@ const decode = Schema.decodeEffect(Schema.fromJsonString(Sbom))
 
 const own = "pkg:npm/model-gateway"
 
-/** The same for the same lockfile and version of npm: without time, serial number and the folder's name. */
+/** Makes the SBOM from the lockfile and npm's version alone: without time, serial number and the folder's name. */
 export const make = Effect.gen(function*() {
   const words = ["--sbom-format", "cyclonedx", "--sbom-type", "application", "--package-lock-only"]
   const { $schema, serialNumber: _, ...sbom } = yield* npm("sbom", ...words).pipe(Effect.flatMap(decode))

@@ -35,7 +35,7 @@ const sources = () => {
 const pinned = (): ReadonlyArray<string> =>
   globSync(["deploy/Dockerfile", "deploy/**/*.yaml", ".github/workflows/*.yaml"], { cwd: project }).toSorted()
 
-/** All that is wrong. */
+/** What is wrong with the dependencies and the committed files. */
 export const faults = (): ReadonlyArray<string> => {
   const { facts, packages, policy, version } = sources()
   return [

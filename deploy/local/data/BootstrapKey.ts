@@ -1,7 +1,7 @@
 /**
  * The first API key: from the environment, otherwise generated once and kept in the state folder.
  *
- * The admin command that registers it gets it in its environment, which other users of the machine cannot read.
+ * The admin command that registers the key reads it from its environment, which is hidden from other users of the machine.
  */
 import { Effect, Option, Redacted } from "effect"
 import { generateSecret, keyPrefix, secretPattern, secretShape } from "../../../shared/keys/ApiKey.ts"

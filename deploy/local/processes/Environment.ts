@@ -58,13 +58,13 @@ const variablesIn = ({ models, providers }: Snapshot, workload?: string): Readon
   )
 }
 
-/** For other programs, such as nats-server. */
+/** The environment of other programs, such as nats-server. */
 export const ofProgram = (environment: Environment): Record<string, string | undefined> =>
   picked(environment, (name) => system.includes(name) || name.startsWith("LC_"))
 
 /**
- * For a service. A worker gets all variables except the keys of other workloads' providers, because packages of the AI SDK read
- * variables that no catalogue names. Other services get only known variables.
+ * The environment of a service. A worker gets all variables except the keys of other workloads' providers, because packages of the
+ * AI SDK read variables that no catalogue names. Other services get only known variables.
  */
 export const ofService = (
   service: string,

@@ -37,7 +37,7 @@ const greeting = (host: string, port: number) =>
     return Effect.sync(() => socket.destroy())
   }).pipe(Effect.timeoutOrElse({ duration: "5 seconds", orElse: () => Effect.fail("does not answer within 5 s") }))
 
-/** Fails unless a NATS server with JetStream listens there. */
+/** Fails unless a NATS server with JetStream listens at this address. */
 const requireJetStream = Effect.fn("Nats.requireJetStream")(
   function*(host: string, port: number) {
     const line = yield* greeting(host, port)
@@ -76,8 +76,8 @@ const endLeftover = Effect.fn("Nats.endLeftover")(function*(pidFile: string, sto
 })
 
 /**
- * The server keeps little and allocates a lot, so by Go's default it spends a seventh of its CPU time on garbage collection. With more
- * than `GOMEMLIMIT` in its queues it collects as often as before.
+ * Settings of Go's garbage collector. The server keeps little and allocates a lot, so that the default would take a seventh of its
+ * CPU time. With more than `GOMEMLIMIT` in its queues, it collects as often as by default.
  */
 const memory = { GOGC: "400", GOMEMLIMIT: "2GiB" }
 

@@ -6,14 +6,14 @@ import { StartFailed } from "../settings/Settings.ts"
 
 const textOf = <E>(output: Stream.Stream<Uint8Array, E>) => output.pipe(Stream.decodeText(), Stream.mkString)
 
-/** Runs a script with Node and returns its output. `failure` names the failed step in errors, `timeout` a late end. */
+/** Runs a script with Node and returns its output. Errors begin with `failure`, and say `timeout` if the script takes too long. */
 export const runScript = (options: {
   readonly args: ReadonlyArray<string>
   readonly environment?: Readonly<Record<string, string>>
   readonly within: Duration.Input
   readonly failure: string
   readonly timeout: string
-  /** The line of its errors that says why it failed: the first or the last. */
+  /** The line of the script's errors that says why it failed: the first or the last. */
   readonly errorLine: 0 | -1
 }) => {
   const failed = (reason: string) => new StartFailed({ detail: `${options.failure}: ${reason}` })

@@ -2,7 +2,7 @@
 import { Effect, Fiber, FileSystem, Option, Schema, Stream } from "effect"
 import type { PlatformError } from "effect/PlatformError"
 
-/** A larger file, in bytes, is rotated when the service starts; one older file is kept. */
+/** Maximum size in bytes. A larger file is rotated when the service starts; one older file is kept. */
 const largest = 16 * 1024 * 1024
 
 /** The bytes read from the end of a file for its last lines. */

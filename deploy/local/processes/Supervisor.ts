@@ -43,7 +43,7 @@ export interface Service {
   readonly name: string
   /** Evaluated for each run, so that each can choose a free port. */
   readonly launch: Effect.Effect<Launch>
-  /** The time to stop before it is killed. */
+  /** How long the service may take to stop before it is killed. */
   readonly stopWithin: Duration.Input
 }
 

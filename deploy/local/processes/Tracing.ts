@@ -1,6 +1,6 @@
 /**
  * Sends the traces of a local start to its console, over loopback, with their own token. The console shows single requests, so
- * under load it gets only some of them, besides those that fail or are slow.
+ * under load it gets only some of the traces, besides those of requests that fail or are slow.
  */
 import { randomBytes } from "node:crypto"
 import type { Environment } from "./Environment.ts"
