@@ -1,4 +1,4 @@
-/** What one failure may cost that comes alone. */
+/** Invariants of scenarios with a single failure, whose maximum cost is known. */
 import { attemptKey, jobStream, newestVersion } from "../../shared/bus/protocol/Subjects.ts"
 import {
   ingressGoneAfterMs,
@@ -17,7 +17,7 @@ import type { Ended } from "./Simulation.ts"
 import { usageEventsOf } from "./UsageEvents.ts"
 import { type Check, named, roomAt, runs, stepsOf, type Violation } from "./Violation.ts"
 
-/** A new cluster has elected its leaders so many milliseconds after the warm-up. */
+/** How long after the warm-up a new cluster has elected its leaders, in milliseconds. */
 const startMs = 2_000
 
 /** How long an answer takes if nothing fails, in milliseconds. */
@@ -26,14 +26,14 @@ export const idealMs = ({ request: { chunkBytes, chunks, everyMs, readMs } }: Cl
   return chunks * everyMs + turns * (readMs + 20) + readMs
 }
 
-/** How long before a failure an ingress may have been heard last, in milliseconds. */
+/** How long before a failure the last sign of an ingress may be, in milliseconds. */
 const heardMs = 1_000
 
-/** The kinds' last words, and how many there are. */
+/** How many parts of the kind that a fault names last there are. */
 const countOf = ({ servers, workers }: Ended["scenario"], kind: FaultKind): number =>
   kind.endsWith(" worker") ? workers : kind.endsWith(" nats") ? servers : kind.endsWith(" ingress") ? 1 : Infinity
 
-/** What the only failure of a scenario may cost, if it has only one, whose cost is known. */
+/** The cost of a scenario's only failure; `undefined` if there are several or the cost is unknown. */
 const costIn = (scenario: Ended["scenario"]): Cost | undefined => {
   const { faults: [fault, ...others], limits, tasks, upgradedAt, weather } = scenario
   const isPlain = limits === undefined && tasks === undefined && weather === undefined && upgradedAt === undefined
@@ -42,7 +42,7 @@ const costIn = (scenario: Ended["scenario"]): Cost | undefined => {
   const cost = (costs as Partial<Record<FaultKind, Cost>>)[fault.kind]
   const aloneMs = countOf(scenario, fault.kind) === 1 ? Math.max(0, fault.ms) : 0
   if (cost === undefined) return undefined
-  // workers take an ingress that is silent for that long for dead
+  // workers give up an ingress that is silent for so long
   const isGivenUp = fault.kind.endsWith(" ingress") && fault.ms > ingressGoneAfterMs - heardMs
   const repairMs = fault.kind.startsWith("jobs forget") ? mostRepairMs[scenario.servers > 1 ? "several" : "one"] : 0
   const outcomes = [...cost.outcomes ?? [], ...(isGivenUp ? ["WorkerLost" as const] : [])]
@@ -50,8 +50,8 @@ const costIn = (scenario: Ended["scenario"]): Cost | undefined => {
 }
 
 /**
- * How much longer a request waits while routes are slow, in milliseconds: the smallest window of its ingress lets two jobs per round
- * trip go ahead of it.
+ * How much longer a request waits while routes are slow, in milliseconds: the smallest window of its ingress lets two earlier jobs
+ * pass per round trip.
  */
 const slowMs = (
   clients: ReadonlyArray<Client>,
@@ -71,10 +71,10 @@ function* failuresCostLittle({ clients, scenario }: Ended): Generator<Violation>
   for (const client of clients) {
     const { endedAt = Number.POSITIVE_INFINITY, outcome = "no ingress", request } = client
     if (outcome === "left" || request.at < warmUpMs + startMs) continue
-    // a call whose worker is gone is made again
+    // an unpaid call whose worker is gone is made again
     const calls = scenario.faults[0]?.kind.endsWith(" worker") === true && !request.isPaid ? 2 : 1
     const lateMs = endedAt - roomAt(clients, client) - calls * idealMs(client)
-    // a worker that ends takes no more jobs, so that ingress expects long waits for the only one
+    // the only worker takes no more jobs when it ends, so that ingress expects long waits
     const isRejected = isDeploy && scenario.workers === 1 && outcome === "QueueTimeout"
     const mayFail = isRejected || cost.outcomes?.includes(outcome) === true &&
         (!isDeploy || idealMs(client) > workerGraceMs - usualMs)
@@ -87,15 +87,15 @@ function* failuresCostLittle({ clients, scenario }: Ended): Generator<Violation>
 }
 
 /**
- * How long jobs may wait on once NATS serves their queue again, in milliseconds: those that it delivers to a connection which a worker
- * has left meanwhile count as overtaken first.
+ * How much longer jobs may wait once NATS serves their queue again, in milliseconds: jobs that NATS delivers to a connection that a
+ * worker has already left must first count as overtaken.
  */
 const afterOutageMs = overtakenAfterMs + 500
 
-/** So many jobs at once leave no slot to some that wait: a part is kept for tenants that come. */
+/** With this share of the slots in use, some jobs must wait: the rest is kept for new tenants. */
 const fullShare = 0.8
 
-/** The last time at which others took the slots, from when a job could start until it did, in milliseconds of the world. */
+/** The last time between `from` and `until` at which other jobs took the slots, in milliseconds of the world. */
 const fullUntil = (
   { clients, scenario: { slots, workers } }: Pick<Ended, "clients" | "scenario">,
   from: number,
@@ -128,7 +128,7 @@ function* outagesEnd({ clients, outages, scenario, world }: Ended): Generator<Vi
   }
 }
 
-/** A job gets another attempt only once the one before it was delivered, unless its stream has lost that, or cannot deliver it. */
+/** A job's next attempt is published only after the previous one was delivered, unless that one is lost or undeliverable. */
 function* attemptsFollowDeliveries({ clients, cluster: { jetStream }, scenario }: Ended): Generator<Violation> {
   if (costIn(scenario) === undefined) return
   const history = jetStream.streams.get(jobStream("chat", newestVersion))?.history
@@ -148,10 +148,10 @@ function* attemptsFollowDeliveries({ clients, cluster: { jetStream }, scenario }
   }
 }
 
-/** A worker or ingress that is silent for up to so many milliseconds keeps its jobs. */
+/** How long a worker or ingress may be silent and keep its jobs, in milliseconds. */
 const shortMs = 1_000
 
-/** A job whose body is in its message gets another attempt only if something fails for longer than a moment. */
+/** A job whose body is in its message gets another attempt only if something fails for longer than `shortMs`. */
 function* attemptsAreNeeded(
   { clients, cluster: { jetStream }, scenario: { answers, faults, tasks } }: Ended
 ): Generator<Violation> {
@@ -166,7 +166,7 @@ function* attemptsAreNeeded(
   }
 }
 
-/** Servers of NATS that do not answer for so many milliseconds cost no worker, even if a worker cannot change to another. */
+/** How long NATS servers may not answer without the loss of a worker, even of one that cannot change servers, in milliseconds. */
 const frozenMs = 4_500
 
 function* frozenServersCostNoWorker(
@@ -180,7 +180,7 @@ function* frozenServersCostNoWorker(
   }
 }
 
-/** Within this time another worker has the jobs that one had not claimed when it fell silent, in milliseconds. */
+/** How long it takes until another worker has the jobs that a silent worker had not claimed, in milliseconds. */
 const movedMs = 4_000
 
 /** A worker that dies or falls silent delays only what it has claimed, if the others have slots for everything. */
@@ -196,9 +196,9 @@ function* unclaimedJobsMove({ clients, scenario }: Ended): Generator<Violation> 
   }
 }
 
-/** A worker is ahead of its client by a window at most. */
+/** A worker sends at most one window of bytes ahead of its client. */
 function* windowsHold({ clients, scenario }: Ended): Generator<Violation> {
-  // what has arrived from a provider over HTTP does not wait there
+  // with an HTTP provider, bytes that have arrived do not wait at the provider
   if (scenario.weather !== undefined) return
   for (const client of clients) {
     const { mostUnread, request: { chunkBytes } } = client
@@ -206,7 +206,7 @@ function* windowsHold({ clients, scenario }: Ended): Generator<Violation> {
   }
 }
 
-/** How long a call may go on without a client, whatever else fails, in milliseconds. */
+/** How long a call may continue without a client, whatever else fails, in milliseconds. */
 const orphanMs = 30_000
 
 /** Workers end the calls of clients that have left, and of ingresses that have died. */
@@ -234,7 +234,7 @@ function* deploysEnd({ provider, scenario, workers }: Ended): Generator<Violatio
   }
 }
 
-/** Exactly the jobs that fail as poison are reported. */
+/** The gateway reports the jobs that fail as poison, and no others. */
 function* poisonIsReported({ clients, world }: Ended): Generator<Violation> {
   const reports = world.trace.lines.filter(({ what }) => what.startsWith("Error: ") && what.includes("poison job"))
   const poisoned = clients.filter(({ outcome }) => outcome === "PoisonJob")
@@ -252,7 +252,7 @@ function* poisonIsReported({ clients, world }: Ended): Generator<Violation> {
 /** How long a worker that ends waits for usage to be stored, in milliseconds. */
 const storedWithinMs = 5_000
 
-/** A worker that ends writes its own usage, if that can be stored soon, and then ends soon. */
+/** A worker that ends writes its own usage if the stream is writable again soon, and then ends soon. */
 function* lastUsageIsWritten(ended: Ended): Generator<Violation> {
   const { clients, provider, scenario: { faults, upgradedAt, weather }, workers } = ended
   const [full, deploy, ...others] = faults
@@ -274,7 +274,7 @@ function* lastUsageIsWritten(ended: Ended): Generator<Violation> {
   }
 }
 
-/** A worker whose job has moved, and that learns of it before the call ends, leaves the job's event to the next worker. */
+/** A worker that learns before the end of a call that its job has moved leaves the job's event to the next worker. */
 function* movedJobsAreMeteredOnce(ended: Ended): Generator<Violation> {
   const { clients, scenario } = ended
   if (costIn(scenario) === undefined || scenario.faults[0]?.kind !== "hold worker") return
@@ -287,7 +287,7 @@ function* movedJobsAreMeteredOnce(ended: Ended): Generator<Violation> {
   }
 }
 
-/** Version 2 is only for workers of the previous release, and while ingress and workers look for each other. */
+/** Version 2 is used only with workers of the previous release, and while ingress and workers discover each other. */
 function* newestVersionIsUsed({ clients, cluster, formerJobs, scenario }: Ended): Generator<Violation> {
   const isUsual = costIn(scenario) !== undefined
   // in a new cluster, the queue of version 3 may be the last to have a leader

@@ -1,20 +1,20 @@
-/** That requests move on: nothing waits beside free slots, shares are fair, slots and budgets come back, messages are few. */
+/** Invariants of throughput: no job waits beside free slots, shares are fair, slots and budgets come back, messages are few. */
 import { inlineBodyBytes } from "../../shared/bus/protocol/Timings.ts"
 import { queueBytes } from "./gateway/Processes.ts"
 import { countedRestMs, warmUpMs } from "./Scenario.ts"
 import type { Ended } from "./Simulation.ts"
 import { type Check, isTouched, named, roomAt, runs, stepsOf, type Violation } from "./Violation.ts"
 
-/** How long a request may wait although there is a free slot, in milliseconds: announcements are as old as half a second. */
+/** How long a request may wait beside a free slot, in milliseconds: announcements may be half a second old. */
 const idleMs = 2_000
 
-/** Whether requests wait for slots only, and nothing but requests causes messages. */
+/** Whether requests wait only for slots, and only requests cause messages. */
 const isPlain = ({ limits, tasks, weather }: Ended["scenario"]): boolean =>
   limits === undefined && tasks === undefined && weather === undefined
 
 /**
- * Once there is room for its body, a job waits neither while half of the slots are free, nor while its tenant has less than half of
- * an equal share: a tenant alone may use seven eighths.
+ * A job with room for its body does not wait while half of the slots are free (one tenant may use seven eighths of them), or while
+ * its tenant has less than half of an equal share.
  */
 function* nothingWaits({ clients, scenario: { slots, workers }, scenario }: Ended): Generator<Violation> {
   if (!isPlain(scenario)) return
@@ -42,11 +42,11 @@ function* nothingWaits({ clients, scenario: { slots, workers }, scenario }: Ende
 /** Most requests that no fault has touched are claimed within this time, in milliseconds. */
 const usualStartMs = 100
 /**
- * How long they may wait during an upgrade: after the first job in the other version of the protocol, the next ones wait until the
- * worker's requests for the former version have expired.
+ * How long most requests may wait during an upgrade, in milliseconds: after the first job in the other protocol version, further jobs
+ * wait until the worker's requests for the former version have expired.
  */
 const upgradeStartMs = 1_300
-/** Fewer requests than these say nothing. */
+/** The median of fewer requests is not significant. */
 const fewRequests = 10
 
 /** A worker claims most jobs as soon as ingress has them. */
@@ -62,10 +62,10 @@ function* jobsStartAtOnce({ clients, scenario }: Ended): Generator<Violation> {
   }
 }
 
-/** Beside so many free slots a job is claimed within this time, in milliseconds, while nothing fails. */
+/** While nothing fails and this share of the slots is free, jobs are claimed within `mostMs`, from `startMs` after the warm-up on. */
 const peace = { freeShare: 0.75, mostMs: 100, startMs: 2_000 }
 
-/** While nothing fails, no job waits beside many free slots. */
+/** No job waits beside many free slots while nothing fails. */
 function* peaceIsQuick(
   { clients, scenario, scenario: { faults, slots, upgradedAt, workers } }: Ended
 ): Generator<Violation> {
@@ -80,7 +80,7 @@ function* peaceIsQuick(
   }
 }
 
-/** While nothing fails, each event is sent once. */
+/** Each event is sent once while nothing fails. */
 function* eventsAreSentOnce(
   { answers, clients, cluster: { pages }, scenario: { faults, tasks } }: Ended
 ): Generator<Violation> {
@@ -88,11 +88,11 @@ function* eventsAreSentOnce(
   yield { invariant: "messages are bounded", detail: `${pages} messages with events of ${clients.length} requests` }
 }
 
-/** Every slot of every worker is asked for again, and no bytes of bodies are taken. */
+/** At the end, workers ask for jobs for all of their slots, and no memory for bodies is reserved. */
 function* slotsReturn({ clients, ingresses, pulls, scenario, workers }: Ended): Generator<Violation> {
   const ready = workers.filter(({ isReady, machine }) => isReady && machine.isAlive)
   const free = ready.reduce((sum, { slots }) => sum + slots, 0)
-  // each worker asks a quiet queue for one job more, and the queues of a single server, once both are quiet, only for that
+  // each worker asks a quiet queue for one extra job; on a single server, it asks quiet queues only for that job
   const least = scenario.servers === 1 ? ready.length : free
   if (pulls < least || pulls > free + ready.length) {
     yield { invariant: "slots return", detail: `workers ask for ${pulls} jobs with ${free} free slots` }
@@ -109,14 +109,14 @@ function* slotsReturn({ clients, ingresses, pulls, scenario, workers }: Ended): 
   }
 }
 
-/** Messages of one request beside those of its answer: claims, controls, confirmations, acknowledgements and its event. */
+/** Messages per request, besides its answer: claims, controls, confirmations, acknowledgements and its event. */
 const perRequest = 20
-/** Messages of a request per second of its life: heartbeats, progress, repeated questions and credit. */
+/** Messages per request and second: heartbeats, progress, repeated questions and credit. */
 const perSecond = 4
-/** Messages of a process per second and other process: announcements, pings and pull requests. */
+/** Messages per pair of processes and second: announcements, pings and pull requests. */
 const perPair = 3
 
-/** No storm of messages, whatever fails. */
+/** The number of messages is bounded, whatever fails. */
 function* messagesAreBounded({ clients, cluster, ingresses, scenario, workers, world }: Ended): Generator<Violation> {
   if (!isPlain(scenario)) return
   const processes = ingresses.length + workers.length
@@ -134,8 +134,8 @@ function* messagesAreBounded({ clients, cluster, ingresses, scenario, workers, w
 }
 
 /**
- * Messages of an idle process per second, if there is a single server of NATS: announcements, a worker's pull requests, and the
- * console's questions about queues.
+ * Messages per idle process and second with a single NATS server: announcements, a worker's pull requests, and the console's
+ * questions about queues.
  */
 const idle = { console: 2.5, ingress: 0.75, worker: 2 }
 

@@ -1,4 +1,4 @@
-/** What must hold in every simulation, whatever fails. */
+/** Invariants of every simulation, whatever fails. */
 import { attemptKey, jobStream, versionsOf } from "../../shared/bus/protocol/Subjects.ts"
 import { maxAttempts, maxDeliveries } from "../../shared/bus/protocol/Timings.ts"
 import { checks as drills } from "./DrillInvariants.ts"
@@ -19,13 +19,13 @@ export type { Violation }
 /** A request that is not rejected within this time may wait for a worker until its deadline, in milliseconds. */
 const rejectedMs = 100
 
-/** Whether a client was told before its deadline that no worker has taken its job. */
+/** Whether a client's request was ended between immediate rejection and its deadline. */
 const isEarly = ({ endedAt = 0, request: { at, patienceMs }, submittedAt }: Client): boolean => {
   const waitedMs = endedAt - (submittedAt ?? at)
   return waitedMs > rejectedMs && waitedMs < patienceMs - rejectedMs
 }
 
-/** Every request ends exactly once; one that no worker claims at its deadline, not before, unless it is rejected at once. */
+/** Every request ends exactly once. If no worker claims it, it ends at its deadline, unless it is rejected at once. */
 function* endsOnce({ clients, scenario }: Ended): Generator<Violation> {
   for (const client of clients) {
     const { claimedAt, endedAt, ends, outcome, request } = client
@@ -73,9 +73,9 @@ function* paidOnce({ clients, provider, scenario }: Ended): Generator<Violation>
 }
 
 /**
- * Whether a message of the job is gone from its queue, or was delivered to a second worker as if for the first time. No other
- * worker can learn then that the job was called: without an earlier delivery, a job that its ingress no longer knows is one whose
- * client left in time.
+ * Whether a message of the job is gone from its queue, or was delivered to a second worker as if for the first time. No worker can
+ * then learn that the job was called: a job without an earlier delivery, and unknown to its ingress, looks like one whose client
+ * left in time.
  */
 const isQueueLost = ({ cluster: { jetStream } }: Ended, { job }: Client): boolean =>
   job !== undefined &&
@@ -83,8 +83,8 @@ const isQueueLost = ({ cluster: { jetStream } }: Ended, { job }: Client): boolea
     .some((id) => jetStream.hasLost(id) || jetStream.hasRecounted(id))
 
 /**
- * One usage event for each request that was called, with what the provider bills if its worker lived on. If it died, the next
- * worker writes the event.
+ * One usage event for each request that was called, with the provider's bill if its worker survived. If the worker died, the next
+ * one writes the event.
  */
 function* usageIsTheBill(ended: Ended): Generator<Violation> {
   const { clients, provider, scenario, workers, world } = ended
@@ -94,7 +94,7 @@ function* usageIsTheBill(ended: Ended): Generator<Violation> {
     if (own.length > 1) yield named("usage is the bill", client, `has ${own.length} events`)
     const calls = provider.calls.filter(({ request }) => request === client.request.request)
     const last = calls.at(-1)
-    // an event that was confirmed and is gone cannot be written again
+    // an event that was confirmed and then lost cannot be written again
     if (last === undefined || (client.job !== undefined && forgotten.has(client.job))) continue
     const worker = workers.find(({ machine }) => machine.name === last.worker)
     // killed, or ended after a deploy
@@ -107,9 +107,9 @@ function* usageIsTheBill(ended: Ended): Generator<Violation> {
     if (client.outcome === "complete" && last.outcome === "complete" && own[0]?.error === "WorkerLost") {
       yield named("usage is the bill", client, "has an answer, and its event a lost worker")
     }
-    // of calls that cost nothing any may be counted, or none if the job has moved and no other worker has taken it
+    // any of several free calls may be counted, or none if the job has moved and no other worker has taken it
     if (!last.isPaid && (calls.length > 1 || last.outcome !== "complete")) continue
-    // an attempt that no provider took has metered the job, and the report of its failure was lost with a connection
+    // an attempt that no provider accepted has metered the job, and the report of its failure was lost with a connection
     const isOfLostAttempt = scenario.weather !== undefined && scenario.faults.length > 0 &&
       own[0]?.outcome === "failure"
     if (isOfLostAttempt) continue
@@ -139,7 +139,7 @@ function* onlyTouchedFail({ clients, scenario }: Ended): Generator<Violation> {
   }
 }
 
-/** What may make a worker look lost: it, or all ways to it, are silent for long. */
+/** Faults that may make a worker look lost, because it or every route to it is silent for long. */
 const silences: ReadonlyArray<string> = [
   "kill worker",
   "freeze worker",
@@ -156,7 +156,7 @@ const silences: ReadonlyArray<string> = [
 
 const losses: ReadonlyArray<string> = [...silences, "deploy worker"]
 
-/** How long after its end a fault may still make a worker look lost, in milliseconds: jobs may be silent for that long. */
+/** How long after its end a fault may still make a worker look lost, in milliseconds: as long as a job may be silent. */
 const lossMs = 10_000
 
 /** Whether a fault that makes workers look lost acted shortly before this time. */
@@ -166,12 +166,12 @@ const mayLoseWorkers = (scenario: Ended["scenario"], at: number): boolean =>
     return losses.includes(fault.kind) && fault.at <= at && endOf(scenario, fault) + graceMs + lossMs >= at
   })
 
-/** Frames of version 2 may be lost. */
+/** Whether the job was in version 2 of the protocol, whose frames may be lost. */
 const wasInVersion2 = ({ cluster: { jetStream } }: Ended, { job = "" }: Client): boolean =>
   Array.from({ length: maxAttempts }, (_, at) => attemptKey(job, at + 1))
     .some((id) => jetStream.hasStored(jobStream("chat", 2), id))
 
-/** Frames arrive, whatever connections lose; and connections that break alone are no reason to give up a worker, nor deploys a job. */
+/** Frames arrive whatever connections lose. Broken connections alone cost no worker, and deploys do not make a job poison. */
 function* answersArrive(ended: Ended): Generator<Violation> {
   const { clients, scenario } = ended
   for (const client of clients) {
@@ -199,9 +199,9 @@ function* leavingStopsTheCall({ clients, provider, scenario, world }: Ended): Ge
   }
 }
 
-/** Five seconds after the last fault everything flows. */
+/** Five seconds after the last fault, requests are answered promptly again. */
 function* flowsAgain({ probes, scenario }: Ended): Generator<Violation> {
-  // while an open circuit is probed, other requests are turned away; with clocks that differ, they may have no time left to wait
+  // while an open circuit is probed, other requests are rejected; with clocks that differ, they may have no time left to wait
   const hasWrongClock = scenario.faults.some(({ kind }) => kind.startsWith("clock"))
   const turnedAway = hasWrongClock ? ["ProviderFailed", "ProviderRateLimited"] : ["ProviderFailed"]
   for (const client of probes) {
@@ -238,7 +238,7 @@ function* nothingIsLeft({ cluster, ingresses, provider }: Ended): Generator<Viol
   }
 }
 
-/** No job runs out of deliveries unless as many workers may have died with it: those that another worker has do not count as failed. */
+/** No job runs out of deliveries unless enough workers may have died with it: a delivery of a job that another worker has is free. */
 function* deliveriesLast({ cluster, scenario }: Ended): Generator<Violation> {
   if (scenario.faults.filter(({ kind }) => losses.includes(kind)).length >= maxDeliveries) return
   for (const version of versionsOf("chat")) {
@@ -250,7 +250,7 @@ function* deliveriesLast({ cluster, scenario }: Ended): Generator<Violation> {
   }
 }
 
-/** What the gateway logs if its own code fails. */
+/** Messages that the gateway logs if its own code fails. */
 const bugs: ReadonlyArray<string> = [
   "a message handler failed",
   "a periodic task failed",
@@ -258,7 +258,7 @@ const bugs: ReadonlyArray<string> = [
   "task failed by an internal error"
 ]
 
-/** No code of the gateway fails. */
+/** The gateway's own code does not fail. */
 function* noBugs({ world }: Ended): Generator<Violation> {
   for (const { what, who } of world.trace.lines) {
     if (!what.startsWith("Error: ") || !bugs.some((bug) => what.includes(bug))) continue

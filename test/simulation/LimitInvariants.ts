@@ -1,4 +1,4 @@
-/** Keys' limits hold over all ingresses, what is leased returns, and ingress knows the keys as they are stored. */
+/** Invariants of limits: they hold across all ingresses, leased units return, and ingress knows the keys as they are stored. */
 import { Effect, Option, Schema } from "effect"
 import { Ledger } from "../../shared/limits/Ledger.ts"
 import type { Client } from "./gateway/Client.ts"
@@ -8,7 +8,7 @@ import type { Ended } from "./Simulation.ts"
 import { epochMs } from "./world/Interposition.ts"
 import { type Check, isTouched, named, type Violation } from "./Violation.ts"
 
-/** The kinds of `Admission`, with the fields of a key. */
+/** The kinds of limits in `Admission`, with their fields in a key. */
 const kinds = [
   { kind: "concurrent", field: "concurrentRequests" },
   { kind: "requests", field: "requestsPerMinute" },
@@ -37,7 +37,7 @@ function* limitsOf({ administrator, clients, scenario: { limits } }: Ended): Gen
   }
 }
 
-/** A replica that is cut off for longer than its lease finishes what it has started: only then more may run at once. */
+/** The length of a lease. More requests than the limit run at once only if a replica is cut off for longer: it finishes its requests. */
 const leaseMs = 15_000
 const renewMs = 5_000
 
@@ -46,10 +46,10 @@ const mayOutlastLease = (scenario: Ended["scenario"], at: number): boolean => {
   return recent.reduce((sum, fault) => sum + endOf(scenario, fault) - fault.at, 0) > leaseMs - renewMs
 }
 
-/** No window has more units than the limit, and no more requests run at once. */
+/** No window contains more units than the limit, and no more requests run at once than allowed. */
 function* limitsHold(ended: Ended): Generator<Violation> {
   const { scenario } = ended
-  // a lease is as good as the clocks that it is measured with
+  // leases are measured by the clocks of ingresses
   if (scenario.faults.some(({ kind }) => kind === "clock of ingress")) return
   for (const { clients, key, kind, limit, windowMs } of limitsOf(ended)) {
     const admitted = clients
@@ -73,14 +73,14 @@ function* limitsHold(ended: Ended): Generator<Violation> {
 
 /** How long a request waits for a limit, and how long a returned unit may take to reach another replica, in milliseconds. */
 const waitMs = 1_000
-/** Until a new cluster has a leader for each stream, in milliseconds, after the warm-up. */
+/** How long after the warm-up a new cluster has a leader for each stream, in milliseconds. */
 const startMs = 2_000
 const returnMs = 1_500
 
 /** The units that each of the other replicas may have leased ahead. */
 const aheadOf = (limit: number, replicas: number): number => (replicas - 1) * Math.max(1, Math.floor(limit / 20))
 
-/** A request within its key's limits is not refused if nothing has failed, and no tasks of the key take units at times of their own. */
+/** A request within its key's limits is not refused if nothing has failed and no tasks of the key take units, too. */
 function* notRefusedWithin(ended: Ended): Generator<Violation> {
   const { scenario } = ended
   if (scenario.answers !== undefined) return

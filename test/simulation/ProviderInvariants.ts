@@ -1,4 +1,4 @@
-/** What must hold for calls over HTTP: when a second call is allowed, and that providers are used again once they recover. */
+/** Invariants of calls over HTTP: when a second call is allowed, and that providers are used again once they recover. */
 import { providerNames } from "./gateway/HttpProvider.ts"
 import type { Call } from "./gateway/Provider.ts"
 import { activeMs, warmUpMs } from "./Scenario.ts"
@@ -11,10 +11,10 @@ const travelMs = 200
 /** Why a call may not be followed by this one; `undefined` if it may. */
 const objection = (before: Call, after: Call, mayMove: boolean): string | undefined => {
   const name = `call ${after.id} follows call ${before.id}`
-  // a job that may be repeated is given to a worker again, even to the same
+  // a job that may be repeated is given to a worker again, possibly the same one
   if (!after.isPaid && mayMove) return undefined
   if (before.worker !== after.worker) return `${name} of another worker`
-  // the worker cannot tell a complete answer that was lost from none
+  // to the worker, a complete answer that was lost looks like no answer
   if (before.outcome === "complete" && before.wasLost !== true) return `${name}, which is complete`
   if ((before.until ?? Number.POSITIVE_INFINITY) > after.from + travelMs) return `${name}, which has not ended`
   // an answer that has begun belongs to the client, unless its bytes were lost with their connection
@@ -37,7 +37,7 @@ function* secondCallFollowsFailure({ clients, provider, scenario }: Ended): Gene
 
 /** Circuits close: 15 s after it recovered, the first provider answers again. */
 function* circuitsClose({ lastProbes, provider, scenario }: Ended): Generator<Violation> {
-  // after a 429 a worker holds calls to its pace for a minute, and takes the next provider meanwhile
+  // after a 429, a worker paces its calls for a minute and uses the next provider meanwhile
   if (scenario.weather === undefined || scenario.weather.some(({ kind }) => kind === "429")) return
   for (const client of lastProbes) {
     const used = provider.calls.filter(({ request }) => request === client.request.request).map((call) => call.provider)
@@ -47,13 +47,13 @@ function* circuitsClose({ lastProbes, provider, scenario }: Ended): Generator<Vi
   }
 }
 
-/** After an outage a provider is paced for some time before it has all calls again, in milliseconds. */
+/** How long after an outage a provider is paced before it gets all calls again, in milliseconds. */
 const pacedMs = 4_000
 
-/** Which share of the calls may still go to another one. */
+/** The share of the calls that may still go to another provider. */
 const mostMoved = 0.25
 
-/** A provider that has answered 429 gets as many calls again as it has accepted before, if no more are asked for. */
+/** A provider that has answered 429 gets as many calls as it accepted before, unless more are requested. */
 function* paceIsKept({ clients, provider, scenario: { faults, weather = [], workers } }: Ended): Generator<Violation> {
   const [bad, ...others] = weather
   if (bad?.kind !== "429" || bad.provider !== 0 || others.length > 0 || faults.length > 0 || workers > 1) return

@@ -22,10 +22,10 @@ export const processFaultKinds = [
   "cut ingress",
   "clock of ingress"
 ] as const
-/** Those that are drawn apart, for parts of the gateway that only some seeds have, so that other seeds stay as they are. */
+/** Kinds that are drawn separately, for parts of the gateway that only some seeds have, so that other seeds do not change. */
 const laterFaultKinds = ["deploy ingress", "kill video", "freeze video", "hold video", "deploy video"] as const
 const [deployIngress, ...videoFaultKinds] = laterFaultKinds
-/** Those of buckets: one server's log is behind, or the watches lose messages. */
+/** Faults of buckets: one server's log is behind, or watches lose messages. */
 const bucketFaultKinds = ["stale bucket", "gap in watches"] as const
 type BucketFaultKind = typeof bucketFaultKinds[number]
 export type FaultKind =
@@ -40,18 +40,18 @@ export const isNatsFault = (kind: FaultKind): kind is NatsFaultKind =>
 export const isBucketFault = (kind: FaultKind): kind is BucketFaultKind =>
   (bucketFaultKinds as ReadonlyArray<string>).includes(kind)
 
-/** Processes fail more often than NATS: most faults of the gateway show only in what it does at one moment. */
+/** The share of faults that are of processes. They outnumber those of NATS, because most bugs of the gateway show at one moment only. */
 const processShare = 0.75
 
 export interface Fault {
   readonly kind: FaultKind
   /** In milliseconds of the world. */
   readonly at: number
-  /** Which of those that live by then. */
+  /** Chooses one of the processes or servers that are alive then. */
   readonly target: number
-  /** How long it lasts, or until a replacement starts, or how far a clock is set forward or back, in milliseconds. */
+  /** The duration, the time until a replacement starts, or how far a clock is set forward or back, in milliseconds. */
   readonly ms: number
-  /** Strikes only when the process writes this: right before, so that it is lost if connections are, or right after. */
+  /** If set, the fault strikes when the process writes this text: before, so that the text is lost with the connection, or after. */
   readonly moment: { readonly text: string; readonly isBefore: boolean } | undefined
 }
 
@@ -71,7 +71,7 @@ export interface Scenario {
   readonly answers: ReadonlyArray<AnswerRequest> | undefined
   /** Workers call providers over HTTP, in this weather; absent: they call one that never fails. */
   readonly weather: ReadonlyArray<Weather> | undefined
-  /** Until when a worker of the previous release runs, in milliseconds; absent: there is none. */
+  /** When the worker of the previous release ends, in milliseconds; absent: there is none. */
   readonly upgradedAt: number | undefined
 }
 
@@ -81,28 +81,28 @@ export interface Tasks {
 }
 
 export interface Limits {
-  /** How long a unit counts, in milliseconds. */
+  /** How long a unit counts against a limit, in milliseconds. */
   readonly windowMs: number
   readonly keys: ReadonlyArray<PlannedKey>
   readonly edits: ReadonlyArray<KeyEdit>
 }
 
-/** Nothing starts before, so that all processes are ready. */
+/** When requests and faults start, in milliseconds. All processes are ready by then. */
 export const warmUpMs = 3_000
 
-/** Requests start within this time, in milliseconds; faults too. */
+/** Requests and faults start within this time after the warm-up, in milliseconds. */
 export const activeMs = 20_000
 
-/** Messages are counted for so long at the end of a rest, in milliseconds. */
+/** How long messages are counted at the end of a rest, in milliseconds. */
 export const countedRestMs = 4_000
 
-/** Without a fault no request waits for long with so many slots in all. */
+/** The minimum of all slots together. With so many, no request waits for long without a fault. */
 const leastSlots = 40
 
-/** How long a fault waits for its moment. */
+/** How long a fault waits for its moment, in milliseconds. */
 export const momentMs = 3_000
 
-/** Parts of messages: pull requests, claims, frames, ends, acknowledgements, usage events; jobs and controls. */
+/** Texts in the messages of each process at which a fault may strike. */
 const moments = {
   worker: [
     "MSG.NEXT",
@@ -119,7 +119,7 @@ const moments = {
   former: ["Gw-Frame: claim", "Gw-Frame: data", "data [null,{", "+ACK", "PUB usage"],
   // records of tasks, their objects, usage events, and acknowledgements
   video: ["PUB $KV.VIDEO_TASKS", "PUB $O.VIDEO_CONTENT", "PUB usage", "+ACK", "MSG.NEXT"],
-  // records of tasks and their pages, and who admits their work
+  // records of tasks and their pages, and the admission of their work
   answers: ["PUB $KV.TASKS", "PUB admit.", "PUB usage", "+ACK", "-NAK"],
   ingress: [
     "PUB jobs",
@@ -132,7 +132,7 @@ const moments = {
   ]
 } as const
 
-/** When a fault no longer acts by itself: servers may still elect leaders after its end, and the console may repair a queue. */
+/** When a fault's direct effects end. After the fault itself, servers may still elect leaders, and the console may repair a queue. */
 export const endOf = ({ servers }: Pick<Scenario, "servers">, { at, kind, moment, ms }: Fault): number =>
   at + (moment === undefined ? 0 : momentMs) + (kind.startsWith("clock") ? 0 : ms) +
   (isNatsFault(kind) && servers > 1 ? mostElectionMs : 0) +
@@ -165,7 +165,7 @@ const tenants = [unlimited, "key_2", "key_3"]
 
 const limitsOf = (random: Random, requests: ReadonlyArray<Request>): Limits => {
   const windowMs = random.pick([2_000, 10_000, 60_000])
-  // about what a tenant asks for in a window, less or more
+  // somewhat less or more than a tenant asks for in a window
   const share = requests.length / tenants.length * Math.min(1, windowMs / activeMs)
   const around = (usual: number) => Math.max(1, Math.ceil(usual * random.between(0.3, 3)))
   const tokensEach = requests.reduce((sum, { bodyBytes, chunks }) => sum + bodyBytes / 4 + chunks + 1, 0) /
@@ -204,7 +204,7 @@ const tasksOf = (random: Random): Tasks => ({
   }))
 })
 
-/** Numbers beyond those of other requests. */
+/** The first number of answers' requests, beyond those of other requests. */
 const firstAnswer = 10_000
 
 const answersOf = (random: Random): ReadonlyArray<AnswerRequest> =>
@@ -277,7 +277,7 @@ const absencesOf = (random: Random, workers: number): ReadonlyArray<Fault> => {
 const drillOf = (random: Random): Fault =>
   faultOf(random, warmUpMs + random.between(0, activeMs), random.pick(drillKinds))
 
-/** In version 2, whatever is in the buffers of a connection that breaks is lost. */
+/** Faults that show version 2's weakness: it loses whatever is in the buffers of a connection that breaks. */
 const formerFaultsOf = (random: Random): ReadonlyArray<Fault> =>
   Array.from({ length: random.integer(1, 4) }, () => {
     const kind = random.pick(["cut worker", "cut worker", "cut ingress", "kill worker"] as const)
@@ -302,7 +302,7 @@ export const extreme = (random: Random, request: Request): Request =>
     }
     : { ...request, chunks: random.integer(2, 5), everyMs: random.between(1_000, 12_000) }
 
-/** So many small requests at a steady rate, with these fields, from clients that stay. */
+/** `count` small requests at a steady rate, with these fields, from clients that stay. */
 export const steadily = (
   requests: ReadonlyArray<Request>,
   count: number,
@@ -357,7 +357,7 @@ export const scenarioOf = (seed: number, mostRequests = 200): Scenario => {
   // an answer that is slower than a provider may be would fail in any weather
   const isExtreme = weather === undefined && stretching.chance(0.15)
   const steadying = new Random(seed ^ 0x57_ea_d7)
-  // whatever fails, some wait for it
+  // so that some requests wait, whatever fails
   const isSteady = drill.length > 0 && steadying.chance(0.3)
   const requests = isSteady
     ? steadily(usual, mostRequests, {
@@ -368,7 +368,7 @@ export const scenarioOf = (seed: number, mostRequests = 200): Scenario => {
     ? usual.map((request) => extreme(stretching, request))
     : usual
   const workers = random.integer(1, 4)
-  // sources of their own, so that each part of a scenario is the same with and without the others
+  // separate sources, so that each part of a scenario is the same with and without the others
   const limited = new Random(seed ^ 0x1e_57_ed)
   const limits = limited.chance(0.25) ? limitsOf(limited, requests) : undefined
   const deploying = new Random(seed ^ 0xde_91_07)

@@ -2,7 +2,7 @@
 import type { Scenario } from "./Scenario.ts"
 import { simulate } from "./Simulation.ts"
 
-/** How many simulations it may take. */
+/** Maximum number of simulations. */
 const mostRuns = 200
 
 /** A smaller scenario that violates the same invariant. */
@@ -28,7 +28,7 @@ export const shrink = async (scenario: Scenario, invariant: string): Promise<Sce
   }
   const fewerWorkers = ({ slots, workers }: Scenario) => ({
     workers: workers - 1,
-    // as many slots in all, or requests would wait for them
+    // as many slots in total, so that requests do not wait for them
     slots: Math.ceil(slots * workers / (workers - 1))
   })
   while (smallest.ingresses > 1 && await attempt({ ...smallest, ingresses: smallest.ingresses - 1 }));

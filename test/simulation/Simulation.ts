@@ -59,15 +59,15 @@ export interface Ended {
   readonly workers: ReadonlyArray<WorkerProcess>
   /** How many jobs were stored in version 2 of the protocol before the probes. */
   readonly formerJobs: number
-  /** How many jobs workers have asked for and not got. */
+  /** How many jobs workers have asked for and not yet received. */
   readonly pulls: number
-  /** How many messages the gateway has sent for nothing in the last seconds of its rest; `undefined` if it has had none. */
+  /** How many messages the idle gateway has sent in the last seconds of its rest; `undefined` without a rest. */
   readonly restMessages: number | undefined
   /** When NATS itself did not serve the queue. */
   readonly outages: ReadonlyArray<Outage>
-  /** The last wave, after all faults have healed. */
+  /** Requests after all faults have healed. */
   readonly probes: ReadonlyArray<Client>
-  /** Later ones, one after another, after every circuit has had a probe. */
+  /** Later requests, one after another, after every circuit has had a probe. */
   readonly lastProbes: ReadonlyArray<Client>
   readonly administrator: Administrator
   /** Clients of answers in the background. */
@@ -79,18 +79,18 @@ export interface Ended {
   }
 }
 
-/** Five seconds after the last fault everything flows again: probes start then. */
+/** How long after the last fault probes start, in milliseconds: requests are answered promptly again by then. */
 const healMs = 5_000
-/** Longer than the longest request with its patience, silences and redeliveries. */
+/** How long to run after that, in milliseconds: longer than the longest request with its waits, silences and redeliveries. */
 const quietMs = 75_000
-/** Tasks over a limit are tried again that much later, so that even the last of them comes to its end. */
+/** How much longer to run with tasks, in milliseconds: those over a limit are retried later, and the last one must end. */
 const deferredMs = 120_000
-/** Nothing more happens if nothing was left for this long: more than JetStream waits before it delivers a job again. */
+/** A run ends early if nothing was left for this long, in milliseconds: longer than JetStream waits before a redelivery. */
 const calmMs = 10_000
 const probeCount = 10
-/** So much later, links between ingresses and workers without traffic are forgotten; see `BundleSender.ts`. */
+/** How long a rest is, in milliseconds. Links between processes without traffic are forgotten by then; see `BundleSender.ts`. */
 const restMs = 66_000
-/** Then, 15 s after the last fault, every circuit may be probed. */
+/** How long after `healMs` the last probes start, in milliseconds. Every circuit has had a probe by then, 15 s after the last fault. */
 const lastProbesMs = 10_000
 /** How long a supervisor takes to replace a process that died by itself. */
 const restartMs = 500
@@ -300,7 +300,7 @@ export const simulate = async (scenario: Scenario): Promise<Result> => {
   }
 
   const { upgradedAt } = scenario
-  // while clients of NATS reconnect, their silence does not count: ingresses learn of the former worker's end that much later
+  // while clients of NATS reconnect, silence does not count, so ingresses learn of the former worker's end this much later
   const unseenMs = upgradedAt !== undefined && isTouched(scenario, upgradedAt, upgradedAt + announcementMs.expires)
     ? announcementMs.expires
     : 0
@@ -350,7 +350,7 @@ export const simulate = async (scenario: Scenario): Promise<Result> => {
     })
   }
   let calmSince: number | undefined
-  /** The last second's, of which the most counts: a pull request that expires is repeated a moment later. */
+  /** The counts of the last second. The highest one matters, because an expired pull request is repeated a moment later. */
   const pulls: Array<number> = []
   const countPulls = () => {
     pulls.push(pullsOf(cluster))
@@ -365,7 +365,7 @@ export const simulate = async (scenario: Scenario): Promise<Result> => {
     world.after(1_000, undefined, watch)
   }
   world.after(healedAt + 1_000, undefined, countPulls)
-  // leases and records of keys come to rest later than jobs
+  // leases and records of keys settle later than jobs
   const usesBuckets = scenario.limits !== undefined || scenario.tasks !== undefined || weather !== undefined
   if (!usesBuckets && !rests) world.after(healedAt + 1_000, undefined, watch)
   for (let at = 0; at < (weather === undefined ? 0 : probeCount); at++) {

@@ -1,6 +1,6 @@
 /**
- * What must hold for tasks, videos and then answers, whatever fails: paid once, one end for every task, one usage event, the whole
- * answer, and poison stops.
+ * Invariants of tasks, whatever fails, first for videos and then for answers: each is paid once, ends once, has one usage event and
+ * a whole answer, and poison stops.
  */
 import type { AnswerClient } from "./gateway/AnswerClient.ts"
 import { type Call, placeIn } from "./gateway/Provider.ts"
@@ -25,8 +25,8 @@ function* createdOnce({ videos: { studio } }: Ended): Generator<Violation> {
 }
 
 /**
- * The record of every task that a client knows ends, unless JetStream has lost its message after it was stored, or has stored it
- * below what the consumer had delivered, and further messages arrived before the console looked.
+ * The record of every task that a client knows ends, unless JetStream has lost the task's message after it was stored, or has stored
+ * it below the sequence that the consumer had delivered, and further messages arrived before the console checked.
  */
 function* recordsEnd({ cluster: { jetStream }, videos: { clients } }: Ended): Generator<Violation> {
   for (const client of clients) {
@@ -56,7 +56,7 @@ function* videoUsage(ended: Ended): Generator<Violation> {
   for (const client of ended.videos.clients) {
     const { hasEnded, id, record } = client
     if (id === undefined || record === undefined || !hasEnded) continue
-    // its server has lost it after it was stored
+    // the server has lost the event after it was stored
     if (forgotten.has(id)) continue
     const own = events.filter((event) => event.id === id)
     const wanted = record.providerTask === null ? 0 : 1
@@ -87,7 +87,7 @@ const about = (invariant: string, { id, request: { request } }: AnswerClient, de
 const callsOf = ({ provider }: Ended, { request: { request } }: AnswerClient): ReadonlyArray<Call> =>
   provider.calls.filter((call) => call.request === request)
 
-/** No two calls for one paid task, also if the client does not know it. */
+/** No paid task is called twice, even if no client knows it. */
 function* answersPaidOnce(ended: Ended): Generator<Violation> {
   for (const client of ended.answers) {
     const calls = callsOf(ended, client).filter(({ isPaid }) => isPaid)
@@ -143,7 +143,7 @@ function* answerUsageIsTheBill(ended: Ended): Generator<Violation> {
     const paid = calls.find(({ isPaid }) => isPaid)
     if (own.length > 1) yield about("answer usage", client, `has ${own.length} events`)
     if (paid !== undefined && own.length === 0) yield about("answer usage", client, "was called, and has no event")
-    // a worker that has recorded that it is about to call may be lost right then
+    // a worker may be lost right after it has recorded that it is about to call
     if (calls.length === 0 && record.providerTask === null && own.length > 0) {
       yield about("answer usage", client, "has an event without a call")
     }

@@ -29,7 +29,7 @@ const nameOf = (command: Command): string => {
 const isFailed = ({ event }: JobEvent) => event === "failed"
 
 const transitionOf = (state: JobState, event: JobEvent, { commands, next }: Step): string => {
-  // whatever the worker's error is
+  // without the worker's error
   const names = isFailed(event) ? commands.map(({ command }) => command) : commands.map(nameOf)
   return `${state.state}: ${event.event} → ${next.state}${names.length === 0 ? "" : `, ${names.join(", ")}`}`
 }
@@ -142,12 +142,12 @@ const isUnreachable = (transition: string): boolean =>
 const isExempt = (transition: string): boolean => exempt.some(([name]) => name === transition)
 
 export interface Coverage {
-  /** How many of those that can be reached, and how many these are. */
+  /** The number of reachable transitions that were made, and of all reachable ones. */
   readonly reached: number
   readonly reachable: number
-  /** Never made, although they should be. */
+  /** Reachable transitions that were never made. */
   readonly missing: ReadonlyArray<string>
-  /** Made, although the table calls them unreachable. */
+  /** Transitions that were made although the table calls them unreachable. */
   readonly surprising: ReadonlyArray<string>
 }
 

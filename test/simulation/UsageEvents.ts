@@ -18,11 +18,11 @@ export const usageEventsOf = ({ cluster: { jetStream } }: Ended) => {
   )
   const withdrawn = new Set(changes.filter(({ isWithdrawn }) => isWithdrawn).map(({ event }) => event))
   return {
-    /** Those that the projector counts. */
+    /** The events that the projector counts. */
     events: changes.map(({ event }) => event).filter((event) => !withdrawn.has(event)),
-    /** Those that workers have stored about calls of their own, counted or not. */
+    /** The events that workers have stored about their own calls, counted or not. */
     own: pages.flatMap(({ message }) => decode(message)).filter((event) => !isOfLostWorker(event)),
-    /** The ids of those that were confirmed and that the stream has lost. They cannot be written again. */
+    /** The ids of events that were confirmed and that the stream has lost. They cannot be written again. */
     forgotten: new Set([...stream?.forgotten.values() ?? []].flatMap(decode).map(({ id }) => id))
   }
 }

@@ -1,4 +1,4 @@
-/** What a check of an ended simulation reports, and what checks share. */
+/** The report of a check of an ended simulation, and functions that checks share. */
 import { inlineBodyBytes } from "../../shared/bus/protocol/Timings.ts"
 import type { Client } from "./gateway/Client.ts"
 import { workerBodyBytes } from "./gateway/Processes.ts"
@@ -8,7 +8,7 @@ import type { Ended } from "./Simulation.ts"
 export interface Violation {
   readonly invariant: string
   readonly detail: string
-  /** The request that it concerns. */
+  /** The request that violates the invariant. */
   readonly request?: number
 }
 
@@ -20,10 +20,10 @@ export const named = (invariant: string, { request: { request } }: Client, detai
   request
 })
 
-/** How long a fault may act on requests after it has ended: redelivery, silences and elections. */
+/** How long a fault may affect requests after its end, in milliseconds: redelivery, silences and elections. */
 const aftermathMs = 15_000
 
-/** Whether a fault may have acted on what happened in this time. */
+/** Whether a fault may have affected what happened in this period. */
 export const isTouched = (scenario: Ended["scenario"], from: number, until: number): boolean =>
   scenario.faults.some((fault) => fault.at <= until && endOf(scenario, fault) + aftermathMs >= from) ||
   (scenario.weather ?? []).some((bad) => bad.from <= until && bad.until + aftermathMs >= from)
@@ -31,21 +31,21 @@ export const isTouched = (scenario: Ended["scenario"], from: number, until: numb
 /** How much longer than the warm-up an ingress may take to start without a fault, in milliseconds. */
 const startMs = 5_000
 
-/** A request to JetStream at the start may reach a server that does not know a new stream's leader yet, and is repeated late. */
+/** Whether an ingress may still be starting: its request may reach a server that does not know a new stream's leader yet. */
 export const mayBeStarting = (at: number): boolean => at < warmUpMs + startMs
 
 /** Whether a client's job runs at a worker at this time. */
 export const runs = ({ claimedAt, endedAt }: Client, at: number): boolean =>
   claimedAt !== undefined && claimedAt <= at && (endedAt === undefined || endedAt > at)
 
-/** How often the slots are looked at, in milliseconds. */
+/** The interval between observations of the slots, in milliseconds. */
 const stepMs = 100
 
-/** The times between two at which the slots are looked at. */
+/** The times of observations in a period. */
 export const stepsOf = (from: number, until: number): ReadonlyArray<number> =>
   Array.from({ length: Math.floor((until - from) / stepMs) }, (_, at) => from + at * stepMs)
 
-/** From when on any worker has room for a request's body, even one that has all other large bodies. In milliseconds of the world. */
+/** When any worker has room for a request's body, even one that holds all other large bodies, in milliseconds of the world. */
 export const roomAt = (clients: ReadonlyArray<Client>, client: Client): number => {
   const { request: { at, bodyBytes } } = client
   if (bodyBytes <= inlineBodyBytes) return at

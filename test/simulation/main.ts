@@ -1,5 +1,5 @@
 /**
- * `npm run simulate`: runs simulations on all cores and exits with 1 if one violates an invariant. The last line sums up.
+ * `npm run simulate`: runs simulations on all cores and exits with 1 if one violates an invariant. The last line is a summary.
  *
  * SIMULATE_SECONDS (60), SIMULATE_SEED (the first seed; default: random), SIMULATE_COUNT (seeds, instead of the seconds),
  * SIMULATE_UNTIL (`violation`: ends at the first, without shrinking it), STORY (words
@@ -23,17 +23,17 @@ interface Sum {
   requests: number
   faults: number
   violations: number
-  /** Of jobs at ingress. */
+  /** Transitions of jobs at ingress, with the number of each. */
   readonly transitions: Counts
 }
 
-/** A long run tells how far it is this often, in milliseconds. */
+/** The interval between progress reports of a long run, in milliseconds. */
 const progressMs = 60_000
 
-/** So many seeds reach every transition of a job that is reachable. */
+/** How many seeds reach every reachable transition of a job. */
 const seedsForAll = 300
 
-/** Prints what a scenario violates, what it consists of, and its story. */
+/** Prints a scenario's violations, its contents, and its story. */
 const report = ({ scenario, violations, world }: Result): void => {
   for (const { detail, invariant } of violations.slice(0, 5)) console.log(`  ${invariant}: ${detail}`)
   const { faults, ingresses, requests, servers, slots, workers } = scenario

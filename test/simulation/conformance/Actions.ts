@@ -1,4 +1,4 @@
-/** What scripts do with JetStream, with outcomes as short texts. */
+/** Actions of scripts on JetStream, with outcomes as short texts. */
 import type { ConsumerConfig, JetStreamManager, StreamConfig } from "@nats-io/jetstream"
 import { AckPolicy, DiscardPolicy, jetstreamManager, RetentionPolicy, StorageType } from "@nats-io/jetstream"
 import { createInbox, headers, type Msg, nanos } from "@nats-io/nats-core"
@@ -13,7 +13,7 @@ export const managerOf = ({ connection }: Client, timeout = soonMs): Promise<Jet
 /** How long servers may take to elect, even on a busy machine, in milliseconds. */
 const electedWithinMs = 60_000
 
-/** Repeats a request until it is answered: while servers elect, they do not answer or say that they cannot. */
+/** Repeats a request until it is answered. During elections, servers do not answer, or answer that they cannot. */
 export const patiently = async <A>(stage: Stage, ask: () => Promise<A>, withinMs = electedWithinMs): Promise<A> => {
   const until = performance.now() + withinMs
   for (;;) {
@@ -40,7 +40,7 @@ export const createStream = async (stage: Stage, client: Client, config: Partial
     }))
 }
 
-/** A script whose run gets what `prepare` has made. All runs of it begin together. */
+/** A script whose `run` gets the result of `prepare`. All of its runs begin together. */
 export const prepared = <Made extends Array<unknown>>(
   script: Pick<Script, "name" | "shows" | "isClustered">,
   prepare: (stage: Stage) => Promise<readonly [...Made]>,
@@ -122,7 +122,7 @@ export interface Delivery {
   /** `409 Leadership Change`, or empty for a message. */
   readonly status: string
   readonly sequence: number
-  /** How often the message was delivered, with this time. */
+  /** How often the message was delivered, this delivery included. */
   readonly times: number
   readonly settle: (word: string) => void
 }

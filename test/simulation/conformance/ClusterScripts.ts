@@ -1,4 +1,4 @@
-/** What a cluster of three does when it loses leaders of streams and consumers. */
+/** Scripts about a cluster of three that loses leaders of streams and consumers. */
 import { StorageType, type StreamConfig } from "@nats-io/jetstream"
 import {
   createConsumer,
@@ -19,7 +19,7 @@ const ackWaitMs = 2_000
 
 interface Scene {
   readonly stage: Stage
-  /** Connected to a server that leads neither stream nor consumer, if there is one, and not the stream in any case. */
+  /** A client of a server that does not lead the stream and, if there is such a server, does not lead the consumer either. */
   readonly client: Client
   readonly stream: number
   readonly consumer: number

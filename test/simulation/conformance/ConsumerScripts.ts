@@ -1,10 +1,10 @@
-/** What consumers do: pull requests, redelivery, and what a restart leaves of them. */
+/** Scripts about consumers: pull requests, redelivery, and their state after a restart. */
 import type { ConsumerConfig } from "@nats-io/jetstream"
 import { createConsumer, managerOf, publish, pull, stored, textOf, withStream } from "./Actions.ts"
 import type { Client, Script, Stage } from "./Script.ts"
 
 const ackWaitMs = 1_000
-/** Leaves even a busy server time to notice that a client is dead. */
+/** Long enough for a busy server to notice that a client is dead, in milliseconds. */
 const longAckWaitMs = 3_000
 
 /** A script with a client, a stream and a consumer. */

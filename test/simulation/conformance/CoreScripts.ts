@@ -1,8 +1,8 @@
-/** What core NATS does: at most once, in order per connection, with interest that spreads. */
+/** Scripts about core NATS: delivery at most once, in order per connection, and interest that spreads between servers. */
 import { failureOf } from "./Actions.ts"
 import type { Client, Script, Stage } from "./Script.ts"
 
-/** What a client receives of a subject, as texts. */
+/** The messages that a client receives of a subject, as texts. */
 const listen = ({ connection }: Client, subject: string): ReadonlyArray<string> => {
   const received: Array<string> = []
   connection.subscribe(subject, { callback: (_, message) => void received.push(message.string()) })

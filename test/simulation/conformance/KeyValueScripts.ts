@@ -1,4 +1,4 @@
-/** What buckets do: compare-and-set, deletion, age, watches, and reads at a leader that does not know that it no longer leads. */
+/** Scripts about buckets: compare-and-set, deletion, age, watches, and reads at a leader that does not know that it no longer leads. */
 import { JetStreamApiError } from "@nats-io/jetstream"
 import { type KV, Kvm, type KvOptions } from "@nats-io/kv"
 import { failureOf, leaderOf, patiently, prepared } from "./Actions.ts"
@@ -45,7 +45,7 @@ const writeFirmly = (stage: Stage, bucket: KV, key: string, value: string): Prom
 interface Scene {
   readonly stage: Stage
   readonly leader: number
-  /** Of a client at the leader, and of one at another server. */
+  /** The buckets of a client at the leader, and of one at another server. */
   readonly atLeader: KV
   readonly elsewhere: KV
 }

@@ -1,4 +1,4 @@
-/** Runs a script against the model of NATS: the seed decides what happens of what may happen. */
+/** Runs a script against the model of NATS. The seed chooses among the possible behaviours. */
 import { connect } from "@nats-io/transport-node"
 import { Cluster } from "../nats/Cluster.ts"
 import { strikeNats } from "../nats/Faults.ts"
@@ -17,7 +17,7 @@ class ModelStage implements Stage {
   readonly #world: World
   readonly #network: Network
   readonly #cluster: Cluster
-  /** The script's own, which nothing strikes. */
+  /** The script's own machine, which nothing strikes. */
   readonly #machine: Machine
   #clients = 0
   #heal: (() => void) | undefined

@@ -1,6 +1,6 @@
 /**
- * Runs a script against real servers, many times at once: each run has streams and connections of its own, and a strike waits
- * until every run is ready for it.
+ * Runs a script against real servers, many times concurrently. Each run has its own streams and connections. A strike, such as the
+ * kill of a server, waits until every run is ready for it.
  */
 import { readdirSync, readFileSync } from "node:fs"
 import { connect } from "@nats-io/transport-node"
@@ -8,20 +8,20 @@ import { Cable } from "../../fixture/nats/Cable.ts"
 import type { NatsServer } from "../../fixture/nats/NatsServer.ts"
 import { type Client, type Script, Skipped, type Stage, type Strike } from "./Script.ts"
 
-/** Runs fail if they take longer, in milliseconds. */
+/** The time limit of a run, in milliseconds. */
 const longestMs = 120_000
 
-/** A strike comes this long after the last run has begun what it does meanwhile, at most, in milliseconds. */
+/** Maximum delay of a strike after the last run has begun its `meanwhile`, in milliseconds. */
 const mostLaterMs = 3
 
-/** A run during which this process was held up for longer tells nothing of the servers, in milliseconds. */
+/** If this process was held up for longer during a run, the run says nothing about the servers, in milliseconds. */
 const mostLateMs = 200
 const lookEveryMs = 20
 
 /** When this process was last held up. */
 let heldUpAt = 0
 
-/** So many turns of Node's loop read what has arrived: bytes pass through the cable and the client. */
+/** How many turns of Node's loop it takes to read what has arrived: bytes pass through the cable and the client. */
 const turnsToRead = 5
 
 const turn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve))
@@ -36,7 +36,7 @@ interface Wish {
   readonly reject: (error: Error) => void
 }
 
-/** The servers, and what all runs together do to them. */
+/** The servers, and the strikes that all runs share. */
 class Theatre {
   readonly servers: ReadonlyArray<NatsServer>
   #running: number
@@ -60,7 +60,7 @@ class Theatre {
     })
   }
 
-  /** Ends what strikes still do. */
+  /** Ends the effects of strikes. */
   async close(): Promise<void> {
     await this.#heal()
   }
@@ -101,7 +101,7 @@ class Theatre {
   }
 }
 
-/** Whether all threads of a process have stopped; after the signal they run on for a moment. */
+/** Whether all threads of a process have stopped. They continue for a moment after the signal. */
 const isStopped = (pid: number): boolean =>
   readdirSync(`/proc/${pid}/task`).every((thread) =>
     /^.*\) [Tt] /.test(readFileSync(`/proc/${pid}/task/${thread}/stat`, "utf8"))
@@ -111,7 +111,7 @@ class RealStage implements Stage {
   readonly name: string
   readonly #theatre: Theatre
   readonly #open: Array<() => Promise<void>> = []
-  /** Until when it does not matter whether this process was held up. */
+  /** Until when delays of this process do not matter. */
   #soundAt = performance.now()
 
   constructor(theatre: Theatre, name: string) {
@@ -141,7 +141,7 @@ class RealStage implements Stage {
     this.requireSound()
   }
 
-  /** Ends the run if this process was held up when it mattered. */
+  /** Ends the run without an outcome if this process was held up when it mattered. */
   requireSound(): void {
     if (heldUpAt > this.#soundAt) throw new Skipped("this process was held up")
   }
@@ -175,7 +175,7 @@ class RealStage implements Stage {
 
 let stages = 0
 
-/** The outcomes of so many runs at once, each with how often it was seen; runs that were skipped have none. */
+/** The outcomes of concurrent runs, each with the number of runs that had it. Skipped runs have none. */
 export const runReal = async (
   servers: ReadonlyArray<NatsServer>,
   { name, run }: Script,

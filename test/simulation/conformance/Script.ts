@@ -1,6 +1,6 @@
 /**
- * Scripts that run against the model of NATS and against real servers: small programs with the real client, each of which
- * returns what it saw as a short text. Whatever a real server does must be possible in the model.
+ * Scripts: small programs with the real client that run against the model of NATS and against real servers, and return what they
+ * saw as a short text. Whatever a real server does must be possible in the model.
  */
 import type { NatsConnection } from "@nats-io/nats-core"
 
@@ -9,7 +9,7 @@ export interface Client {
   readonly connection: NatsConnection
   /** Breaks the connection: both sides notice at once, and what is on its way is lost. */
   readonly cut: () => void
-  /** Nothing passes any more, and neither side notices. */
+  /** Stops all bytes, without notice to either side. */
   readonly hold: () => void
 }
 
@@ -22,9 +22,9 @@ export interface Stage {
   /** Connects to a server, from 0. */
   readonly connect: (server?: number) => Promise<Client>
   readonly sleep: (ms: number) => Promise<void>
-  /** Sleeps where more time changes nothing. */
+  /** Sleeps for at least so long; a longer sleep must not change the outcome. */
   readonly rest: (ms: number) => Promise<void>
-  /** Waits until every run of the script is here. */
+  /** Waits until every run of the script has called it. */
   readonly together: () => Promise<void>
   /** Strikes a server, a moment after `meanwhile` has begun. Ends the run if another one is hit instead. */
   readonly strike: (kind: Strike, server: number, meanwhile?: () => void) => Promise<void>
@@ -37,9 +37,9 @@ export class Skipped extends Error {}
 
 export interface Script {
   readonly name: string
-  /** What of the model it shows to be real. */
+  /** The property of the model that it confirms. */
   readonly shows: string
-  /** Needs a cluster of three. */
+  /** Whether it needs a cluster of three. */
   readonly isClustered: boolean
   readonly run: (stage: Stage) => Promise<string>
 }

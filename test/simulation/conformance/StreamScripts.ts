@@ -1,4 +1,4 @@
-/** What streams do: ids, limits, ages, and what a restart leaves of them. */
+/** Scripts about streams: ids, limits, ages, and their state after a restart. */
 import { DiscardPolicy, StorageType } from "@nats-io/jetstream"
 import { nanos } from "@nats-io/nats-core"
 import { createConsumer, managerOf, patiently, publish, pull, stored, textOf, withStream as script } from "./Actions.ts"

@@ -26,14 +26,14 @@ const words = process.env["MODEL_SCRIPTS"] ?? ""
 const scripts = [...coreScripts, ...streamScripts, ...consumerScripts, ...keyValueScripts, ...clusterScripts]
   .filter(({ name }) => name.includes(words))
 
-/** The outcomes that the model does not have in so many seeds. */
+/** The outcomes of real servers that the model does not produce with any seed. */
 const impossible = async (script: Script, outcomes: Iterable<string>): Promise<ReadonlyArray<string>> => {
   const missing = new Set(outcomes)
   for (let seed = 0; seed < seeds && missing.size > 0; seed++) missing.delete(await runModel(script, seed))
   return [...missing]
 }
 
-/** So many scripts run at the same time: they mostly wait. */
+/** How many scripts run concurrently: they mostly wait. */
 const lanes = 4
 
 /** A script is repeated on new servers until it has enough outcomes, but no more often than this. */

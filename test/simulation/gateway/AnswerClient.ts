@@ -20,7 +20,7 @@ export interface AnswerRequest extends Order {
 
 const pollMs = 1_000
 
-/** How often it looks at a task that has ended: nothing may change any more. */
+/** How often it polls a task that has ended, to check that nothing changes any more. */
 const looksAfterEnd = 3
 
 export class AnswerClient {

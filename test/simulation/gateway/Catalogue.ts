@@ -7,7 +7,7 @@ import { Provider } from "../../../shared/catalogue/Provider.ts"
 const provider = Schema.decodeUnknownSync(Provider)
 const model = Schema.decodeUnknownSync(Model)
 
-/** From their parts in a file of the catalogue. */
+/** Makes a catalogue of these parts of a catalogue file. */
 export const layerOf = (
   providers: Readonly<Record<string, unknown>>,
   models: Readonly<Record<string, unknown>>

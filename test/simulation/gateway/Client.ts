@@ -1,4 +1,4 @@
-/** A simulated client: one request, and everything that it gets. */
+/** A simulated client: sends one request, and records everything that it receives. */
 import { Cause, Effect, Exit, type Fiber, Option } from "effect"
 import type { Settle } from "../../../services/ingress/request/Admission.ts"
 import type { JobError } from "../../../shared/contract/JobError.ts"
@@ -18,9 +18,9 @@ export interface Request extends Order {
   readonly patienceMs: number
   /** Bytes of the request's body. */
   readonly bodyBytes: number
-  /** It leaves so many milliseconds after its start. */
+  /** When it disconnects, in milliseconds after its start. */
   readonly leavesAfterMs: number | undefined
-  /** How long it does something else before it reads what has arrived, in milliseconds. */
+  /** The pause before each read of what has arrived, in milliseconds. */
   readonly readMs: number
 }
 
@@ -51,12 +51,12 @@ export class Client {
   mostUnread = 0
   endedAt: number | undefined
   outcome: Outcome | undefined
-  /** How often it was told of an end: once is right. */
+  /** How many ends it was told of. Exactly one is right. */
   ends = 0
-  /** When its ingress got it, after its key's limits: a frozen one gets it late. */
+  /** When its ingress received the job, after the key's limits. A frozen ingress receives it late. */
   submittedAt: number | undefined
   claimedAt: number | undefined
-  /** When its key's limits admitted it, and when it counted no longer as running. */
+  /** When its key's limits admitted it, and when it no longer counted as running. */
   admittedAt: number | undefined
   settledAt: number | undefined
   /** The tokens that it reserves, and those that count for its key in the end. */

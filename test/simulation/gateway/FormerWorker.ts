@@ -1,6 +1,6 @@
 /**
- * A worker of the previous release: it announces a slot and reads version 2 of the protocol only, so that ingress uses that for
- * all workers until it ends. It takes no jobs.
+ * A worker of the previous release. It announces a slot and reads only version 2 of the protocol, so that ingress uses version 2
+ * for all workers until it ends. It takes no jobs.
  */
 import { Effect, Layer } from "effect"
 import * as Subjects from "../../../shared/bus/protocol/Subjects.ts"

@@ -81,7 +81,7 @@ export class HttpProvider {
     this.#machine = this.#listen()
   }
 
-  /** Makes the bad weather. */
+  /** Starts the bad weather. */
   start(): void {
     const world = this.#world
     for (const { from, kind, until } of this.#weather) {

@@ -1,4 +1,4 @@
-/** What the console does for the queues on a simulated machine: it recreates consumers that cannot deliver. */
+/** The console's queue keeper on a simulated machine: recreates consumers that cannot deliver. */
 import { Effect, Layer } from "effect"
 import * as QueueKeeper from "../../../services/console/QueueKeeper.ts"
 import { Nats } from "../../../shared/nats/Nats.ts"

@@ -1,4 +1,4 @@
-/** The gateway's processes on simulated machines: the shipped code from the bus's client and the worker's job life down to NATS. */
+/** The gateway's processes on simulated machines. They run the shipped code from the bus's client and the worker's job life to NATS. */
 import { type Config, ConfigProvider, Effect, type Fiber, Layer, Logger, Option } from "effect"
 import * as WorkAdmission from "../../../services/ingress/request/WorkAdmission.ts"
 import { Admission } from "../../../services/ingress/request/Admission.ts"
@@ -19,7 +19,7 @@ import { Worker } from "../../../shared/worker/Worker.ts"
 import type { Cluster } from "../nats/Cluster.ts"
 import { Machine, type World } from "../world/World.ts"
 
-/** How many bytes of bodies an ingress holds: its own default depends on the machine. */
+/** How many bytes of bodies an ingress holds. The default would depend on the machine. */
 export const queueBytes = 64 * 1024 * 1024
 
 /** How long the jobs of a worker that is deployed may take, in milliseconds. */
@@ -28,7 +28,7 @@ export const workerGraceMs = 20_000
 /** How many bytes of pulled bodies a worker holds: few enough that jobs wait for room. */
 export const workerBodyBytes = 1_500_000
 
-/** What a process logs becomes a part of the story. */
+/** A logger that adds a process's log lines to the trace. */
 const storyOf = (world: World, machine: Machine) =>
   Logger.layer([
     Logger.make(({ logLevel, message }) => {
@@ -36,7 +36,7 @@ const storyOf = (world: World, machine: Machine) =>
     })
   ])
 
-/** What a process logs, how it is configured, and its event loop, which must not be shared: it ends with the process. */
+/** A process's logger, configuration and event loop. The loop is not shared, because it ends with the process. */
 export const surroundings = (
   world: World,
   machine: Machine,
@@ -59,7 +59,7 @@ export abstract class GatewayProcess {
   readonly cluster: Cluster
   readonly machine: Machine
   isReady = false
-  /** Runs if it ends by itself, as a service does that cannot start. */
+  /** Runs if the process ends by itself, like a service that cannot start. */
   onFailure: () => void = () => undefined
   #isStopping = false
   terminatedAt: number | undefined
@@ -72,7 +72,7 @@ export abstract class GatewayProcess {
     this.machine = new Machine(name)
   }
 
-  /** What a worker does until it is interrupted. */
+  /** Serves jobs until it is interrupted. */
   readonly serve = Effect.gen({ self: this }, function*() {
     const worker = yield* Worker
     yield* Effect.repeat(Effect.sleep("10 millis"), { until: () => worker.isReady() })
@@ -81,7 +81,7 @@ export abstract class GatewayProcess {
     return yield* Effect.never
   })
 
-  /** Runs until it is interrupted. */
+  /** Starts the process's code, which runs until it is interrupted. */
   abstract readonly run: () => Fiber.Fiber<unknown, unknown>
 
   start(): void {
@@ -116,7 +116,7 @@ export abstract class GatewayProcess {
   }
 }
 
-/** What admits the requests of keys, over all ingresses. */
+/** Admission of requests by the limits of keys, across all ingresses. */
 const admission = Admission.layer.pipe(
   Layer.provideMerge(Limits.layerKeys),
   Layer.provide(Spending.layer),
@@ -134,7 +134,7 @@ export interface Admitting {
 
 /** What an ingress offers besides jobs. */
 export interface Offer {
-  /** Requests need keys, and their limits per minute count for so long, in milliseconds. */
+  /** The window of the keys' limits per minute, in milliseconds; `undefined` if requests need no keys. */
   readonly limitWindowMs: number | undefined
   readonly hasTasks: boolean
   readonly hasAnswers: boolean
@@ -143,7 +143,7 @@ export interface Offer {
 export class IngressProcess extends GatewayProcess {
   readonly #offer: Offer
   client: JobClient["Service"] | undefined
-  /** Only if it is offered. */
+  /** Present if the ingress offers it. */
   admitting: Admitting | undefined
   tasks: Tasks["Service"] | undefined
   answers: AnswerTasks["Service"] | undefined

@@ -1,4 +1,4 @@
-/** A simulated provider: what it was asked for, by which worker, and what it bills. */
+/** A simulated provider. It records its calls, the workers that made them, and what it bills. */
 import { Effect } from "effect"
 import type { Performer } from "../../../shared/worker/JobLife.ts"
 import type { Machine, World } from "../world/World.ts"
@@ -18,16 +18,16 @@ export interface Call {
   readonly isPaid: boolean
   readonly from: number
   until: number | undefined
-  /** How many chunks it has made: what it bills. */
+  /** How many chunks the call has made, for which the provider bills. */
   made: number
   outcome: "open" | "complete" | "aborted" | "failed"
   /** The provider's name, if there are several. */
   readonly provider?: string
   /** Whether the worker has got a chunk over HTTP. */
   hasArrived?: boolean
-  /** Whether the connection broke before that, and what the provider had sent was lost. */
+  /** Whether the connection broke before that, so that what the provider had sent was lost. */
   wasLost?: boolean
-  /** Of a failed call: what the provider did. */
+  /** What the provider did to a call that failed. */
   failure?: string
 }
 

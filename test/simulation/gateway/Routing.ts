@@ -15,7 +15,7 @@ const settings = {
   limits: { concurrency: 60 }
 }
 
-/** Of the same providers, whose calls may be repeated for one model and not for the other. */
+/** Two models of the same providers. Only the calls of the free one may be repeated. */
 const kinds = [{ model: "paid", idempotent: false }, { model: "free", idempotent: true }]
 
 const catalogue = layerOf(

@@ -1,4 +1,4 @@
-/** The means of simulated workers for calls to providers: those of `WorkerService.ts`. */
+/** The dependencies of simulated workers for calls to providers, as in `WorkerService.ts`. */
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Layer } from "effect"
 import { Limits } from "../../../shared/limits/Limits.ts"

@@ -1,4 +1,4 @@
-/** A worker of videos on a simulated machine: the shipped life of a task, with a simulated provider behind it. */
+/** A video worker on a simulated machine: the shipped life of a task, with a simulated provider. */
 import { Effect, Layer } from "effect"
 import * as VideoWorker from "../../../services/video/VideoWorker.ts"
 import { Presence } from "../../../shared/bus/provision/Presence.ts"

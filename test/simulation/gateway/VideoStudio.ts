@@ -1,4 +1,4 @@
-/** A simulated provider of videos: what it was asked to make, by which worker. Every creation is paid. */
+/** A simulated provider of videos. It records what it was asked to make, and by which worker. Every creation is paid. */
 import { Effect } from "effect"
 import { ProviderFailed, ProviderRejected } from "../../../shared/contract/JobError.ts"
 import type { LocalVideoEngine } from "../../../shared/provider/call/VideoEngine.ts"
@@ -9,7 +9,7 @@ export interface VideoOrder {
   readonly task: number
   /** How long the provider works, in milliseconds. */
   readonly makesMs: number
-  /** What the provider does: `unreachable` until it was asked three times; `fails` when it is done; `kills`: its worker dies. */
+  /** What the provider does: `unreachable`, until it was asked three times; `fails`, at the end; `kills` the worker that asks. */
   readonly fate: "made" | "unreachable" | "fails" | "kills"
 }
 

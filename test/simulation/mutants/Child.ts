@@ -1,4 +1,4 @@
-/** A process that simulates seeds with faults in its code. */
+/** A child process that simulates seeds with faults in the gateway's code. */
 import { type ChildProcess, fork } from "node:child_process"
 import { join } from "node:path"
 import type { Order, Report } from "./Part.ts"
@@ -8,7 +8,7 @@ const loadMs = 300_000
 
 export class Child {
   readonly #process: ChildProcess
-  /** Takes the next message, or `undefined` at the process's end. */
+  /** Receives the next message, or `undefined` when the process ends. */
   #take: (message: unknown) => void = () => undefined
 
   /** The name of a mutant of the past; absent: the code has all mechanical mutants, of which each order chooses one. */
@@ -30,7 +30,7 @@ export class Child {
     return await this.#next(loadMs) === "ready"
   }
 
-  /** `undefined` if the process has ended, or takes longer than that. */
+  /** Returns `undefined` if the process ends, or takes longer than `mostMs`. */
   async simulate(order: Order, mostMs: number): Promise<Report | undefined> {
     this.#process.send(order)
     return await this.#next(mostMs) as Report | undefined

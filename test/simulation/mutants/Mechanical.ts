@@ -1,4 +1,4 @@
-/** Mechanical faults: each negates one guard, or drops one message. A file has all of its faults, of which a number chooses one. */
+/** Mechanical faults: each negates one guard, or drops one message. A file contains all of its faults; a number switches one on. */
 import {
   life,
   links,
@@ -88,7 +88,7 @@ const isOfSpans = (line: string): boolean => /span/i.test(line)
 
 interface Fault {
   readonly does: string
-  /** The line that has the fault if this expression is true. */
+  /** The line, with the fault if this expression is true. */
   readonly line: (isOn: string) => string
 }
 
@@ -383,7 +383,7 @@ for (const { file, line } of notes) {
   if (!textOf(file).includes(line)) throw new Error(`${file} has no line "${line}" any more`)
 }
 
-/** The text of a file with all its faults, of which `globalThis.hasMutant` chooses one; `undefined` if it has none. */
+/** The text of a file with all its faults, one of which `globalThis.hasMutant` switches on; `undefined` if it has none. */
 export const switched = (file: string): string | undefined => {
   const own = lines.filter((line) => line.file === file)
   if (own.length === 0) return undefined

@@ -5,7 +5,7 @@ export interface Mutant {
   readonly name: string
   /** From the project's folder. */
   readonly file: string
-  /** Absent: most scenarios may show it. */
+  /** The scenarios that may show it; absent if most of them do. */
   readonly needs?: Needs | undefined
   /** Why no simulation can find it. */
   readonly excuse?: string | undefined
@@ -17,7 +17,7 @@ export interface Patch extends Mutant {
   readonly to: string
 }
 
-/** Changes one line of a file, which has all its changes in it: a process chooses one by its number. */
+/** Changes one line of a file. The file contains all of its changes, and a process switches one on by its number. */
 export interface Switch extends Mutant {
   /** From 1. */
   readonly number: number

@@ -1,4 +1,4 @@
-/** The scenarios that may show a fault. Each is one that a seed might mean. */
+/** The scenarios that may show a fault. A seed could produce each of them. */
 import { inlineBodyBytes } from "../../../shared/bus/protocol/Timings.ts"
 import type { TaskRequest } from "../gateway/TaskClient.ts"
 import {
@@ -14,12 +14,12 @@ import {
 } from "../Scenario.ts"
 import { Random } from "../world/Random.ts"
 
-/** Makes a scenario that may show a fault of one that may not; `undefined` if it cannot. */
+/** Turns any scenario into one that may show a fault; `undefined` if it cannot. */
 export type Needs = (scenario: Scenario) => Scenario | undefined
 
 const only = (isFit: (scenario: Scenario) => boolean): Needs => (scenario) => isFit(scenario) ? scenario : undefined
 
-/** Each makes what the one before it has made. */
+/** Applies the needs in turn, each to the result of the one before. */
 export const all = (...needs: ReadonlyArray<Needs>): Needs => (scenario) =>
   needs.reduce<Scenario | undefined>((made, need) => made === undefined ? undefined : need(made), scenario)
 
@@ -27,7 +27,7 @@ export const limits = only((scenario) => scenario.limits !== undefined)
 export const tasks = only((scenario) => scenario.tasks !== undefined)
 const videosAt = (times: ReadonlyArray<number>): ReadonlyArray<TaskRequest> =>
   times.map((at, task) => ({ task, at, tenant: unlimited, makesMs: 300, fate: "made", cancelsAfterMs: undefined }))
-/** Videos for a worker that dies when the provider has taken one and the record does not say so yet. */
+/** Videos whose worker dies when the provider has accepted one and the record does not say so yet. */
 export const killedAtStarts = all(tasks, (scenario) => {
   const times = [0, 1, 2, 3].map((index) => warmUpMs + 1_000 + 4_500 * index)
   return {
@@ -76,7 +76,7 @@ export const rests = only(({ faults }) => faults.length <= 1)
 
 const plain = { limits: undefined, tasks: undefined, answers: undefined, upgradedAt: undefined, weather: undefined }
 
-/** One failure, or none, which invariants look at closely. `change` adapts it. */
+/** One failure or none, whose cost invariants check exactly. `change` adapts the failure. */
 export const aloneWith = (kinds: ReadonlyArray<FaultKind>, change: Partial<Fault>): Needs => (scenario) => {
   const random = new Random(scenario.seed ^ 0xa1_0e_e5)
   const fault = kinds.length === 0
@@ -111,7 +111,7 @@ export const extremes: Needs = (scenario) => {
   const requests = scenario.requests.map((request) => extreme(random, request))
   return { ...scenario, weather: undefined, requests }
 }
-/** One of two ingresses ends while requests of a key run that wants more of them at a time than it may have. */
+/** One of two ingresses ends while a key has requests running and asks for more at a time than it may have. */
 export const deployWithLimits = all(
   limits,
   (scenario) => ({
@@ -140,7 +140,7 @@ export const startsAtOneServer: Needs = (scenario) => {
   const worker: Fault = { ...fault, kind: "kill worker", at: fault.at + 500, ms: 500 }
   return { ...scenario, ...plain, servers: 3, faults: [fault, { ...fault, target: 1 }, worker] }
 }
-/** Calls go on for long after their ingress has died. */
+/** Calls continue for long after their ingress has died. */
 export const orphans = all(fault("kill ingress"), extremes)
 /** Workers send many messages for an ingress while its connection is broken. */
 export const cutWhileBusy = all(aloneWith(["cut ingress"], { moment: undefined }), (scenario) => ({
@@ -159,13 +159,13 @@ export const lostCredit = all(
   aloneWith(["cut ingress"], { moment: { text: "Gw-Ctl: credit", isBefore: true } }),
   extremes
 )
-/** Long answers, of which invariants know how long they take. */
+/** Long answers whose duration the invariants know. */
 export const longAlone = all(alone("cut worker", "freeze ingress", "kill worker"), extremes)
 /** Connections lose what is in their buffers. */
 export const cuts = fault("cut worker", "cut ingress", "cut nats")
 /** Workers pull bodies, and have no room for all. */
 export const bodies = only(({ requests }) => requests.filter(({ bodyBytes }) => bodyBytes > inlineBodyBytes).length > 2)
-/** A worker dies or falls silent when it says that it has a job, which may be lost. */
+/** A worker dies or falls silent when it claims a job, so that the claim may be lost. */
 export const lostClaim = only(({ faults }) =>
   faults.some(({ kind, moment }) =>
     /^(kill|freeze|hold) worker$/.test(kind) && /^(claim|ask) id$/.test(moment?.text ?? "")
@@ -181,7 +181,7 @@ export const clockWhileWaiting = only(({ faults, servers, workers }) =>
     )
   )
 )
-/** Connections break while bundles of a worker are on their way for long. */
+/** Connections break while a worker's bundles are delayed. */
 export const slowBundles: Needs = (scenario) => {
   const slow: Fault = { kind: "slow worker", at: warmUpMs, target: 0, ms: activeMs, moment: undefined }
   return {
@@ -200,7 +200,7 @@ export const slowBundles: Needs = (scenario) => {
     ]
   }
 }
-/** Messages arrive by a server that was away after they have been sent again by another. */
+/** Messages arrive through a server that was away, after they have been sent again through another. */
 export const lateBundles = cluster(fault("freeze nats", "isolate nats", "slow routes"))
 /** Connections break while servers of NATS are slow, so that ingress asks for bundles again that are on their way. */
 export const slowResends: Needs = (scenario) => {
@@ -231,7 +231,7 @@ export const slowResends: Needs = (scenario) => {
 export const longAndCut = all(cuts, extremes)
 /** One of several workers is silent for longer than its jobs may be. */
 export const longSilence = all(severalWorkers, aloneWith(["freeze worker", "hold worker"], { ms: 8_500 }))
-/** Two servers of NATS are frozen at a time, so that their workers cannot change to another at once; calls go on meanwhile. */
+/** Two NATS servers are frozen at the same time, so that their workers cannot change servers at once; calls continue meanwhile. */
 export const frozenServers = all(
   cluster(aloneWith(["freeze nats"], { ms: 4_300 })),
   extremes,
@@ -247,7 +247,7 @@ export const absentWorker = all(
   (scenario) => ({ ...scenario, workers: 1, slots: scenario.slots * scenario.workers }),
   aloneWith(["kill worker"], { ms: 8_000, moment: undefined })
 )
-/** Jobs come together, and nothing after them; the claims of some are lost with their worker. */
+/** Jobs arrive together and no others follow; the claims of some are lost with their worker. */
 export const lastClaimsLost = all(
   severalWorkers,
   aloneWith(["kill worker"], { ms: 8_000, moment: { text: "claim id", isBefore: true } }),
@@ -278,7 +278,7 @@ const former = (kind: FaultKind, at: number, text: string, isBefore: boolean): F
 })
 /** In version 2 ingress misses the ends of single paid jobs, and the acknowledgements of their messages are lost. */
 export const lostEnds: Needs = (scenario) => {
-  // of four, the first in a while, and others after it
+  // groups of four: the first after a pause, and others after it
   const requests = scenario.requests.slice(0, 16).map((request, index) => ({
     ...request,
     at: warmUpMs + 500 + 5_000 * Math.floor(index / 4) + 1_000 * (index % 4),
@@ -296,7 +296,7 @@ export const lostEnds: Needs = (scenario) => {
     requests,
     faults: requests.filter((_, index) => index % 4 === 0).flatMap(({ at }) => [
       former("cut worker", at + 20, "+ACK", true),
-      // when the provider has just ended, which thinks for 10 ms
+      // just after the end of the call, which the provider starts after 10 ms
       { ...former("cut ingress", at + 60.5, "", true), moment: undefined }
     ])
   }
@@ -372,9 +372,9 @@ export const isolatedEvents: Needs = all(cluster(severalWorkers), (scenario) => 
   const other = { ...fault, kind: "slow routes", ms: 50 } as const
   return { ...scenario, ...plain, ingresses: 1, requests, faults: [fault, other] }
 })
-/** A worker is silent for less time than may cost it jobs. */
+/** A worker is silent for too short a time to lose jobs. */
 export const shortSilence = all(severalWorkers, aloneWith(["freeze worker", "hold worker"], { ms: 950 }))
-/** A silent worker may get the last job, after which no others show that it is late. */
+/** A silent worker may get the last job; no later jobs show that it is overtaken. */
 export const lastJobAway: Needs = all(
   aloneWith(["freeze worker"], { ms: 8_000, moment: undefined }),
   (scenario) => ({
@@ -390,7 +390,7 @@ export const peace = all(aloneWith([], {}), (scenario) => ({
   ...scenario,
   requests: scenario.requests.map((each) => ({ ...each, chunks: 1, everyMs: 5 }))
 }))
-/** The same with a single server of NATS, which rests afterwards. */
+/** The same with a single NATS server, and a rest afterwards. */
 export const idle = all(peace, (scenario) => ({ ...scenario, servers: 1 }))
 /** Nothing fails, and the only worker does more jobs in a second than it has slots, one after another. */
 export const steady = all(peace, (scenario) => ({
@@ -399,7 +399,7 @@ export const steady = all(peace, (scenario) => ({
   slots: 8,
   requests: scenario.requests.map((each, index) => ({ ...each, at: warmUpMs + 2_100 + 60 * index, bodyBytes: 200 }))
 }))
-/** A worker cannot send the first bytes of calls that are free, so that others have its jobs while it goes on. */
+/** A worker cannot send the first bytes of free calls, so that others take over its jobs while it continues. */
 export const heldStarts = all(
   severalWorkers,
   aloneWith(["hold worker"], { ms: 5_000, moment: { text: "data id", isBefore: true } }),
@@ -424,7 +424,7 @@ export const frozenAfterPing = all(
     requests: scenario.requests.slice(0, 40).map((each) => ({ ...each, chunks: 3, everyMs: 4_000 }))
   })
 )
-/** A worker cannot say that it has ended calls for so long that JetStream delivers their jobs to another one. */
+/** A worker cannot report ended calls for so long that JetStream delivers their jobs to another one. */
 export const heldEnds = all(
   severalWorkers,
   aloneWith(["hold worker"], { ms: 7_500, moment: undefined }),
@@ -474,9 +474,9 @@ const endsWithoutUsage = (kind: FaultKind, afterMs: number): Needs => (scenario)
 }
 /** A worker ends while no usage can be stored for a while. */
 export const deployWithoutUsage = endsWithoutUsage("deploy worker", 20)
-/** The same, and it dies once its calls have ended. */
+/** The same, but the worker is killed after its calls have ended. */
 export const killWithoutUsage = endsWithoutUsage("kill worker", 1_000)
-/** All workers end, and then those that replace them, before long calls do. */
+/** All workers end, and then their replacements, before long calls do. */
 export const deploysOfAll: Needs = (scenario) => ({
   ...scenario,
   ...plain,
@@ -488,7 +488,7 @@ export const deploysOfAll: Needs = (scenario) => ({
     chunks: 1,
     everyMs: 30_000
   })),
-  // the second time all workers that have taken over the calls
+  // the second round ends the workers that have taken over the calls
   faults: [0, 1].flatMap((target) =>
     [3_000, 24_000].map((afterMs) => ({
       kind: "deploy worker",
@@ -499,7 +499,7 @@ export const deploysOfAll: Needs = (scenario) => ({
     }))
   )
 })
-/** Nothing fails, and clients leave their calls. */
+/** Nothing fails, and clients disconnect during their calls. */
 export const leavers = all(aloneWith([], {}), (scenario) => ({
   ...scenario,
   requests: scenario.requests.map((each) => ({ ...each, chunks: 20, everyMs: 100, leavesAfterMs: 500 }))

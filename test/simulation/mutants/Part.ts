@@ -1,10 +1,10 @@
-/** A process of `main.ts`: simulates what it is sent, one after another, and reports each. */
+/** A child process of `main.ts`: simulates the scenarios that it receives, one after another, and reports on each. */
 import type { Scenario } from "../Scenario.ts"
 import { simulate } from "../Simulation.ts"
 
 export interface Order {
   readonly scenario: Scenario
-  /** Of a mechanical mutant; 0: none of them. */
+  /** The number of the mechanical mutant to switch on; 0 for none. */
   readonly number: number
 }
 
@@ -13,7 +13,7 @@ export interface Report {
   readonly reached: ReadonlyArray<number>
   /** The first invariant that the seed violates. */
   readonly violated: string | undefined
-  /** Why it did not come to its end. */
+  /** The error that stopped the simulation, if any. */
   readonly error: string | undefined
 }
 

@@ -462,7 +462,7 @@ export const past: ReadonlyArray<Patch> = [
   }
 ]
 
-/** The file's text with the fault. Fails if the code has changed and the fault with it. */
+/** The file's text with the fault. Fails if the code has changed, so that the fault no longer applies. */
 export const apply = ({ file, from, name, to }: Patch): string => {
   const text = textOf(file)
   if (text.split(from).length !== 2) throw new Error(`the mutant "${name}" does not fit ${file} any more`)

@@ -1,4 +1,4 @@
-/** Puts faults into the code while it is loaded. Preloaded (`node --import`): MUTANT names one of the past; absent: all mechanical. */
+/** Puts faults into the code while it is loaded (`node --import`): the past fault named by MUTANT, or else all mechanical ones. */
 import { registerHooks } from "node:module"
 import { urlOf } from "./Files.ts"
 import { mechanical, switched } from "./Mechanical.ts"

@@ -1,4 +1,4 @@
-/** Which simulations to try for a mutant, the most likely to find it first. */
+/** The simulations to try for a mutant, the most likely to find it first. */
 import { type Scenario, scenarioOf } from "../Scenario.ts"
 import type { Patch, Switch } from "./Mutants.ts"
 import type { Needs } from "./Needs.ts"
@@ -10,12 +10,12 @@ export interface Trial {
   reached: ReadonlySet<number> | undefined
   /** How many mutants it has found. */
   finds: number
-  /** What it violates without a fault in the code, which it must not, once that is asked. */
+  /** What it violates without a fault in the code, once that was checked. It must violate nothing. */
   unmutated: Promise<string | undefined> | undefined
 }
 
 const firstSeed = 20_000
-/** Among how many seeds it looks for those of a rare kind. */
+/** Maximum number of seeds to search for scenarios of a rare kind. */
 const mostLookedAt = 5_000
 
 const isUsual: Needs = (scenario) => scenario
@@ -28,7 +28,7 @@ export class Trials {
   readonly #most: number
   readonly #byNeeds = new Map<Needs, ReadonlyArray<Trial>>()
 
-  /** `most`: of each kind. */
+  /** `most` is the maximum number of trials of each kind. */
   constructor(most: number) {
     this.#most = most
   }
@@ -37,7 +37,7 @@ export class Trials {
     for (const trials of this.#byNeeds.values()) yield* trials
   }
 
-  /** Those of the kind that the mutant needs, then others that run its line. Those that found other mutants come first. */
+  /** Trials of the kind that the mutant needs, then others that run its line. Those that found other mutants come first. */
   *for(mutant: Patch | Switch): Generator<Trial> {
     const own = this.#of(mutant.needs ?? isUsual)
     const left = new Set(own)

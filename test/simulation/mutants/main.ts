@@ -1,6 +1,6 @@
 /**
- * `npm run simulate:mutants`: simulates the gateway with a fault in its code, for many faults, and exits with 1 if it finds less
- * than 95 % of them. Prints those that it does not find, and which are excused.
+ * `npm run simulate:mutants`: simulates the gateway with one of many faults in its code, and exits with 1 if it finds less than 95 %
+ * of the faults. Prints those that it does not find, and those that are excused.
  *
  * Each mutant is simulated in scenarios of the kind that it needs; see `Trials.ts`.
  *
@@ -17,7 +17,7 @@ import { reaches, type Trial, Trials } from "./Trials.ts"
 const wanted = process.env["MUTANTS"] ?? "all"
 const mostTrials = Number(process.env["MUTANT_SEEDS"] ?? 60)
 
-/** A simulation that takes this long runs for ever, in milliseconds: without a fault it takes a second at most. */
+/** A simulation that takes this long, in milliseconds, never ends: without a fault it takes a second at most. */
 const longestMs = 60_000
 
 const isWanted = ({ name }: Mutant): boolean => wanted.split(",").some((part) => name.includes(part))
@@ -29,7 +29,7 @@ const chosen: ReadonlyArray<Patch | Switch> = wanted === "all"
   ? mechanical
   : [...past, ...mechanical].filter(isWanted)
 const mutants = chosen.filter(({ excuse }) => excuse === undefined)
-// fails if one does not fit any more
+// fails if the code of a fault has changed
 for (const patch of past) apply(patch)
 
 const trials = new Trials(mostTrials)
@@ -37,7 +37,7 @@ const trials = new Trials(mostTrials)
 /** One process after another, each until it fails. */
 class Bench {
   #child: Child | undefined
-  /** Of the mutant of the past in its code. */
+  /** The name of the past mutant in the child's code. */
   #name: string | undefined
 
   /** What a scenario violates with a mutant, or without one. */
@@ -45,7 +45,7 @@ class Bench {
     const child = await this.#childWith(mutant === undefined || "number" in mutant ? undefined : mutant.name)
     const number = mutant !== undefined && "number" in mutant ? mutant.number : 0
     const report = await child.simulate({ scenario: trial.scenario, number }, longestMs)
-    // a simulation that did not come to its end may disturb the next
+    // a simulation that did not end may disturb the next
     if (report === undefined || report.error !== undefined) this.end()
     else if (report.reached.length > 0) trial.reached = new Set(report.reached)
     return report === undefined ? "does not end, or crashes" : report.violated ?? report.error

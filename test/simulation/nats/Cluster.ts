@@ -1,4 +1,4 @@
-/** Servers of NATS that know each other, and the order of what they tell each other. */
+/** A cluster of simulated NATS servers, with ordered messages between them. */
 import type { Network } from "../world/Network.ts"
 import type { World } from "../world/World.ts"
 import { JetStream } from "./JetStream.ts"
@@ -21,13 +21,13 @@ export class Cluster {
   published = 0
   /** How many of them have usage events. */
   pages = 0
-  /** Added to the way between two servers, in milliseconds. */
+  /** Added to the delay between two servers, in milliseconds. */
   slowMs = 0
-  /** Streams in memory lose nothing while servers remain. Otherwise an empty server may be elected. */
+  /** Whether streams in memory lose nothing while servers remain. If not, an empty server may be elected. */
   keepsMemory = true
   /** When the last message between two servers arrives. */
   readonly #arrivals = new Map<string, number>()
-  /** What waits for the routes of isolated servers, in its order. */
+  /** Messages that wait for the routes of isolated servers, in order. */
   #waiting: Array<{ readonly from: Server; readonly to: Server; readonly run: () => void }> = []
 
   constructor(world: World, network: Network, { servers, version }: ClusterOptions) {
@@ -51,7 +51,7 @@ export class Cluster {
     return 2 * this.servers.filter(({ isReachable }) => isReachable).length > this.servers.length
   }
 
-  /** Runs at the other server after the way there, in the order of the calls. Is lost with the route. */
+  /** Runs `run` at the other server after the delay of the route, in the order of the calls. Drops it if the route breaks. */
   inOrder(from: Server, to: Server, run: () => void): void {
     const route = from.routeTo(to)
     if (route === undefined) return
@@ -66,14 +66,14 @@ export class Cluster {
     })
   }
 
-  /** A server no longer reaches the others; its clients reach it. If the routes break, everyone notices. */
+  /** Isolates a server from the others, but not from its clients. If the routes break, all servers notice. */
   isolate(server: Server, breaksRoutes: boolean): void {
     server.isIsolated = true
     if (breaksRoutes) { for (const other of this.others(server)) server.part(other) }
     this.jetStream.review()
   }
 
-  /** Messages that wait arrive now. */
+  /** Ends the isolation of a server, and sends the waiting messages. */
   rejoin(server: Server): void {
     server.isIsolated = false
     const waiting = this.#waiting

@@ -1,6 +1,6 @@
 /**
  * A durable pull consumer of JetStream: delivers each message to one pull request, again if it is not acknowledged in time, and
- * at most `max_deliver` times. It has a leader of its own, in whose memory the pull requests are.
+ * at most `max_deliver` times. It has its own leader, whose memory holds the pull requests.
  */
 import { epochMs } from "../world/Interposition.ts"
 import type { Event, World } from "../world/World.ts"
@@ -46,7 +46,7 @@ const nanosPerMs = 1_000_000
 /** When a message was stored, in nanoseconds since 1970. */
 const nanosOf = ({ at }: Stored): string => `${BigInt(epochMs) * 1_000_000n + BigInt(Math.round(at * nanosPerMs))}`
 
-/** How many acknowledged messages a state that rolls back may bring again. */
+/** How many acknowledged messages may be delivered again after a roll-back. */
 const mostRolledBack = 20
 
 export class Consumer {
@@ -57,7 +57,7 @@ export class Consumer {
   readonly #filter: ReadonlyArray<string>
   readonly #pending = new Map<number, Pending>()
   #waiting: Array<Waiting> = []
-  /** Clients whose requests are forgotten without a message to them. */
+  /** Inboxes whose pull requests were dropped without a status message. */
   #untold: Array<string> = []
   /** The newest message that was delivered. */
   #cursor = 0
@@ -128,7 +128,7 @@ export class Consumer {
     const pending = this.#pending.get(sequence)
     if (word.startsWith("+ACK") || word === "") {
       const stored = this.#stream.messages.get(sequence)
-      // meant for a message of this sequence from before the stream was lost
+      // the client meant a message with this sequence from before the stream was lost
       if (stored !== undefined && nanosOf(stored) !== nanos) this.#stream.mistake(stored)
       if (stored !== undefined && pending !== undefined) {
         this.#acknowledged.push({ stored, deliveries: pending.deliveries })
@@ -139,7 +139,7 @@ export class Consumer {
       this.#stream.acknowledged(sequence)
       return
     }
-    // so do these
+    // other answers only count for a pending delivery
     if (pending === undefined) return
     if (word.startsWith("+WPI")) pending.dueAt = this.#world.now + this.#ackWaitMs
     else if (word.startsWith("-NAK")) {
@@ -158,7 +158,7 @@ export class Consumer {
     else leader.cluster.inOrder(by, leader, () => this.leader === leader ? this.pump() : undefined)
   }
 
-  /** It exists no longer. */
+  /** Ends a deleted consumer. */
   end(): void {
     this.forgetPulls(true, "Consumer Deleted")
     this.#pending.clear()
@@ -169,7 +169,7 @@ export class Consumer {
     return this.group.leader
   }
 
-  /** Pull requests are forgotten, and clients may be told. */
+  /** Drops all pull requests. Tells their clients if `tells`. */
   forgetPulls(tells: boolean, text = "Leadership Change"): void {
     for (const { ends, heartbeat, inbox } of this.#waiting) {
       if (tells) this.#tell(inbox, 409, text)
@@ -180,8 +180,8 @@ export class Consumer {
   }
 
   /**
-   * The newest part of its state is lost: acknowledged messages are delivered again, if the stream still has them, and messages
-   * that workers have are delivered to others.
+   * Loses the newest part of the state: acknowledged messages are delivered again, if the stream still has them, and messages that
+   * workers have are delivered to others.
    */
   rollBack(): void {
     const { random } = this.#world
@@ -244,13 +244,13 @@ export class Consumer {
     this.#cursor = Math.max(0, this.#cursor - 1)
   }
 
-  /** Pull requests are only in the leader's memory, and timers run there. */
+  /** Handles a new leader. Pull requests and timers were only in the memory of the former one. */
   #changedLeader({ from, hasSteppedDown, isStale }: Change): void {
     const { random } = this.#world
     if (isStale && from !== undefined) this.#haunt(from)
     else for (const { inbox } of this.#waiting) this.#untold.push(inbox)
     this.forgetPulls(false)
-    // a leader that steps down may tell the clients, and so may the next one, which knows who waits, but not for what
+    // a leader that steps down may tell the clients, and so may the next one, which knows the inboxes but not the requests
     const teller = hasSteppedDown && from?.isUp === true ? from : this.leader
     if (teller !== undefined && random.chance(0.5)) {
       for (const inbox of this.#untold) teller.send(inbox, status(inbox, 409, "Leadership Change"))
@@ -259,14 +259,14 @@ export class Consumer {
     if (this.leader !== undefined) this.#untold = []
     if (this.#timer !== undefined) this.#timer.isCancelled = true
     this.#timer = undefined
-    // elsewhere the ack wait starts again
+    // the new leader may start the ack wait again
     for (const pending of this.#pending.values()) {
       if (random.chance(0.5)) pending.dueAt = Math.max(pending.dueAt, this.#world.now + this.#ackWaitMs)
     }
     this.#plan()
   }
 
-  /** A former leader that wakes up delivers what it thinks is due to the requests that it remembers. */
+  /** Lets a former leader that wakes up deliver messages that it considers due to the requests that it remembers. */
   #haunt(former: Server): void {
     const waiting = this.#waiting.map(({ inbox, left }) => ({ inbox, left }))
     const known = [...this.#pending].map(([sequence, { deliveries, dueAt }]) => ({
@@ -318,7 +318,7 @@ export class Consumer {
     return { ...message, reply: `${reply}.${nanosOf(stored)}.${this.undelivered}` }
   }
 
-  /** Wakes up when the next delivery is due again. */
+  /** Sets the timer for the next redelivery. */
   #plan(): void {
     let next = Number.POSITIVE_INFINITY
     for (const { dueAt, isDue } of this.#pending.values()) if (!isDue) next = Math.min(next, dueAt)
@@ -367,7 +367,7 @@ export class Consumer {
     this.#waiting = this.#waiting.filter((other) => other !== request)
   }
 
-  /** Runs at the leader of that time. */
+  /** Runs `run` on the machine of the current leader. */
   #after(ms: number, run: () => void): Event {
     return this.#world.after(ms, this.leader?.machine, run)
   }

@@ -1,4 +1,4 @@
-/** What may fail in NATS itself, and for how long. */
+/** Faults of NATS itself, and how long they last. */
 import type { Cluster } from "./Cluster.ts"
 
 export const natsFaultKinds = [
@@ -20,14 +20,14 @@ export const natsFaultKinds = [
   "usage forgets newest"
 ] as const
 
-/** What is drawn apart, so that other seeds stay as they are. */
+/** Kinds that are drawn separately, so that other seeds do not change. */
 const laterFaultKinds = ["full usage"] as const
 
 export type NatsFaultKind =
   | typeof natsFaultKinds[number]
   | typeof laterFaultKinds[number]
 
-/** A fault acts on this long after its end: until streams and consumers have leaders again, in milliseconds. */
+/** How long a fault acts after its end, in milliseconds: until streams and consumers have leaders again. */
 export const mostElectionMs = 9_000
 /** The same until the console has recreated a consumer that is ahead of its stream, at one of several servers and at a single one. */
 export const mostRepairMs = { several: 7_000, one: 22_000 }
@@ -50,7 +50,7 @@ export const strikeNats = (cluster: Cluster, { kind, ms, target }: NatsFault): (
   const server = cluster.servers[target % cluster.servers.length]!
   const streams = [...jetStream.streams.values()]
   const queues = streams.filter(({ config: { name } }) => name.startsWith("JOBS"))
-  // the one in use
+  // the queue in use
   const jobs = queues.find(({ messages }) => messages.size > 0) ?? queues[0]
   const stream = streams[target % Math.max(1, streams.length)]
   const consumers = streams.flatMap(({ consumers }) => [...consumers.values()])

@@ -8,14 +8,14 @@ import type { Server } from "./Server.ts"
 /** How long an election takes after a loss, in milliseconds: servers wait 4 to 9 s, less if the leader has stepped down. */
 const electionMs = { least: 500, most: 9_000 }
 const handoverMs = { least: 5, most: 500 }
-/** How long a former leader that is back believes that it leads. */
+/** How long a former leader that is back believes that it leads, in milliseconds. */
 const staleMs = { least: 1, most: 300 }
 
 export interface Change {
   readonly from: Server | undefined
-  /** The former leader lives, and does not know it yet. */
+  /** Whether the former leader is alive and does not know yet that it was replaced. */
   readonly isStale: boolean
-  /** The former leader has stepped down, and may tell its clients. */
+  /** Whether the former leader has stepped down, so that it may tell its clients. */
   readonly hasSteppedDown: boolean
 }
 
@@ -26,7 +26,7 @@ export class Group {
   #election: Event | undefined
   /** The servers that know of the leader; the others find no listener. */
   #informed = new Set<Server>()
-  /** Former leaders that do not know it yet, and when they stopped to lead, in milliseconds of the world. */
+  /** Former leaders that believe that they lead, and when they stopped leading, in milliseconds of the world. */
   readonly #stale = new Map<Server, number>()
 
   constructor(peers: ReadonlyArray<Server>, leader: Server, onChange: (change: Change) => void) {
@@ -36,12 +36,12 @@ export class Group {
     this.#inform()
   }
 
-  /** The server that decides; `undefined` during an election. It may be frozen. */
+  /** The leader; `undefined` during an election. It may be frozen. */
   get leader(): Server | undefined {
     return this.#leader
   }
 
-  /** As servers tell it. */
+  /** The group in the form of servers' answers. */
   get info(): object {
     const leader = this.#leader
     const replicas = this.peers.filter((peer) => peer !== leader)
@@ -52,7 +52,7 @@ export class Group {
     }
   }
 
-  /** Whether requests are decided now. */
+  /** Whether the group has a leader with a majority, and no other server believes that it leads. */
   get isWhole(): boolean {
     return this.#leader?.isReachable === true && this.hasMajority && this.#stale.size === 0
   }
@@ -61,19 +61,19 @@ export class Group {
     return 2 * this.peers.filter(({ isReachable }) => isReachable).length > this.peers.length
   }
 
-  /** Who answers requests from this server: the leader, and those that believe that they lead. */
+  /** The servers that answer requests from this server: the leader, and those that believe that they lead. */
   answering(at: Server): ReadonlyArray<Server> {
     const leader = this.#leader !== undefined && this.#informed.has(at) ? [this.#leader] : []
     return [...leader, ...this.#stale.keys()].filter((server) => at.routeTo(server) !== undefined)
   }
 
-  /** How long a server that believes that it leads has not led, in milliseconds. */
+  /** How long ago a server that still believes that it leads was replaced, in milliseconds; 0 for all others. */
   behindMs(server: Server): number {
     const since = this.#stale.get(server)
     return since === undefined ? 0 : server.cluster.world.now - since
   }
 
-  /** A server was lost, frozen, isolated or is back. */
+  /** Reacts to a server that was lost, frozen or isolated, or is back. */
   review(): void {
     const leader = this.#leader
     for (const server of this.#stale.keys()) {
@@ -90,21 +90,21 @@ export class Group {
     this.#elect(electionMs)
   }
 
-  /** The leader hands over to another server, like before a graceful stop. */
+  /** Hands over to another leader, as before a graceful stop. */
   stepDown(): void {
     if (this.peers.length === 1 || this.#leader === undefined) return
     this.#set(undefined, true)
     this.#elect(handoverMs)
   }
 
-  /** A server has started and learns who leads. */
+  /** Tells a server that has started who leads. */
   tell(server: Server): void {
     const leader = this.#leader
     if (leader === undefined || leader === server) return
     leader.cluster.inOrder(leader, server, () => this.#leader === leader ? this.#informed.add(server) : undefined)
   }
 
-  /** Whether the leader can be reached by the others. */
+  /** Whether the others can reach the leader. */
   get isDecided(): boolean {
     return this.#leader?.isReachable === true
   }
@@ -114,7 +114,7 @@ export class Group {
     if (world === undefined || (this.#election !== undefined && !this.#election.isCancelled)) return
     this.#election = world.after(world.random.between(least, most), undefined, () => {
       this.#election = undefined
-      // without a majority the return of a server begins the next election
+      // without a majority, the next election begins when a server returns
       if (this.isDecided || !this.hasMajority) return
       const able = this.peers.filter(({ isReachable }) => isReachable)
       const former = this.#leader

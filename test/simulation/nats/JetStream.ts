@@ -1,4 +1,4 @@
-/** JetStream of a cluster: its streams, who leads them, and its requests by subject. */
+/** JetStream of a simulated cluster: its streams and their leaders, and its requests by subject. */
 import { DateTime } from "effect"
 import { epochMs } from "../world/Interposition.ts"
 import type { Cluster } from "./Cluster.ts"
@@ -13,13 +13,13 @@ const notFound = (what: string, code: number) => ({
   error: { code: 404, err_code: code, description: `${what} not found` }
 })
 
-/** After how long a server without a leader says so, in milliseconds. */
+/** After how long a server reports that there is no leader, in milliseconds. */
 const unavailableMs = 500
 
 export class JetStream {
   readonly #cluster: Cluster
   readonly streams = new Map<string, Stream>()
-  /** Those that are gone with their server. */
+  /** Streams that were lost with their server. */
   readonly #gone: Array<Stream> = []
   readonly keyValue: KeyValue
 
@@ -60,7 +60,7 @@ export class JetStream {
     return [...this.#gone, ...this.streams.values()].some(({ recounted }) => recounted.has(id))
   }
 
-  /** Takes a message that is for JetStream. `false` if nothing of it has the subject. */
+  /** Takes a message for JetStream. Returns `false` if its subject is not one of JetStream's. */
   accept(at: Server, message: Message): boolean {
     const { subject } = message
     if (this.keyValue.accept(at, message)) return true
@@ -83,7 +83,7 @@ export class JetStream {
     const tokens = subject.split(".")
     for (const stream of this.streams.values()) {
       if (!stream.takes(tokens)) continue
-      // as any subject without a listener
+      // like any subject without a listener
       if (stream.group.answering(at).length === 0) return false
       this.#atLeader(at, stream, (leader) =>
         stream.propose(leader, (by) => {
@@ -96,17 +96,17 @@ export class JetStream {
     return false
   }
 
-  /** Servers have come or gone, or cannot be reached. */
+  /** Reacts to servers that came, left or became unreachable. */
   review(): void {
     for (const stream of this.streams.values()) stream.review()
   }
 
-  /** A server learns who leads. */
+  /** Tells a server who leads. */
   tell(server: Server): void {
     for (const group of this.#groups) group.tell(server)
   }
 
-  /** The server is gone, and what is only in its memory. */
+  /** Drops what was only in the memory of a server that is gone. */
   serverLost(): void {
     for (const [name, stream] of this.streams) {
       const { config, group } = stream
@@ -119,7 +119,7 @@ export class JetStream {
     this.review()
   }
 
-  /** The server is back. */
+  /** Reacts to a server that is back. */
   serverBack(server: Server): void {
     for (const stream of this.streams.values()) if (stream.group.peers.includes(server)) stream.restarted(server)
     this.keyValue.serverBack(server)
@@ -133,7 +133,7 @@ export class JetStream {
     ])
   }
 
-  /** Runs at the leader, and at those that believe that they lead; not at all while no server does. */
+  /** Runs `run` at the leader and at the servers that believe that they lead; not at all if there are none. */
   #atLeader(at: Server, led: Stream | Consumer | undefined, run: (leader: Server) => void): void {
     for (const server of led?.group.answering(at) ?? []) {
       if (server === at) run(server)
@@ -202,7 +202,7 @@ export class JetStream {
     })
   }
 
-  /** Asks the leader. Without one, the others say so after a while, or no server answers. */
+  /** Asks the leader. Without one, the other servers report that after a while, or no server answers. */
   #ask(
     at: Server,
     led: Stream | Consumer,

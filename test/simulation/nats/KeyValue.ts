@@ -11,10 +11,10 @@ import { type PushConfig, PushConsumer } from "./PushConsumer.ts"
 import type { Server } from "./Server.ts"
 import type { Stored, Stream, StreamConfig } from "./Stream.ts"
 
-/** Runs at the leader of a stream, once the request has arrived there. */
+/** Runs `run` at the leader of a stream when the request has arrived there. */
 export type AtLeader = (at: Server, stream: Stream, run: (leader: Server) => void) => void
 
-/** What a server says that knows no leader. */
+/** The answer of a server that knows no leader. */
 export const unavailable = {
   error: { code: 503, err_code: 10_008, description: "JetStream system temporarily unavailable" }
 }
@@ -39,18 +39,18 @@ export class KeyValue {
     this.#atLeader = atLeader
   }
 
-  /** For so long this server's log is behind that of the leaders. */
+  /** Keeps a server's log 0.1 to 3 s behind that of the leaders, for `forMs`. */
   makeStale(server: Server, forMs: number): void {
     const { world } = this.#cluster
     this.#stale.set(server, { until: world.now + forMs, ms: world.random.between(100, 3_000) })
   }
 
-  /** Every watch loses its next messages. */
+  /** Makes every watch lose its next messages. */
   loseMessages(count: number): void {
     for (const consumer of this.#consumers.values()) consumer.miss(count)
   }
 
-  /** Its consumers go on. */
+  /** Resumes the consumers of a server that is back. */
   serverBack(server: Server): void {
     for (const consumer of this.#consumers.values()) {
       if (consumer.server === server) this.#cluster.world.after(0, server.machine, () => consumer.resume())
@@ -61,7 +61,7 @@ export class KeyValue {
     return this.#consumers.size
   }
 
-  /** Answers a request. `false` if it is none of these. */
+  /** Answers a request. Returns `false` if it is not one of these. */
   accept(at: Server, message: Message): boolean {
     const { subject } = message
     if (!subject.startsWith("$JS.API.")) return false
@@ -86,7 +86,7 @@ export class KeyValue {
       const stream = this.#streams.get(name)
       if (!(stream instanceof KeyValueStream)) this.#answer(at, message, missing("stream not found", 10_059))
       else if (kind === "STREAM" && action === "MSG" && this.#isStale(at)) {
-        // it was the leader until a moment ago, and does not know yet that it no longer is
+        // the server was the leader until a moment ago, and does not know that it was replaced
         this.#ask(at, stream, action, message, this.#stale.get(at)?.ms)
       } else if (kind === "DIRECT") this.#readHere(at, stream, names.slice(1).join("."), message)
       else if (kind === "STREAM") {
@@ -95,7 +95,7 @@ export class KeyValue {
         this.#atLeader(at, stream, (leader) => {
           if (isMisled && leader !== at) return
           const behindMs = stream.group.behindMs(leader)
-          // a former leader does not know it yet, or knows no more than that
+          // a former leader answers with what it knew, or that it is unavailable, or not at all
           if (behindMs === 0 || world.random.chance(0.3)) this.#ask(leader, stream, action, message, behindMs)
           else if (world.random.chance(0.5)) this.#answer(leader, message, unavailable)
         })
@@ -129,7 +129,7 @@ export class KeyValue {
     this.#answer(at, message, infoOf(stream))
   }
 
-  /** A request to the leader about a stream. */
+  /** Answers a request to the leader about a stream. */
   #ask(leader: Server, stream: KeyValueStream, action: string, message: Message, agoMs = 0): void {
     const asked = message.payload.length === 0 ? {} : JSON.parse(message.payload.toString()) as {
       readonly subjects_filter?: string
@@ -177,7 +177,7 @@ export class KeyValue {
     }
   }
 
-  /** A direct get: this server answers from its own log. */
+  /** Answers a direct get from this server's own log. */
   #readHere(at: Server, stream: KeyValueStream, subject: string, { payload, reply }: Message): void {
     const asked = payload.length === 0 ? {} : JSON.parse(payload.toString()) as { readonly seq?: number }
     const stored = subject !== ""

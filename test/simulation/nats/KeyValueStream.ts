@@ -11,7 +11,7 @@ import { type PubAck, type Stored, Stream, type StreamConfig } from "./Stream.ts
 
 const nanosPerMs = 1_000_000
 
-/** A change of one subject: what is its last message since then; `undefined`: none. */
+/** A change of one subject: its last message since then, or `undefined` if it has none. */
 interface Change {
   readonly at: number
   readonly stored: Stored | undefined
@@ -19,9 +19,9 @@ interface Change {
 
 export class KeyValueStream extends Stream {
   readonly #world: World
-  /** By subject, oldest first: what followers with a delay still know. */
+  /** Changes by subject, oldest first, from which followers with a delay are answered. */
   readonly #changes = new Map<string, Array<Change>>()
-  /** Runs after each publication. */
+  /** Functions to call after each publication. */
   readonly onPublish: Array<(stored: Stored) => void> = []
 
   constructor(world: World, config: StreamConfig, leader: Server) {
@@ -80,7 +80,7 @@ export class KeyValueStream extends Stream {
     return counts
   }
 
-  /** Returns how many messages it has removed. */
+  /** Removes matching messages except the last `keep`, and returns how many it removed. */
   purge(filter: string, keep: number): number {
     const pattern = filter.split(".")
     const own = [...this.messages.values()].filter(({ message }) => matches(pattern, message.subject.split(".")))

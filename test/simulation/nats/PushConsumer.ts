@@ -1,6 +1,6 @@
 /**
- * A push consumer of one replica, as clients make for ordered reading: numbers its deliveries, acknowledges nothing, and rests
- * while its server is dead. A message that is lost on the way leaves a gap in the numbers, by which the client notices.
+ * A push consumer with one replica, as clients create for ordered reading: it numbers its deliveries, needs no acknowledgements, and
+ * pauses while its server is dead. A lost message leaves a gap in the numbers, by which the client notices the loss.
  */
 import { epochMs } from "../world/Interposition.ts"
 import type { Event, World } from "../world/World.ts"
@@ -26,15 +26,15 @@ export interface PushOptions {
   readonly stream: KeyValueStream
   readonly server: Server
   readonly config: PushConfig
-  /** How long ago this server's log was up to date, in milliseconds. */
+  /** How far this server's log is behind, in milliseconds. */
   readonly lagMs: () => number
-  /** Runs when it is gone. */
+  /** Called when the consumer is gone. */
   readonly onEnd: () => void
 }
 
 const nanosPerMs = 1_000_000
 
-/** How long it waits before it looks for a listener again, in milliseconds: a real server would be told at once. */
+/** The pause before it looks for a listener again, in milliseconds. A real server would learn of one at once. */
 const lookMs = { first: 1, longest: 250 }
 
 export class PushConsumer {
@@ -78,7 +78,7 @@ export class PushConsumer {
     return this.#options.server
   }
 
-  /** Loses its next messages on their way. */
+  /** Makes the next messages get lost on their way. */
   miss(count: number): void {
     this.#misses += count
   }
@@ -90,7 +90,7 @@ export class PushConsumer {
     this.#options.onEnd()
   }
 
-  /** Its server is back, and may not have written that it exists, or its last delivery. */
+  /** Resumes on a server that is back, which may not have stored the consumer, or its last delivery. */
   resume(): void {
     const { random } = this.#options.world
     if (random.chance(0.3)) return this.end()
@@ -102,7 +102,7 @@ export class PushConsumer {
     this.pump()
   }
 
-  /** Runs at its server: delivers what is new there. */
+  /** Delivers what is new at its server. */
   pump(): void {
     if (this.#isOver) return
     const { lagMs, server, stream, world } = this.#options
@@ -143,7 +143,7 @@ export class PushConsumer {
     return { ...message, reply: `$JS.ACK.${name}.${this.config.name}.${place}` }
   }
 
-  /** Says that it lives while there is nothing to deliver. */
+  /** Sends heartbeats while there is nothing to deliver. */
   #rest(): void {
     const { server, world } = this.#options
     const everyMs = (this.config.idle_heartbeat ?? 0) / nanosPerMs
@@ -162,7 +162,7 @@ export class PushConsumer {
     })
   }
 
-  /** Without a listener: it pauses, and ends if that lasts. */
+  /** Pauses without a listener, and ends if none comes for long. */
   #wait(): void {
     if (this.#look !== undefined && !this.#look.isCancelled) return
     const { server, world } = this.#options

@@ -1,6 +1,6 @@
 /**
- * A server of NATS: at most once, ordered per connection, with interest that spreads to the other servers with delay. A client
- * whose message has no listener gets a 503, which is false if interest has not spread yet.
+ * A simulated NATS server: delivers at most once and in order per connection. Interest in a subject spreads to the other servers
+ * with delay. A client whose message has no listener gets a 503, which is wrong if interest has not spread yet.
  */
 import type { Connection } from "../world/Network.ts"
 import { Machine } from "../world/World.ts"
@@ -51,9 +51,9 @@ export class Server {
   #subscriptions = new Set<Subscription>()
   /** What this server knows of the others' interest. */
   #remote = new Map<Server, Interest>()
-  /** Nothing passes between it and the others. */
+  /** Whether nothing passes between it and the others. */
   isIsolated = false
-  /** How often the route to each has been made; `undefined` while it is broken. */
+  /** The number of each route, which changes when it is made again; `undefined` while the route is broken. */
   readonly #routes = new Map<Server, number | undefined>()
   #meetings = 0
 
@@ -69,17 +69,17 @@ export class Server {
     return this.machine.isAlive && !this.machine.isFrozen
   }
 
-  /** Whether the others hear it in time. */
+  /** Whether the other servers can reach it. */
   get isReachable(): boolean {
     return this.isUp && !this.isIsolated
   }
 
-  /** The route to the other, over which messages may be late; `undefined` if it is broken. */
+  /** The number of the route to another server, by which late messages of a broken route are recognised; `undefined` if it is broken. */
   routeTo(other: Server): number | undefined {
     return this.#routes.has(other) ? this.#routes.get(other) : 0
   }
 
-  /** The route to the other breaks: interest and what was on its way are gone. */
+  /** Breaks the route to another server: interest and messages on their way are lost. */
   part(other: Server): void {
     for (const [one, two] of [[this, other], [other, this]] as const) {
       one.#routes.set(two, undefined)
@@ -87,7 +87,7 @@ export class Server {
     }
   }
 
-  /** The route to the other is back. */
+  /** Restores the route to another server. */
   meet(other: Server): void {
     this.#meetings++
     for (const [one, two] of [[this, other], [other, this]] as const) one.#routes.set(two, this.#meetings)
@@ -103,7 +103,7 @@ export class Server {
     })
   }
 
-  /** Everything in its memory is gone. */
+  /** Kills the server. Everything in its memory is lost. */
   kill(): void {
     this.machine.kill()
     this.cluster.network.breakAll(this.machine)

@@ -1,4 +1,4 @@
-/** A stream of JetStream: a log with limits and a window of message ids, on servers of which one leads. */
+/** A stream of JetStream: a log with limits and a window of message ids, replicated by a group of servers with a leader. */
 import type { World } from "../world/World.ts"
 import { Consumer, type ConsumerConfig } from "./Consumer.ts"
 import { Group } from "./Group.ts"
@@ -27,10 +27,10 @@ export interface Stored {
   readonly at: number
 }
 
-/** What has become of a message; times in milliseconds of the world. */
+/** The history of a message; times in milliseconds of the world. */
 interface Passage {
   readonly storedAt: number
-  /** A consumer has delivered its sequence before, of a message that is lost, and does not deliver this one. */
+  /** Whether a consumer does not deliver it, because it has already delivered a lost message with its sequence. */
   readonly isBehind: boolean
   /** When it was first delivered. */
   deliveredAt: number | undefined
@@ -45,19 +45,19 @@ export type PubAck =
     readonly error: { readonly code: number; readonly err_code: number; readonly description: string }
   }
 
-/** A message that a leader has, but may not have stored. */
+/** A message that a leader has received but not yet stored. */
 interface Proposal {
   /** The leader at the time. */
   readonly at: Server
   /** Whether other servers may have it. */
   readonly isShared: boolean
-  /** Stores it; `by` confirms, if any server does. */
+  /** Stores it. `by` is the server that confirms, if any. */
   readonly store: (by: Server | undefined) => void
 }
 
 const nanosPerMs = 1_000_000
 
-/** What a message takes on disk besides its subject, headers and payload, in bytes. */
+/** Bytes that a message takes on disk besides its subject, headers and payload. */
 const recordBytes = 30
 
 const bodyOf = ({ headers, payload }: Message): number => headers.length + payload.length
@@ -75,31 +75,31 @@ export class Stream {
   readonly createdAt: number
   readonly consumers = new Map<string, Consumer>()
   readonly group: Group
-  /** The disk has no room for more. */
+  /** Whether the disk is full. */
   isFull = false
-  /** Answers to publications get lost, as with a connection that breaks. */
+  /** Whether answers to publications get lost, as on a connection that breaks. */
   losesAcks = false
-  /** The leader's disk stalls: what comes waits. */
+  /** Messages that wait for the leader's stalled disk; `undefined` if it works. */
   #stalled: Array<Proposal> | undefined
   #messages = new Map<number, Stored>()
   #bytes = 0
   #ids = new Map<string, { readonly sequence: number; readonly at: number }>()
   #last = 0
-  /** Of each message that has an id. */
+  /** The history of each message that has an id. */
   readonly history = new Map<string, Passage>()
   readonly #subjects: ReadonlyArray<ReadonlyArray<string>>
-  /** Old servers forget the record around a message when they look for room, and then remove the oldest ones. */
+  /** Whether `recordBytes` count when the server checks for room. Old servers ignore them, and then remove the oldest messages. */
   readonly #countsRecords: boolean
   /** Messages that were confirmed and are gone without having been acknowledged, by their ids. */
   readonly forgotten = new Map<string, Message>()
-  /** Ids of messages that were acknowledged in place of former ones: sequences start again if the stream is lost. */
+  /** Ids of messages that were acknowledged by mistake, for earlier ones: sequences start again if the stream is lost. */
   readonly mistaken = new Set<string>()
   /** Ids of messages that a consumer has delivered again as if for the first time. */
   readonly recounted = new Set<string>()
-  /** When servers have last lost their memory, and which of them lack the log since then. */
+  /** When servers last lost their memory, and which of them have lacked the log since then. */
   readonly #restarted = new Map<Server, number>()
   readonly #empty = new Set<Server>()
-  /** What waits for a majority, oldest first. */
+  /** Messages that wait for a majority, oldest first. */
   #uncommitted: Array<Proposal> = []
 
   constructor(world: World, config: StreamConfig, leader: Server) {
@@ -114,7 +114,7 @@ export class Stream {
     this.#subjects = config.subjects.map((subject) => subject.split("."))
   }
 
-  /** The server that stores; `undefined` during an election. */
+  /** The server that stores messages; `undefined` during an election. */
   get leader(): Server | undefined {
     return this.group.leader
   }
@@ -187,7 +187,7 @@ export class Stream {
     return { stream: name, seq: sequence }
   }
 
-  /** A consumer has delivered it, for so many times as far as it knows. */
+  /** Records a delivery by a consumer. `deliveries` is the consumer's count, which may be wrong. */
   delivered({ message }: Stored, deliveries: number): void {
     const id = headerOf(message, "Nats-Msg-Id") ?? ""
     const known = this.history.get(id)
@@ -196,12 +196,12 @@ export class Stream {
     known.deliveredAt ??= this.#world.now
   }
 
-  /** A consumer has acknowledged it. */
+  /** Handles an acknowledgement by a consumer. */
   acknowledged(sequence: number): void {
     if (this.config.retention === "workqueue") this.remove(sequence)
   }
 
-  /** A client acknowledges a former message with the same sequence. */
+  /** Records that a client has acknowledged an earlier message with the same sequence. */
   mistake({ message }: Stored): void {
     const id = headerOf(message, "Nats-Msg-Id")
     if (id !== undefined) this.mistaken.add(id)
@@ -239,7 +239,7 @@ export class Stream {
     return consumer
   }
 
-  /** Servers have come or gone. */
+  /** Reacts to servers that came or left. */
   review(): void {
     this.group.review()
     for (const consumer of this.consumers.values()) consumer.group.review()
@@ -248,7 +248,7 @@ export class Stream {
     for (const consumer of this.consumers.values()) consumer.pump()
   }
 
-  /** A server has lost what was in its memory. */
+  /** Reacts to a server that has lost its memory. */
   restarted(server: Server): void {
     this.#restarted.set(server, this.#world.now)
     const { cluster } = server
@@ -261,7 +261,7 @@ export class Stream {
     this.#world.after(this.#world.random.between(10, 2_000), server.machine, catchUp)
   }
 
-  /** The leader's disk stalls, until `resume`. */
+  /** Stalls the leader's disk until `resume`. */
   stall(): void {
     this.#stalled ??= []
   }
@@ -287,7 +287,7 @@ export class Stream {
     this.#last = 0
   }
 
-  /** Has a message again that a consumer had acknowledged. */
+  /** Restores a message that a consumer had acknowledged. */
   restore(stored: Stored): void {
     if (stored.sequence > this.#last || this.#messages.has(stored.sequence)) return
     this.#messages.set(stored.sequence, stored)
@@ -309,7 +309,7 @@ export class Stream {
     if (this.#empty.delete(leader)) this.forgetAll()
     const restartedAt = this.#restarted.get(leader)
     if (restartedAt !== undefined) this.#forgetSettledIds(restartedAt)
-    // what the former leader has not stored is gone, or the new one has it: only that knows, or it confirms too
+    // what the former leader had not stored is lost, or the new leader stores it, with or without a confirmation
     const { random } = this.#world
     const uncommitted = this.#uncommitted.splice(0).filter(({ at, isShared }) => isShared || at === leader)
     for (const { store } of uncommitted.slice(0, random.integer(0, uncommitted.length))) {
@@ -328,7 +328,7 @@ export class Stream {
     this.remove(sequence)
   }
 
-  /** A server that starts knows the ids of the messages that it still stores, and no others. */
+  /** Forgets ids of removed messages: a server that starts knows only those of the messages that it still stores. */
   #forgetSettledIds(before: number): void {
     for (const [id, { at, sequence }] of this.#ids) {
       if (at <= before && !this.#messages.has(sequence)) this.#ids.delete(id)

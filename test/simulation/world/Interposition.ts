@@ -16,7 +16,7 @@ export type Dial = (machine: Machine, port: number, onConnect: () => void) => Wi
 let world: World | undefined
 let dial: Dial | undefined
 
-/** Makes this the world of all machines. */
+/** Makes `next` the world of all machines. */
 export const enter = (next: World, connect: Dial): void => {
   world = next
   dial = connect
@@ -55,7 +55,7 @@ const clear = (real: (handle: never) => void) => (handle: unknown): void => {
 
 type Callback = (...args: ReadonlyArray<unknown>) => void
 
-/** Node's own. */
+/** Node's own functions, before they are replaced. */
 export const real = {
   setTimeout: globalThis.setTimeout,
   setInterval: globalThis.setInterval,
@@ -126,7 +126,7 @@ crypto.randomUUID = ((options?: crypto.RandomUUIDOptions) => {
   const digits = Array.from({ length: 32 }, () => random.integer(0, 15).toString(16)).join("")
   return digits.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5")
 }) as typeof crypto.randomUUID
-// only as the gateway calls it: from 0 to below a bound
+// only the form that the gateway uses: at least 0, and less than a bound
 crypto.randomInt =
   ((below: number) => here()?.world.random.integer(0, below - 1) ?? real.randomInt(below)) as typeof crypto.randomInt
 syncBuiltinESMExports()
@@ -139,7 +139,7 @@ net.createConnection = ((port: number, host: string, onConnect: () => void) => {
     : dial(at.machine, port, onConnect)
 }) as typeof net.createConnection
 
-/** As undici connects. */
+/** The form in which undici connects. */
 net.connect = ((options: { readonly port: number | string }) => {
   const at = here()
   const connect = dial
@@ -147,7 +147,7 @@ net.connect = ((options: { readonly port: number | string }) => {
   return new StreamSocket((onConnect) => connect(at.machine, Number(options.port), onConnect))
 }) as typeof net.connect
 
-// undici's own timers share one tick, which would stop with the machine that started it
+// undici's timers share one tick, which would stop with the machine that started it
 const timers = createRequire(import.meta.url)("undici/lib/util/timers.js") as Record<string, unknown>
 for (const name of ["setTimeout", "setFastTimeout"]) {
   timers[name] = (run: Callback, ms: number, ...args: ReadonlyArray<unknown>) => setTimeout(run, ms, ...args)

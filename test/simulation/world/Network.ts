@@ -5,7 +5,7 @@
 import { EventEmitter } from "node:events"
 import type { Machine, World } from "./World.ts"
 
-/** What a server does with a connection. */
+/** Accepts the connections of a server. */
 export interface Acceptor {
   readonly machine: Machine
   readonly accept: (connection: Connection) => void
@@ -39,7 +39,7 @@ class Direction {
     this.#schedule()
   }
 
-  /** Runs when everything that was sent has arrived. */
+  /** Calls `run` when everything that was sent has arrived. */
   afterwards(run: () => void): void {
     this.#world.after(this.#link.delayMs(this.#world), this.#to, () => {
       if (this.#isCut || !this.#isDue) run()
@@ -67,9 +67,9 @@ class Direction {
   }
 }
 
-/** The way between a machine and a server. */
+/** The link between a machine and a server. */
 export class Link {
-  /** Nothing arrives, in either direction. */
+  /** Whether nothing arrives, in either direction. */
   isHeld = false
   onRelease: Array<() => void> = []
   /** Added to every delay, in milliseconds. */
@@ -86,7 +86,7 @@ export class Link {
   }
 }
 
-/** The client's end, as Node's socket. */
+/** The client's end of a connection, in the form of Node's socket. */
 class ClientSocket extends EventEmitter {
   destroyed = false
   readonly #send: (bytes: Uint8Array) => void
@@ -120,13 +120,13 @@ class ClientSocket extends EventEmitter {
   }
 }
 
-/** The server's end. */
+/** The server's end of a connection. */
 export interface Connection {
   readonly client: string
   /** Calls `onArrival` when the client has the bytes, unless the connection breaks before. */
   readonly send: (bytes: Uint8Array, onArrival?: OnArrival) => void
   onData: (bytes: Buffer) => void
-  /** `byClient`: the client has closed it. */
+  /** Called when the connection closes; `byClient` if the client has closed it. */
   onClose: (byClient: boolean) => void
   readonly close: () => void
   /** Closes it once everything that was sent has arrived. */
@@ -139,7 +139,7 @@ interface Open {
   readonly breakOff: () => void
 }
 
-/** As Node's errors. */
+/** Errors like Node's. */
 const refused = () => Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" })
 const reset = () => Object.assign(new Error("read ECONNRESET"), { code: "ECONNRESET" })
 

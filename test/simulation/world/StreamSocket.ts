@@ -25,7 +25,7 @@ export class StreamSocket extends Duplex {
   }
 
   override _read(): void {
-    // what arrives is pushed
+    // nothing to do: bytes are pushed when they arrive
   }
 
   override _write(bytes: Buffer, _encoding: BufferEncoding, done: () => void): void {

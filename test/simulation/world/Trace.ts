@@ -1,4 +1,4 @@
-/** What happened in a simulation: one line per event, as a story for people and as a hash for comparisons. */
+/** The trace of a simulation: one line per event, readable as a story and comparable as a hash. */
 import { createHash } from "node:crypto"
 
 export interface Line {
@@ -25,7 +25,7 @@ export class Trace {
     return hash.digest("hex").slice(0, 16)
   }
 
-  /** The lines about these words, or all. */
+  /** The lines that contain any of these words, or all lines without words. */
   story(...words: ReadonlyArray<string>): string {
     const told = words.length === 0
       ? this.lines

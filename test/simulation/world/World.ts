@@ -17,7 +17,7 @@ export interface Event {
   isCancelled: boolean
 }
 
-/** A process of the gateway, or one of NATS's servers. */
+/** A simulated machine, with one process of the gateway or one NATS server. */
 export class Machine {
   readonly name: string
   /** How far its wall clock is ahead, in milliseconds. */
@@ -25,11 +25,11 @@ export class Machine {
   /** How far its monotonic clock is ahead, in milliseconds, so that the machines' periodic tasks run at different times. */
   readonly bootedMs: number
   isAlive = true
-  /** Its events while it is frozen, in their order. */
+  /** The events that became due while it is frozen, in order. */
   #held: Array<Event> | undefined
-  /** Runs when it dies, for what others notice of it. */
+  /** Functions to call when it dies, so that others notice. */
   readonly onDeath: Array<() => void> = []
-  /** Runs before each of its writes to a socket. */
+  /** Called before each of its writes to a socket. */
   onWrite: ((bytes: Uint8Array) => void) | undefined
 
   constructor(name: string) {
@@ -46,7 +46,7 @@ export class Machine {
     this.#held ??= []
   }
 
-  /** Like SIGCONT: everything that was due meanwhile runs now, unless something before it cancels it. */
+  /** Like SIGCONT: runs the events that became due meanwhile, unless an earlier one cancels them. */
   thaw(world: World): void {
     const held = this.#held ?? []
     this.#held = undefined
@@ -70,25 +70,25 @@ export class Machine {
   }
 }
 
-/** More events than this at one moment mean that something runs for ever. */
+/** More events than this at one time mean an endless loop. */
 const mostAtOnce = 200_000
 
-/** So many events run before Node's own loop turns. */
+/** How many events run before Node's own loop turns. */
 const eventsPerTurn = 5_000
 
-/** Runs the reactions of all promises that are settled now. Only outside of promises: a turn of Node's loop does it, but costs more. */
+/** Runs the reactions of all settled promises. Call it only outside of promises. A turn of Node's loop would do it, too, but costs more. */
 const settle = (process as unknown as { readonly _tickCallback: () => void })._tickCallback
 
 export class World {
   readonly random: Random
   readonly trace: Trace
-  /** In milliseconds, from 0. */
+  /** The current time in milliseconds, from 0. */
   now = 0
   /** The machine whose event runs. */
   current: Machine | undefined
   readonly #events = new TinyQueue<Event>([], (a, b) => a.at - b.at || a.order - b.order)
   #order = 0
-  /** How many events have run at this moment. */
+  /** How many events have run at the current time. */
   #atOnce = 0
   #ids = 0
 
@@ -97,7 +97,7 @@ export class World {
     this.trace = new Trace(() => this.now)
   }
 
-  /** Runs something after so many milliseconds: on a machine, unless that is dead by then. */
+  /** Runs `run` after `ms` milliseconds, on a machine unless it is dead by then. */
   after(ms: number, machine: Machine | undefined, run: () => void): Event {
     const event = { at: this.now + Math.max(0, ms), order: this.#order++, machine, run, isCancelled: false }
     this.#events.push(event)
@@ -109,7 +109,7 @@ export class World {
     return `id${String(this.#ids++).padStart(20, "0")}`
   }
 
-  /** Runs on a machine at once, from outside of all events: with its clock. */
+  /** Runs `run` at once with a machine's clock, from outside of all events. */
   as<A>(machine: Machine, run: () => A): A {
     const { current } = this
     this.current = machine
@@ -120,7 +120,7 @@ export class World {
     }
   }
 
-  /** Runs on a machine now, from outside of it. */
+  /** Schedules `run` on a machine at the current time, from outside of it. */
   on(machine: Machine, run: () => void): void {
     this.after(0, machine, run)
   }
@@ -140,7 +140,7 @@ export class World {
     })
   }
 
-  /** Runs a number of events. Returns whether it was the last of them. */
+  /** Runs up to `eventsPerTurn` events. Returns whether the run has ended. */
   #runSome(until: number, isDone: () => boolean): boolean {
     for (let count = 0; count < eventsPerTurn; count++) {
       const event = this.#events.pop()
