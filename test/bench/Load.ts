@@ -43,7 +43,7 @@ const byRole = <A>(of: (role: Role) => A): Record<Role, A> => ({
   provider: of("provider")
 })
 
-/** A request as load.lua reads it. */
+/** A request in the form that load.lua reads. */
 export interface Request {
   readonly key: string
   readonly body: Row["body"]

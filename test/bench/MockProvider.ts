@@ -32,7 +32,7 @@ const vectors = (count: number): Buffer =>
     usage: { prompt_tokens: 4 * count, total_tokens: 4 * count }
   })
 
-/** Base64 makes four bytes of three. */
+/** 3 MB, which are 4 MB in base64. */
 const picture = json({
   created: common.created,
   data: [{ b64_json: Buffer.alloc(3 * 1024 ** 2, 1).toString("base64") }]
@@ -69,7 +69,7 @@ const stream = (response: ServerResponse, events: ReadonlyArray<Buffer>) => {
 
 const chatStream = { withUsage: [...chunks, usageChunk, done], withoutUsage: [...chunks, done] }
 
-// keeps connections open, as providers do; Node's default of 5 s would flatter gateways that are used all the time
+// keeps connections open, as providers do; Node's default of 5 s would favour gateways in constant use
 createServer({ keepAliveTimeout: 600_000 }, (request, response) => {
   const parts: Array<Buffer> = []
   request.on("data", (part: Buffer) => parts.push(part))

@@ -20,7 +20,7 @@ export class BenchFailed extends Schema.TaggedError<BenchFailed>()("BenchFailed"
 export interface Running {
   readonly pid: number
   readonly exitCode: Effect.Effect<number, PlatformError.PlatformError>
-  /** The path of its log. */
+  /** The path of the log. */
   readonly log: string
 }
 
@@ -36,7 +36,7 @@ export const start = Effect.fn("Processes.start")(function*(
 ) {
   const path = yield* Path.Path
   const log = path.join(logs, `${name.replaceAll(" ", "-")}.log`)
-  // creates the file at once, and empties one of an earlier program of that name
+  // creates the file at once, or empties that of an earlier program with this name
   yield* (yield* FileSystem.FileSystem).writeFileString(log, "")
   // The shell only redirects the output and then becomes the program, so that the pid is the program's.
   const script = yield* Effect.fromResult(CommandLine.join(["exec", ...words]))
@@ -97,7 +97,7 @@ export const answers = Effect.fn("Processes.answers")(function*(
   yield* Effect.raceFirst(asked, ended)
 })
 
-/** Waits up to a minute for such a line in the log. */
+/** Waits up to a minute for a matching line in the log. */
 export const untilLogged = Effect.fn("Processes.untilLogged")(function*(
   program: Running,
   line: RegExp,

@@ -1,4 +1,4 @@
-/** The rows: a kind of load each, and the targets for one stack's figures relative to another's. */
+/** The rows, one for each kind of load, and the targets for one stack's figures relative to another's. */
 import type { Workload } from "../../shared/contract/Operation.ts"
 
 export const stackNames = ["floor", "gateway", "unlimited", "sampled", "untraced", "portkey", "litellm"] as const
@@ -48,9 +48,9 @@ const embeddings = (count: number) => ({
   }
 })
 
-/** Variants of the gateway, which only the first row compares. */
+/** Variants of the gateway, which are compared only in the first row. */
 const variants = ["unlimited", "sampled", "untraced"] as const
-/** Where LiteLLM is left out: it takes so long that a row would last for minutes. */
+/** Stacks to skip in rows that would take minutes with LiteLLM. */
 const without = [...variants, "litellm"] as const
 
 /** The first row warms the processes up for all others. */

@@ -1,6 +1,6 @@
 /**
- * The stacks to compare. Each has its own NATS server if it needs one, all call the same provider, and each is ready when it
- * is returned.
+ * The stacks to compare. Each is ready when it is returned, and has its own NATS server if it needs one. All call the same
+ * provider.
  */
 import { ConfigProvider, type Duration, Effect, Exit, FileSystem, Layer, Path, Redacted } from "effect"
 import { HttpClientRequest } from "effect/http"
@@ -26,7 +26,7 @@ export interface Stack {
   readonly pids: (workload: Workload) => Readonly<Partial<Record<Role, ReadonlyArray<number>>>>
 }
 
-/** What all stacks share. */
+/** The parts that all stacks share. */
 export interface Ground {
   readonly logs: string
   readonly natsServer: string
@@ -37,7 +37,7 @@ export interface Ground {
 /** The load for readiness checks and for growth. */
 export const firstRow: Row = rows[0]!
 
-/** Waits until a stack answers such a request. */
+/** Waits until a stack answers a chat request. */
 export const answersChat = (
   program: Running,
   stack: Pick<Stack, "url" | "headers" | "key">,
@@ -106,10 +106,10 @@ export const startFloor = Effect.fn("Stacks.startFloor")(function*(ground: Groun
   return stack
 })
 
-/** No request exceeds these limits, but each is checked against them. */
+/** Limits that no request exceeds, so that requests are checked but never rejected. */
 const limits = { requestsPerMinute: 1_000_000_000, tokensPerMinute: 1_000_000_000_000, concurrentRequests: 100_000 }
 
-/** This many new keys with these limits. */
+/** Creates `count` new keys with these limits. */
 const createKeys = Effect.fn("Stacks.createKeys")(function*(
   natsUrl: string,
   count: number,

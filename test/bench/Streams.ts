@@ -133,13 +133,13 @@ const makers: Readonly<Record<Api, (count: number) => ReadonlyArray<string>>> = 
   mock: ofChat
 }
 
-/** The model whose stream has so many pieces of text, one every 5 ms or all at once. */
+/** The model whose stream has `pieces` pieces of text, one every 5 ms or all at once. */
 export const modelOf = (api: Api, pieces: number, isPaced: boolean): string =>
   `${api}-${isPaced ? "paced" : "burst"}-${pieces}`
 
 const made = new Map<string, { readonly events: ReadonlyArray<Buffer>; readonly isPaced: boolean }>()
 
-/** What such a model sends; `undefined` for other models. */
+/** The stream of a model that `modelOf` names; `undefined` for other models. */
 export const streamOf = (model: string) => {
   const [, api, pace, pieces] = /^(\w+)-(paced|burst)-(\d+)$/.exec(model) ?? []
   if (api === undefined) return undefined

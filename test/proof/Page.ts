@@ -25,7 +25,7 @@ export interface Section {
   readonly text: string
 }
 
-/** The page with the section of this heading replaced or added. `body` is all that is below the heading. */
+/** The page with the section of this heading replaced or added. `body` is the text below the heading. */
 const withSection = (page: string, heading: string, body: string): string => {
   const [start = title, ...sections] = page.trim() === "" ? [] : page.trim().split(/\n(?=## )/)
   const own = `## ${heading}\n\n${body.trim()}`

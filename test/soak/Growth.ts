@@ -1,10 +1,10 @@
-/** Whether resources grow: the slope of their samples over time. */
+/** Judges whether resources grow, by the slope of their samples over time. */
 import type { Sample } from "./Sample.ts"
 
 const hourMs = 60 * 60_000
 
 export interface Slope {
-  /** Per hour. */
+  /** The slope per hour. */
   readonly perHour: number
   /** Twice the standard error: the slope is at least `perHour - error` with a probability of more than 95 %. */
   readonly error: number
@@ -28,17 +28,17 @@ export interface Growth extends Slope {
   /** The mean of the first and of the last tenth of the samples. */
   readonly from: number
   readonly to: number
-  /** The most that it may grow per hour; absent: it is not judged. */
+  /** The maximum slope per hour; absent if the resource is not judged. */
   readonly limit: number | undefined
   readonly isTooFast: boolean
 }
 
-/** The server also stores 30 days of usage events, whose number grows with the load. */
+/** The memory of NATS is not judged: it stores 30 days of usage events, whose number grows with the load. */
 const isUnjudged = (process: string, resource: string): boolean => process === "nats" && resource === "RSS (MB)"
 
 /**
- * The growth of each resource after the first `settleMs` milliseconds. It is too fast if its slope exceeds `perHour`, in MB or in
- * handles, timers and the like, by more than its error.
+ * The growth of each resource after the first `settleMs` milliseconds. It is too fast if its slope exceeds `perHour` by more than
+ * its error. The unit is MB for memory, and the number of handles, timers and the like.
  */
 export const growthIn = (all: ReadonlyArray<Sample>, settleMs: number, perHour: number): ReadonlyArray<Growth> => {
   const samples = all.filter(({ atMs }) => atMs >= settleMs)

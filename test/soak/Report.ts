@@ -1,4 +1,4 @@
-/** What came of a soak, as Markdown, and what of it is wrong. */
+/** Renders the result of a soak as Markdown, and lists what is wrong. */
 import { table } from "../bench/Results.ts"
 import type { Growth } from "./Growth.ts"
 import type { SoakReport } from "./Soak.ts"
@@ -11,7 +11,7 @@ const judgement = ({ isTooFast, limit }: Growth): string =>
   limit === undefined ? "not judged" : isTooFast ? `**above ${limit}**` : "yes"
 
 export interface Terms {
-  /** Beside the page. */
+  /** The name of the plot's file, which is beside the page. */
   readonly plotFile: string
   readonly minutes: number
   readonly settleMinutes: number

@@ -7,9 +7,9 @@ import type { ServiceProcess } from "../fixture/gateway/ServiceProcess.ts"
 export type Resources = Readonly<Record<string, number>>
 
 export interface Sample {
-  /** Since the first sample, in milliseconds. */
+  /** The time since the first sample, in milliseconds. */
   readonly atMs: number
-  /** By the name of the process. */
+  /** The resources by the name of the process. */
   readonly of: ReadonlyMap<string, Resources>
 }
 
@@ -76,7 +76,7 @@ const natsResources = async (pid: number, status: ServerStatus, monitor: string)
 }
 
 export interface Ground {
-  /** By name: the processes that are never restarted. */
+  /** The processes that are never restarted, by name. */
   readonly processes: ReadonlyMap<string, ServiceProcess>
   readonly natsPid: number
   /** The address of NATS's monitoring. */

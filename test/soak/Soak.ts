@@ -1,6 +1,6 @@
 /**
- * A gateway under load for hours: open streams, mixed requests, clients that disconnect, and deploys. Of each kind one process is
- * never restarted; its resources, and those of NATS, are sampled.
+ * Runs a gateway under load for hours: open streams, mixed requests, clients that disconnect, and deploys. One process of each kind
+ * is never restarted. Samples the resources of these processes and of NATS.
  */
 import { Effect } from "effect"
 import { setTimeout as sleep } from "node:timers/promises"
@@ -66,8 +66,8 @@ export const monitoredGateway = Effect.fnUntraced(function*(streams: number) {
 const pieces = 12
 
 /**
- * The small requests whose results are not kept: videos, compactions, stored responses and pictures behind URLs are, for an hour or
- * longer, and would make the stores grow with the load.
+ * Small requests whose results are not stored. Videos, compactions, stored responses and pictures behind URLs are left out or changed:
+ * they are stored for an hour or longer, and would make the stores grow with the load.
  */
 const kept = ["video.generations", "responses.compact"]
 const samples = sampleRequests.filter(({ operation }) => !kept.includes(operation)).map((sample) => {
@@ -85,7 +85,7 @@ const ask = (index: number, id: string): Ask => {
   return sample ?? askChat(index % 2 === 0 ? "free-chat" : "paid-chat", id, { stream: index % 4 < 2 })
 }
 
-/** A load that forgets its complete answers, so that it can go on for hours. */
+/** A load that drops its complete answers, so that it can run for hours. */
 class EndlessLoad extends Load {
   whole = 0
   readonly #failed: Array<Entry> = []
@@ -101,7 +101,7 @@ class EndlessLoad extends Load {
     this.calls.clear()
   }
 
-  /** What became of the requests that got no whole answer. */
+  /** The outcomes of the requests without a whole answer. */
   get failed(): ReadonlyArray<Outcome> {
     return this.#failed.map(({ outcome }) => outcome)
   }
@@ -134,7 +134,7 @@ export const soak = async (gateway: Gateway<NatsServer>, options: SoakOptions): 
   const open = new EndlessLoad(gateway, {
     clients: streams,
     patienceMs: 10 * streamMs + 120_000,
-    // they begin one after the other, and so end one after the other
+    // streams begin one after the other, so that they also end one after the other
     perSecond: 1.1 * streams / (streamMs / 1_000),
     ask: (_, id) => askChat(streamModel, id, { stream: true })
   })
@@ -144,13 +144,13 @@ export const soak = async (gateway: Gateway<NatsServer>, options: SoakOptions): 
   let deploys = 0
   const end = async (old: ServiceProcess) => {
     await old.terminate()
-    // it holds its whole log
+    // a process in a list keeps its whole log in memory
     for (const list of [gateway.processes, gateway.ingresses, gateway.workers]) {
       const index = list.indexOf(old)
       if (index >= 0) list.splice(index, 1)
     }
   }
-  /** Processes start one after the other; the former ones finish their streams meanwhile. */
+  /** Replaces processes one after the other. The former ones finish their streams meanwhile. */
   const deploy = async () => {
     const ending: Array<Promise<void>> = []
     for (const name of lasting.keys()) {

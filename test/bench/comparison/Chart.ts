@@ -84,7 +84,7 @@ const cpu = (rows: ReadonlyArray<Row>, rounds: ReadonlyArray<Round>, stacks: Rea
   }
 }
 
-/** Pictures cost so much more that the other bars would vanish beside theirs. */
+/** Whether a row belongs in the chart of CPU time. Pictures cost so much that the other bars would vanish beside theirs. */
 const isSmall = ({ workload }: Row) => workload === "chat"
 
 export const chart = (rows: ReadonlyArray<Row>, rounds: ReadonlyArray<Round>): string => {

@@ -35,7 +35,7 @@ export const startLiteLlm = Effect.fn("LiteLlm.start")(function*(ground: Ground)
   const gateway = yield* start(ground.logs, "litellm", [path.join(bin, "litellm"), ...words], {
     LITELLM_MODE: "PRODUCTION",
     LITELLM_LOG: "ERROR",
-    // its table of prices from the package, not from the web
+    // reads the table of prices from the package, not from the web
     LITELLM_LOCAL_MODEL_COST_MAP: "True"
   })
   const stack: Stack = {

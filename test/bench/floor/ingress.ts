@@ -27,7 +27,7 @@ connection.subscribe(`${inbox}.*`, {
     const response = waiting.get(id)
     if (response === undefined) return
     const frame = message.data
-    // The server's own reply without a worker is an empty message.
+    // Without a worker, the NATS server itself replies with an empty message.
     if (frame.length === 0) {
       waiting.delete(id)
       response.writeHead(503).end()

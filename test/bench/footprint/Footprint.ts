@@ -1,4 +1,4 @@
-/** What the processes below a process use, according to Linux. */
+/** The memory and CPU time of a process and its descendants, according to Linux. */
 import { Effect, FileSystem } from "effect"
 import { basename } from "node:path"
 import { cpuMicros } from "../Processes.ts"
@@ -8,11 +8,11 @@ export interface Footprint {
   readonly name: string
   /** The proportional set size. */
   readonly megabytes: number
-  /** CPU time since the first look. */
+  /** CPU time since the first measurement. */
   readonly cpuMillis: number
 }
 
-/** A process, and the CPU time that it has used so far, in microseconds. */
+/** The CPU time of each process so far, in microseconds. */
 type Processes = ReadonlyMap<number, number>
 
 const read = Effect.fnUntraced(function*(file: string) {
@@ -27,7 +27,7 @@ const childrenOf = Effect.fnUntraced(function*(pid: number) {
   return lists.flatMap((list) => list.split(" ").filter((word) => word !== "").map(Number))
 })
 
-/** This process, and all below it that still run. */
+/** A process and its descendants that are still running. */
 export const processesOf = Effect.fn("Footprint.processesOf")(function*(root: number) {
   const found = new Map<number, number>()
   const left = [root]
@@ -40,14 +40,14 @@ export const processesOf = Effect.fn("Footprint.processesOf")(function*(root: nu
   return found satisfies Processes
 })
 
-/** A script's name, or a program's; the shells are a supervisor's watchers. */
+/** The name of a process's script, or else of its program. Shells are a supervisor's watchers. */
 const nameOf = Effect.fnUntraced(function*(pid: number) {
   const [program = "", ...words] = (yield* read(`/proc/${pid}/cmdline`)).split("\0")
   const script = words.find((word) => /\.[jt]s$/.test(word))
   return basename(script ?? program.split(" ")[0] ?? "", ".js")
 })
 
-/** What each process uses now; the CPU time is that since the first look. Processes that have begun since count from 0. */
+/** The memory of each process now, and its CPU time since `before`, or since its start if that was later. */
 export const footprint = Effect.fn("Footprint.footprint")(function*(root: number, before: Processes) {
   return yield* Effect.forEach(yield* processesOf(root), ([pid, micros]) =>
     Effect.gen(function*() {

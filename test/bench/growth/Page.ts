@@ -1,4 +1,4 @@
-/** Renders the rounds of a growing gateway, and whether the cost of a request is flat or linear. */
+/** Renders the rounds of a growing gateway, and judges whether the cost of a request is flat or linear. */
 import type { Round } from "../Load.ts"
 import { median } from "../Median.ts"
 import { table } from "../Results.ts"
@@ -12,7 +12,7 @@ export interface Point {
 
 const cost = ({ rounds }: Point) => median(rounds.map(({ cpuMicros }) => cpuMicros))
 
-/** The exponent of the cost's growth with the size between two points: 0 is flat, 1 linear, 2 quadratic. */
+/** The exponent with which the cost grows between two sizes: 0 is flat, 1 linear, 2 quadratic. */
 const power = (from: Point, to: Point) => Math.log(cost(to) / cost(from)) / Math.log(to.size / from.size)
 
 /** The largest ratio of costs that counts as flat: rounds differ by a tenth or so. */

@@ -6,7 +6,7 @@ import { firstRow } from "../Stacks.ts"
 
 export interface Series<E, R> {
   readonly name: string
-  /** The expected growth of the cost: none, or with the size. */
+  /** Whether the cost should stay the same or grow with the size. */
   readonly expected: "flat" | "linear"
   readonly sizes: ReadonlyArray<number>
   /**
@@ -52,7 +52,7 @@ const messages = define({
     })])
 })
 
-// each size has its own names of models, so that an edit of the catalogue differs from the one before
+// models have other names at each size, so that each edit changes the catalogue
 const models = define({
   name: "models, all in use",
   expected: "flat",
@@ -92,7 +92,7 @@ const workers = define({
   expected: "flat",
   sizes: [1, 2, 4, 8],
   grow: Effect.fn("Series.workers")(function*({ addWorker, stack }, size, before) {
-    // the gateway has one from the start
+    // the gateway starts with one worker
     yield* Effect.forEach(numbered(size - Math.max(before, 1), () => "chat" as const), addWorker)
     return [ask(stack.key)]
   }),

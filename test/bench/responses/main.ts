@@ -1,6 +1,6 @@
 /**
- * `npm run bench:responses`: what stored responses cost NATS. Stores responses of 1,000 owners in conversations of ten, and
- * measures memory, disk, reads, deletions and a restart of the server. Writes responses.md.
+ * `npm run bench:responses`: measures the cost of stored responses for NATS. Stores responses of 1,000 owners in conversations of
+ * ten, and measures memory, disk, reads, deletions and a restart of the server. Writes responses.md.
  *
  * BENCH_RESPONSES (100,000; a multiple of 10,000), BENCH_RESULTS and NATS_SERVER as for `npm run bench`.
  */
@@ -27,13 +27,13 @@ const turns = 10
 const inputBytes = 500
 const outputBytes = 1_500
 
-/** Without requests, before the memory is measured again. */
+/** The time without requests before the memory is measured again. */
 const rest = "1 minute"
 
 /** How many owners write, or read, at the same time. */
 const concurrency = 32
 
-/** Responses that are read, and deleted, for the figures. */
+/** The number of responses to read, and to delete, for the figures. */
 const samples = 500
 
 const text = (value: unknown) => Buffer.from(JSON.stringify(value))

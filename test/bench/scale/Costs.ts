@@ -1,6 +1,6 @@
 /**
- * The measured cost of a job in each process: from the page that `npm run bench` wrote, and for NATS split by kind of message,
- * each measured now in bulk on its own server.
+ * The measured cost of a job in each process. The costs come from the page that `npm run bench` wrote. Those of NATS are split by
+ * kind of message, each of which is measured now, in bulk, on its own server.
  */
 import { AckPolicy, jetstreamManager, RetentionPolicy, StorageType } from "@nats-io/jetstream"
 import { createInbox } from "@nats-io/nats-core"

@@ -10,7 +10,7 @@ interface Run {
   readonly load: Load
 }
 
-/** Half a second is a short answer; 100,000 of them a second use a thousand workers of 64 slots to 78 %. */
+/** Short answers of half a second. 100,000 of them a second use 78 % of a thousand workers with 64 slots. */
 const load = (rate: number): Load => ({ rate, serviceMs: 500 })
 
 /** The number of processes that leaves a quarter of their time free. */

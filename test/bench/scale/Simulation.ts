@@ -2,8 +2,8 @@
  * Simulates the dispatch of jobs event by event: ingress processes with their windows, streams led by one server each, and
  * workers that pull by free slot. The rules are those of `shared/bus`, the costs are measured.
  *
- * Every process and every stream leader is a server with one queue, whose work takes its cost, one item after the other. This
- * is exact for a Node process, and nearly for the leader of a stream, which holds a lock.
+ * Every process and every stream leader is a server with one queue. It works on one item after the other, each for as long as its
+ * cost. This is exact for a Node process, and nearly exact for the leader of a stream, which holds a lock.
  */
 import type { Costs } from "./Costs.ts"
 
@@ -30,7 +30,7 @@ export interface Outcome {
   /** From a request's arrival to the start of its work, in milliseconds. */
   readonly waitP50: number
   readonly waitP99: number
-  /** The busy share of the busiest of each kind. */
+  /** The busy share of the busiest server of each kind. */
   readonly ingressBusy: number
   readonly streamBusy: number
   readonly workerBusy: number
@@ -125,7 +125,7 @@ class Agenda {
   }
 }
 
-/** Does one thing after the other. */
+/** Does one piece of work after the other. */
 class Server {
   readonly #agenda: Agenda
   #freeAt = 0

@@ -64,7 +64,7 @@ interface Start {
   readonly cpuMillis: number | undefined
 }
 
-/** Starts a process several times, stopped after each, without the first time; `starting` returns its pid. */
+/** Starts and stops a process several times, and leaves out the first. `starting` returns the pid. */
 const starts = <E, R>(starting: Effect.Effect<number | undefined, E, R>, rounds: number) =>
   Effect.timed(starting).pipe(
     Effect.flatMap(([took, pid]) =>

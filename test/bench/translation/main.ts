@@ -1,6 +1,6 @@
 /**
- * `npm run bench:translation`: the CPU time of a streamed response that is translated from another chat API, relative to one that is
- * relayed. Writes translation.md; takes about seven minutes.
+ * `npm run bench:translation`: measures the CPU time of a streamed response that is translated from another chat API, relative to
+ * one that is relayed. Writes translation.md; takes about seven minutes.
  *
  * BENCH_ROWS (default all), BENCH_ROUNDS (5), BENCH_SECONDS, BENCH_WARM_UP, BENCH_RESULTS and NATS_SERVER as for `npm run
  * bench`.

@@ -1,6 +1,6 @@
 /**
- * Chaos over every operation, and afterwards the books: what the providers billed, the usage events, the usage counters and the
- * spending of the keys must agree to the token.
+ * Injects faults while clients use every operation, and then compares the books: the providers' bills, the usage events, the usage
+ * counters and the spending of the keys must agree to the token.
  */
 import { Context, DateTime, Effect, Option, Schedule, Stream } from "effect"
 import { type ChildProcess, spawn } from "node:child_process"
@@ -73,7 +73,7 @@ export const gatewayOptions = {
 /** Longer than any fault and its consequences, in milliseconds. */
 const patienceMs = 60_000
 
-/** In US dollars: more than any run costs. */
+/** The budget of each key in US dollars: more than any run costs. */
 const budget = 100_000_000
 
 /** The process that counts usage, which is killed and started again. */
@@ -106,7 +106,7 @@ class Counting {
   }
 }
 
-/** A line of a batch may have a second trace if a second holder submits it, so it is known by its number. */
+/** Names the request of an event: a batch line by its number, because a second holder may submit it with another trace. */
 const requestOf = ({ id, traceId }: UsageEvent): string => isLineId(id) ? `line ${id.split("-").at(-1)}` : traceId ?? id
 
 const lineIn = (body: string): string | undefined => /"question (\d+)\."/.exec(body)?.[1]
@@ -135,7 +135,7 @@ const untilIdle = async ({ gateway: { nats, provider } }: Ground): Promise<void>
   await eventually(() => Promise.resolve(provider.open), (open) => open === 0, patienceMs)
 }
 
-/** What the counters and the keys' spending say, once every event is counted. */
+/** The rows of the counters and the spending of the keys, once every event is counted. */
 const countedBooks = (nats: NatsAddress, events: ReadonlyArray<UsageEvent>) =>
   Effect.gen(function*() {
     const context = yield* usageProcess(nats, UsageCounters.layerQuery)
@@ -161,7 +161,7 @@ const countedBooks = (nats: NatsAddress, events: ReadonlyArray<UsageEvent>) =>
 
 type Rows = Effect.Success<ReturnType<typeof countedBooks>>["rows"]
 
-/** What in the counters differs from the events, by key, model and operation. */
+/** The differences between counters and events, by key, model and operation. */
 const miscounted = (events: ReadonlyArray<UsageEvent>, rows: Rows): ReadonlyArray<string> => {
   const groupOf = (row: { readonly key?: string; readonly model?: string; readonly operation?: string }) =>
     [row.key, row.model, row.operation].join(" ")
@@ -199,7 +199,7 @@ const mispriced = (events: ReadonlyArray<UsageEvent>): ReadonlyArray<string> =>
       : [`priced wrongly: ${JSON.stringify(event)}`]
   })
 
-/** Lines of the batch, which must not be paid twice, with two calls that are billed. */
+/** Lines of the batch with two billed calls, which must not happen. */
 const paidTwice = (calls: ReadonlyArray<BilledCall>): ReadonlyArray<string> => {
   const lines = calls.filter(({ request, units }) => request.startsWith("line ") && tokensOf(units) > 0)
   const seen = new Set<string>()
@@ -270,7 +270,7 @@ export const billing = async (ground: Ground, options: BillingOptions): Promise<
       },
       wrong: [
         ...result.wrong,
-        // it counts calls that were answered with an error, which are free
+        // that check also counts calls that were answered with an error, which are free
         ...wrongInBatch.filter((what) => !what.startsWith("paid twice")).map((what) => `batch: ${what}`),
         ...paidTwice(calls()),
         ...mispriced(events),

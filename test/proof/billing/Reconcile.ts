@@ -1,6 +1,6 @@
 /**
- * Compares what providers billed with the usage events, request by request. A request is known by its trace: its calls carry the
- * trace's id, and so does its event.
+ * Compares the providers' bills with the usage events, request by request. A request is identified by its trace, whose id its calls
+ * and its event carry.
  *
  * A request's usage must equal the bills of its calls in every unit. If its bill cannot be known, its event says so, and the usage
  * lies between the bill of an answer that was complete and the sum of all its calls.
@@ -51,7 +51,7 @@ export interface Reconciliation {
   readonly metered: BillUnits
   readonly differences: ReadonlyArray<Difference>
   readonly estimates: ReadonlyArray<Estimate>
-  /** What must not be. */
+  /** Descriptions of errors. */
   readonly wrong: ReadonlyArray<string>
 }
 
@@ -71,7 +71,7 @@ const reasonOf = (event: UsageEvent, calls: ReadonlyArray<BilledCall>): Reason |
   return event.outcome === "failure" ? reasons[4] : undefined
 }
 
-/** What the event of a request must include at least: if it has an answer, the bill of a call that was complete. */
+/** The minimum usage of a request's event: if the request was answered, the bill of a complete call. */
 const leastOf = ({ outcome }: UsageEvent, calls: ReadonlyArray<BilledCall>): BillUnits => {
   const whole = calls.filter(({ isWhole }) => isWhole)
   if (outcome !== "success" || whole.length === 0) return noUnits

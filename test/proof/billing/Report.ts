@@ -1,4 +1,4 @@
-/** Renders what the comparison of bills and usage has found. */
+/** Renders the result of the comparison of bills and usage. */
 import { table } from "../../bench/Results.ts"
 import { addUnits, billUnits, noUnits } from "../../fixture/provider/answers/Bill.ts"
 import type { BillingReport } from "./Billing.ts"
@@ -29,7 +29,7 @@ const line = ({ billed, event, metered, reason, ...more }: Difference | Estimate
   ].join("  ")
 }
 
-/** Each request whose bill cannot be known, with its event, and what must not be. */
+/** A line for each request whose bill cannot be known, with its event, and for each error. */
 export const lines = ({ differences, estimates, wrong }: BillingReport): ReadonlyArray<string> => [
   ...[...differences, ...estimates].map(line),
   ...wrong.map((what) => `WRONG  ${what}`)

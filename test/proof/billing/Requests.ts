@@ -14,7 +14,7 @@ const price = "{ inputPerMillion: 1000000, outputPerMillion: 1000000, perImage: 
 const settings = `apiKey: ${providerKey}, breaker: { enabled: false }, limits: { adaptive: false }, ` +
   "timeouts: { firstByteMs: 1000, idleMs: 1000 }"
 
-/** `billed-free` repeats calls, `billed-paid` does not, `billed-pair` has a fallback, `billed-continued` is continued. */
+/** The chat models: `billed-free` retries, `billed-paid` does not, `billed-pair` has a fallback, `billed-continued` continues. */
 const chatModels = {
   "billed-free": "targets: [{ provider: free-openai }]",
   "billed-paid": "targets: [{ provider: paid-openai }]",
@@ -27,7 +27,7 @@ const chatModels = {
   "billed-cohere": "targets: [{ provider: paid-cohere }]"
 }
 
-/** By the names of the operations, the models that serve no other. Other operations are of chat. */
+/** Models that serve only one operation, by its name. All other operations use chat models. */
 const modelsOf: Readonly<Record<string, string>> = {
   "completions": "billed-pair",
   "embeddings": "billed-embedding",
@@ -103,7 +103,7 @@ const words = "The lighthouse was built in 1871 and its keeper kept bees until t
 const textOf = (random: () => number): string =>
   Array.from({ length: 1 + Math.floor(random() * 40) }, () => words[Math.floor(random() * words.length)]).join(" ")
 
-/** A sample request for this model, whose text is this one. */
+/** A sample request for this model, with this text. */
 const sampleFor = (at: number, model: string, text: string) => {
   const sample = sampleRequests[at % sampleRequests.length]!
   const { operation } = sample
@@ -118,7 +118,7 @@ const sampleFor = (at: number, model: string, text: string) => {
   }
 }
 
-/** Operations that also answer as a stream, by a field of their body. */
+/** Operations whose answer a field of the body turns into a stream. */
 const canStream = ["chat.completions", "completions", "messages", "responses"]
 
 const pick = <A>(all: ReadonlyArray<A>, random: () => number): A => all[Math.floor(random() * all.length)]!

@@ -1,6 +1,6 @@
 /**
- * `npm run billing`: chaos over every operation on a cluster of three NATS servers; afterwards what the providers billed must
- * equal usage and the spending of the keys. Exits with an error on an unexplained difference, and writes its section of
+ * `npm run billing`: injects faults while clients use every operation, on a cluster of three NATS servers. Afterwards, the providers'
+ * bills must equal usage and the spending of the keys. Exits with an error on an unexplained difference, and writes its section of
  * `test/proof.md`.
  *
  * BILLING_MINUTES (default 5), BILLING_SEED (default: random), BILLING_CLIENTS (16), BILLING_BATCH (the number of requests of the

@@ -1,6 +1,6 @@
 /**
- * The guide's drill: a gateway with production's rights loses all of NATS, and every process. A backup is restored; keys, teams,
- * usage and responses are as before, and tasks and a batch continue.
+ * The restore drill of the guide: a gateway with production's rights loses all of NATS and every process. After the restore of a
+ * backup, keys, teams, usage and responses must be as before, and tasks and a batch must continue.
  */
 import { Context, Effect, Exit, Layer, Scope } from "effect"
 import { mkdtemp, rm } from "node:fs/promises"
@@ -19,7 +19,7 @@ import { eventually } from "../../fixture/general/Eventually.ts"
 import { SecureNats } from "../../fixture/nats/SecureNats.ts"
 import { usageProcess } from "../../fixture/nats/UsageEvents.ts"
 
-/** A thing that must be as before, or continue. */
+/** A check that something is as before, or continues. */
 export interface Check {
   readonly what: string
   readonly before: string
@@ -31,7 +31,7 @@ export interface DrillReport {
   readonly checks: ReadonlyArray<Check>
   /** How long each step took, in milliseconds. */
   readonly steps: Readonly<Record<string, number>>
-  /** What the backup contains. */
+  /** The contents of the backup. */
   readonly saved: ReadonlyArray<string>
 }
 
@@ -39,10 +39,10 @@ const lines = 12
 const linesBefore = 4
 const requests = 6
 
-/** The models of what runs while NATS is lost. */
+/** The models of the work that runs while NATS is lost. */
 const held = ["free-chat", "batched-chat"]
 
-/** For what continues, in milliseconds: jobs of lost workers are delivered again after six seconds. */
+/** How long work may take to continue, in milliseconds. Jobs of lost workers are delivered again after six seconds. */
 const patienceMs = 60_000
 
 interface Ground {
@@ -80,7 +80,7 @@ const createTeam = ({ nats }: Ground): Promise<string> =>
     return (yield* Context.get(context, TeamStore).create({ name: "drill", monthlyBudgetUsd: 1_000 })).id
   }).pipe(Effect.scoped, Effect.provideService(ServiceName, "console"), Effect.runPromise)
 
-/** Counts usage with the rights of the console; returns how to end that. */
+/** Counts usage with the rights of the console; returns a function that stops it. */
 const count = async ({ nats }: Ground): Promise<() => Promise<void>> => {
   const scope = Scope.makeUnsafe()
   const layer = UsageCounters.layer.pipe(Layer.provide(TeamsOfKeys.layer))
@@ -149,7 +149,7 @@ export const drill = async (ground: Ground, log: (line: string) => void): Promis
   const stored = await client.responses("", { model: "free-chat", input: "Remember this." })
   const storedBefore = JSON.stringify(await client.responses(`/${stored.id}`))
 
-  // a response in progress, a batch of which a part is done, and a response that waits
+  // a response in progress, a batch that is partly done, and a response that waits
   for (const model of held) provider.behave({ kind: "silent" }, { model })
   provider.behaveInTurn("batched-chat", { kind: "answer", times: linesBefore })
   const running = await client.responses("", { model: "free-chat", input: "Think.", background: true })
