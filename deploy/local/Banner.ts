@@ -14,7 +14,7 @@ interface Example {
   readonly file?: string
 }
 
-/** In the order in which they are printed. */
+/** The examples, in the order of printing. */
 const examples: ReadonlyArray<Example> = [
   {
     workload: "chat",

@@ -1,4 +1,4 @@
-/** What people decide about dependencies: `policy.yaml`. */
+/** Decisions about dependencies: `policy.yaml`. */
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { Schema } from "effect"
@@ -8,7 +8,7 @@ const Policy = Schema.Struct({
   licences: Schema.Struct({
     /** SPDX identifiers. */
     allowed: Schema.Array(Schema.NonEmptyString),
-    /** By package, or by the start of a package's name and `*`. */
+    /** Licences by package, or by the start of a package's name and `*`. */
     exceptions: Schema.Record(
       Schema.NonEmptyString,
       Schema.Struct({ licence: Schema.NonEmptyString, why: Schema.NonEmptyString })

@@ -23,8 +23,8 @@ import { workerSettings } from "../../shared/worker/WorkerSettings.ts"
 const patienceMs = 60_000
 
 /**
- * Reads the variables of `WorkerSettings.ts`. By default it holds 8 batches at once, with a grace period of 5,000 ms, after which
- * other processes go on with them.
+ * Reads the variables of `WorkerSettings.ts`. By default, runs 8 batches at once, with a grace period of 5,000 ms, after which other
+ * processes continue them.
  */
 const holder = Layer.effectDiscard(Effect.gen(function*() {
   const nats = yield* Nats

@@ -18,7 +18,7 @@ type Read = (clause: string) => Omit<Step, "operation"> | undefined
 
 const clamp = (pixels: number): number => Math.min(longestSide, Math.max(1, Math.round(pixels)))
 
-/** From 0.4 for `slightly` to 2 for `very`. */
+/** The strength of a change, from 0.4 for `slightly` to 2 for `very`. */
 const emphasis = (clause: string): number =>
   /\b(?:slightly|a (?:little|bit)|softly|gently)\b/.test(clause) ? 0.4 : /\b(?:very|much|a lot)\b/.test(clause) ? 2 : 1
 

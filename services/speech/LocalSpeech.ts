@@ -12,7 +12,7 @@ export interface Speech {
   readonly format: AudioFormat
   /** A multiple of the usual speed, limited to `speeds`. */
   readonly speed: number
-  /** By espeak-ng's names. */
+  /** The language, by espeak-ng's names. */
   readonly language: string
 }
 

@@ -3,7 +3,7 @@ import { slices } from "../../shared/text/Slices.ts"
 
 /** An utterance ends with the sentence that brings it to this many UTF-16 units. */
 const enough = 120
-/** The same for the first utterance. More than `Dr.`, which the segmenter takes for a sentence. */
+/** The limit for the first utterance. It is longer than `Dr.`, which the segmenter takes for a sentence. */
 const enoughAtFirst = 20
 const most = 300
 

@@ -40,7 +40,7 @@ export const moveOf = (prompt: string, seed: number): Move => {
   return { share: bit(0) ? [1, near] : [near, 1], x: drift(bit(1)), y: drift(bit(2)) }
 }
 
-/** Copies the camera's view into the frame, by nearest pixels. `part` is how far the move has come, 0 to 1. */
+/** Copies the camera's view into the frame, by nearest pixels. `part` is the progress of the move, 0 to 1. */
 export const shoot = (picture: Canvas, move: Move, part: number, frame: Canvas): void => {
   const at = ([from, to]: readonly [number, number]): number => from + (to - from) * part
   const share = at(move.share)

@@ -61,7 +61,7 @@ const requestOf = Effect.fnUntraced(function*(means: Dependencies, task: TaskRec
   return { request: { ...request, n: 1, seed: seedOf(request, task) }, lost: lostIn(body, fates) }
 })
 
-/** With one seed all videos of a request would be the same. A negative seed asks for a random one. */
+/** Seeds differ between the videos of a request, which would otherwise be the same. A negative seed asks for a random one. */
 const seedOf = ({ seed = null }: VideoGenerationRequest, { index }: TaskRecord): number | null =>
   seed === null || seed < 0 ? seed : seed + index
 
@@ -149,7 +149,7 @@ interface Work {
   readonly spend: Spend
 }
 
-/** From the provider's reference to the stored video. */
+/** Follows a started task from the provider's reference to the stored video. */
 const follow = Effect.fnUntraced(function*({ lost, means, claimed, report }: Work, started: Started) {
   const { call, provider, task } = started
   const totalMs = provider.endpoint.provider.timeouts?.totalMs ?? defaultTotalMs
@@ -243,7 +243,7 @@ const check = Effect.fnUntraced(function*({ guardrail, store }: Dependencies, ta
   })
 })
 
-/** What a video takes from budgets. */
+/** The amount that a video takes from budgets. */
 const costOf = (
   { id, model, tenant }: TaskRecord,
   request: VideoGenerationRequest
@@ -253,7 +253,7 @@ const costOf = (
   return { task: id, key: tenant, model, tokens: 0, seconds }
 }
 
-/** From the request to the stored video. */
+/** Does the whole work, from the request to the stored video. */
 const perform = Effect.fnUntraced(function*(
   means: Dependencies,
   claimed: ClaimedTask,

@@ -175,7 +175,7 @@ interface GatewayOptions {
 /** A gateway that can grow. */
 export interface Gateway {
   readonly stack: Stack
-  /** The same processes for a key without limits. */
+  /** A stack of the same processes, for a key without limits. */
   readonly unlimited: Stack
   /** Replaces the gateway's models, and waits until it serves the last of them. */
   readonly serve: (models: ReadonlyArray<Model>) => ReturnType<typeof serveModels>

@@ -11,7 +11,7 @@ export interface Cost {
 
 /** The maximum delay of an answer if nothing fails, in milliseconds: many clients may ask for large answers. */
 export const usualMs = 2_000
-/** The same while servers of NATS elect leaders. */
+/** The maximum delay while NATS servers elect leaders, in milliseconds. */
 const electionMs = 12_000
 
 /** The cost of each failure. If the failed process or server is the only one of its kind, the failure's length is added. */

@@ -1,4 +1,4 @@
-/** What a seed means: the processes, the requests and the faults of one simulation, as plain values that can be shrunk. */
+/** The scenario of a seed: the processes, requests and faults of one simulation, as plain values that can be shrunk. */
 import { drillKinds } from "./Drills.ts"
 import type { AnswerRequest } from "./gateway/AnswerClient.ts"
 import type { Request } from "./gateway/Client.ts"

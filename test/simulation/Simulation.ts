@@ -1,4 +1,4 @@
-/** Runs one scenario to its end and returns what it violated. */
+/** Runs one scenario to its end and returns its violations of invariants. */
 import { enter } from "./world/Interposition.ts"
 import { Layer } from "effect"
 import { jobStream, newestVersion, versionsOf } from "../../shared/bus/protocol/Subjects.ts"

@@ -39,7 +39,7 @@ export interface Launch {
 }
 
 export interface Service {
-  /** Also names its log file. */
+  /** The service's name, which is also that of its log file. */
   readonly name: string
   /** Evaluated for each run, so that each can choose a free port. */
   readonly launch: Effect.Effect<Launch>

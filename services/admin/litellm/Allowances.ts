@@ -29,7 +29,7 @@ export type Omit = (column: string, message: string) => void
 
 interface Wording {
   readonly plural: string
-  /** What becomes of a row that allows nothing. */
+  /** How a row that allows no request is imported. */
   readonly closed: string
   /** How to set a budget. */
   readonly edit: string

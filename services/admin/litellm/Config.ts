@@ -31,7 +31,7 @@ const Quantity = maybe(Amount)
 const Price = maybe(Amount.check(Schema.isGreaterThanOrEqualTo(0)))
 const Tokens = maybe(Amount.check(Schema.isInt(), Schema.isGreaterThanOrEqualTo(1)))
 
-/** What a model costs, in the deployment's parameters or in its `model_info`. */
+/** Prices of a model, which are in the deployment's parameters or in its `model_info`. */
 const prices = {
   input_cost_per_token: Price,
   output_cost_per_token: Price,

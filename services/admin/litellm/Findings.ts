@@ -1,4 +1,4 @@
-/** What an import does not carry over, by the path of its setting, with what to do about it. */
+/** The settings that an import does not carry over, by path, each with advice. */
 import { formatPath } from "../../../shared/contract/SchemaErrors.ts"
 
 type Path = ReadonlyArray<PropertyKey>

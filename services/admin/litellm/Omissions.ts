@@ -1,4 +1,4 @@
-/** What an import of a database does not carry over, by column, with the rows that have it. */
+/** The columns that an import of a database does not carry over, with the rows that have them. */
 
 /** How many rows a line names. */
 const named = 5

@@ -14,7 +14,7 @@ import { insteadOf, splitModel, type Vendor, vendorFor } from "./Vendors.ts"
 type Path = ReadonlyArray<PropertyKey>
 type Encoded = typeof Provider.Encoded
 
-/** What one deployment is in the catalogue. */
+/** A deployment as a target of the catalogue. */
 export interface ImportedTarget {
   readonly workload: Workload
   readonly target: Target

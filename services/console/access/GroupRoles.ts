@@ -19,7 +19,7 @@ const decode = Schema.decodeUnknownEffect(GroupRoles, { errors: "all", onExcessP
 const example =
   "it must be YAML or JSON such as { operators: admin, security: auditor, research: { member: Research } }"
 
-/** Fails with what is wrong. */
+/** Decodes the setting. Fails with a description of what is wrong. */
 export const parse = (text: string): Effect.Effect<GroupRoles, string> =>
   Effect.try({ try: (): unknown => parseYaml(text), catch: () => `is not readable: ${example}` }).pipe(
     Effect.flatMap((value) =>

@@ -48,7 +48,7 @@ export class Sessions extends Context.Service<Sessions, {
   ) => Effect.Effect<{ readonly session: Session; readonly cookie: Redacted.Redacted }, JetStreamFailed>
   /** The session of a valid cookie. */
   readonly find: (cookie: Redacted.Redacted) => Effect.Effect<Option.Option<Session>, JetStreamFailed>
-  /** Ends a session and returns what it was. */
+  /** Ends a session and returns it. */
   readonly end: (session: { readonly id: string }) => Effect.Effect<Option.Option<Session>, JetStreamFailed>
   /** Ends the sessions of a sign-in at the provider, or all of a person if it names none. Returns how many. */
   readonly endAll: (

@@ -9,7 +9,7 @@ export class TokenUnusable extends Schema.TaggedError<TokenUnusable>()("TokenUnu
 
 export interface Token {
   readonly matches: (given: Redacted.Redacted) => boolean
-  /** Its SHA-256. */
+  /** The SHA-256 of the token. */
   readonly fingerprint: Uint8Array
 }
 

@@ -40,7 +40,7 @@ export class NotFound extends Schema.TaggedError<NotFound>()(
   { httpApiStatus: 404 }
 ) {}
 
-/** A field is well-formed, but does not fit what is stored: a team that does not exist. */
+/** A field is well-formed but does not fit the stored data, such as a team that does not exist. */
 export class FieldRefused extends Schema.TaggedError<FieldRefused>()(
   "FieldRefused",
   { field: Schema.String, message: Schema.String },

@@ -35,7 +35,7 @@ export type ModelView = typeof ModelView.Type
 export const ProviderView = Schema.Struct({
   name: Schema.String,
   protocol: Schema.String,
-  /** Without possible secrets; `null` if the catalogue has no URL, for example for built-in engines. */
+  /** The base URL without possible secrets; `null` if the catalogue has none, for example for built-in engines. */
   baseUrl: Schema.NullOr(Schema.String),
   hasApiKey: Schema.Boolean,
   /** `always` if the provider is idempotent, otherwise `neverSent`. */

@@ -24,9 +24,9 @@ const SignInWays = Schema.Struct({
   provider: Schema.NullOr(Schema.String)
 })
 
-/** The session at the OpenID provider goes on. */
+/** The person's session at the OpenID provider continues after this sign-out. */
 const ProviderSignOut = Schema.Struct({
-  /** Ends it, for browsers. */
+  /** The URL at which the browser ends that session. */
   providerUrl: Schema.String
 })
 

@@ -29,7 +29,7 @@ export const TeamView = Schema.Struct({
   ...TeamRecord.fields,
   /** The number of its keys, without those of teams below. */
   keys: Schema.Int,
-  /** Of all keys below, since the start of the calendar month (UTC). */
+  /** Requests of all keys below, since the start of the calendar month (UTC). */
   requestsThisMonth: Schema.Finite,
   spentThisMonthUsd: Schema.Finite
 })

@@ -1,7 +1,7 @@
 /** Checks the settings that give a key precedence over other teams' keys. No team limit bounds them, so members may not raise them. */
 import { defaults, type KeyDefaults } from "../../../shared/keys/KeySettings.ts"
 
-/** From last to first. */
+/** Classes from the last to the first in the queue. */
 const classes = ["batch", "standard", "interactive"] as const
 
 const ranks = {

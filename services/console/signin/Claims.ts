@@ -1,4 +1,4 @@
-/** What the claims of an OpenID provider say about a person. */
+/** Reads a person's name and groups from the claims of an OpenID provider. */
 import { Predicate } from "effect"
 
 type Claims = Readonly<Record<string, unknown>>

@@ -36,14 +36,14 @@ class ProviderFailed extends Schema.TaggedError<ProviderFailed>()("ProviderFaile
   detail: Schema.String
 }) {}
 
-/** What one sign-in needs to prove that the answer belongs to it. */
+/** Secrets of one sign-in, which prove that the provider's answer belongs to it. */
 export interface Proof {
   readonly state: string
   readonly nonce: string
   readonly verifier: string
 }
 
-/** Who signed in. */
+/** The person who signed in. */
 interface Identity {
   readonly name: string
   readonly groups: ReadonlyArray<string>

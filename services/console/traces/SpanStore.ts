@@ -106,7 +106,7 @@ const below = (spans: ReadonlyArray<StoredSpan>, top: StoredSpan): ReadonlyArray
 
 export class SpanStore {
   readonly #maxSpans: number
-  /** By trace id, the most recently active last. */
+  /** Spans by trace id, the most recently active trace last. */
   readonly #traces = new Map<string, Array<StoredSpan>>()
   #spans = 0
 

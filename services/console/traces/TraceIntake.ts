@@ -1,6 +1,6 @@
 /**
- * `/otlp/v1/traces`: receives traces from services as OTLP/HTTP JSON, authenticated by a token of its own. The path exists
- * only if the console keeps traces.
+ * `/otlp/v1/traces`: receives traces from services as OTLP/HTTP JSON, authenticated by a separate token. The path exists only if
+ * the console keeps traces.
  */
 import { ByteSize, Effect, Option, Redacted } from "effect"
 import { HttpIncomingMessage, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"

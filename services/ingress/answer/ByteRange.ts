@@ -2,7 +2,7 @@
 
 export interface ByteRange {
   readonly from: number
-  /** Exclusive. */
+  /** The first byte after the range. */
   readonly until: number
 }
 

@@ -6,7 +6,7 @@ import type { RequestHeaders } from "../record/ServerSpan.ts"
 import * as ByteRange from "./ByteRange.ts"
 
 interface StoredFile {
-  /** In bytes. */
+  /** The size in bytes. */
   readonly size: number
   /** The entity tag, which changes only with the content. */
   readonly tag: string

@@ -13,7 +13,7 @@ import { type RequestError, RequestUnreadable } from "../errors/IngressError.ts"
 import { RequestRecord } from "../record/RequestRecord.ts"
 import { requestIds } from "../record/RequestRecords.ts"
 
-/** By Node's error code; all others are errors of syntax. */
+/** Reasons by Node's error code. All other codes are errors of syntax. */
 const reasons: Readonly<Record<string, RequestUnreadable["reason"]>> = {
   HPE_HEADER_OVERFLOW: "headers",
   HPE_CHUNK_EXTENSIONS_OVERFLOW: "extensions",

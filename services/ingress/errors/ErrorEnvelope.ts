@@ -78,7 +78,7 @@ const describe = (error: RequestError, dialect?: Dialect) => {
 const envelope = (dialect: Dialect, error: RequestError, requestId: string): object =>
   ErrorForm.envelope(dialect, describe(error, dialect), error.message, requestId)
 
-/** For provider rate limits without a retry time. */
+/** The retry time of provider rate limits that state none. */
 const defaultRetryMs = 1_000
 
 /** OpenAI's clients wait at most a minute before a retry. For longer waits, `x-should-retry` stops them. */

@@ -39,7 +39,7 @@ const team = Schema.optionalKey(Schema.String)
 /** The key, or a team above it, has reached a limit. */
 export class KeyLimitReached extends Schema.TaggedError<KeyLimitReached>()("LimitReached", {
   limit: Schema.Literals(["requests", "tokens", "concurrent", "budget"]),
-  /** In US dollars for `budget`. */
+  /** The limit; in US dollars for `budget`. */
   max: Schema.Finite,
   team,
   retryAfterMs: Schema.Finite
@@ -128,7 +128,7 @@ export class AnswerNotKept extends Schema.TaggedError<AnswerNotKept>()("AnswerNo
 }
 
 export class RangeNotSatisfiable extends Schema.TaggedError<RangeNotSatisfiable>()("RangeNotSatisfiable", {
-  /** Bytes. */
+  /** The file's size in bytes. */
   size: Schema.Int
 }) {
   override readonly message = `The requested range starts after the end of the file, which has ${this.size} bytes`

@@ -34,7 +34,7 @@ export interface Outgoing extends Writable {
   writeContinue(): void
 }
 
-/** What all exchanges of a server share. */
+/** The parts that all exchanges of a server share. */
 export interface Exchanges {
   readonly records: RequestRecords["Service"]
   readonly fork: <A>(effect: Effect.Effect<A, RequestError>) => Fiber.Fiber<A, RequestError>

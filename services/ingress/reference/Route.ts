@@ -5,7 +5,7 @@ import type { RequestError } from "../errors/IngressError.ts"
 import * as Errors from "./Errors.ts"
 import * as Headers from "./Headers.ts"
 
-/** In the order of the reference. */
+/** Tags in the order of the reference. */
 export const tags = [
   { name: "Chat", description: "Conversations, in the format of each official client." },
   { name: "Images", description: "Image generation and editing." },
@@ -27,7 +27,7 @@ export interface Parameter {
   readonly schema: object
   /** An optional parameter has an example only if requests usually have it. */
   readonly example?: unknown
-  /** By the name of the body's example. */
+  /** Examples by the name of the body's example. */
   readonly examples?: Readonly<Record<string, { readonly value: unknown }>>
 }
 

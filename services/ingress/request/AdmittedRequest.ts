@@ -7,7 +7,7 @@ import type { RequestHeaders } from "../record/ServerSpan.ts"
 import type { Settle } from "./Admission.ts"
 import type { Outlives } from "./Outlives.ts"
 
-/** What a request asks for. */
+/** The parts of a request that decide how it is answered. */
 export interface Wish {
   /** The number of results. */
   readonly count: number
@@ -28,7 +28,7 @@ export interface AdmittedRequest extends Wish {
   readonly tenant: string
   /** The id of the key's owner. */
   readonly ownerId: string
-  /** Only for operations that keep state. */
+  /** The owner; only for operations that keep state. */
   readonly owner: Owner | undefined
   readonly weight: number
   readonly priority: PriorityClass

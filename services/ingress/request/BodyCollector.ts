@@ -7,7 +7,7 @@ import type { UploadBudget } from "./UploadBudget.ts"
 
 export class BodyCollector {
   readonly #budget: UploadBudget
-  /** From `content-length`, or 0. */
+  /** The size in `content-length`, or 0. */
   readonly #announcedBytes: number
   readonly #maxBytes: number
   #size = 0

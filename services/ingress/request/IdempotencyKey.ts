@@ -1,4 +1,4 @@
-/** The idempotency key of a request, and what it stands for. */
+/** The idempotency key of a request, and a hash of the request that it identifies. */
 import { createHash } from "node:crypto"
 import { Effect } from "effect"
 import { InvalidRequest } from "../../../shared/contract/JobError.ts"
@@ -32,7 +32,7 @@ export const keyIn = (headers: RequestHeaders): Effect.Effect<string | undefined
 /** Maximum parts of a form. In a larger form, further boundaries count as content. */
 const maxParts = 1_000
 
-/** The parts of a form, without their boundary, which clients choose anew for each request. */
+/** The parts of a form, without the boundary, which is another one in each request. */
 const partsOf = (contentType: string, body: Uint8Array): ReadonlyArray<Uint8Array> => {
   const [, quoted, plain] = /;\s*boundary=(?:"([^"]+)"|([^\s;]+))/i.exec(contentType) ?? []
   const boundary = quoted ?? plain

@@ -1,4 +1,4 @@
-/** What applies to the requests of a key: its own limits, models and budget, and those of the teams above it. */
+/** The limits, models and budgets that apply to the requests of a key: its own, and those of the teams above it. */
 import type { Limit } from "../../../shared/bounds/Limit.ts"
 import { allows, type ApiKey } from "../../../shared/keys/ApiKey.ts"
 import type { Team } from "../../../shared/teams/Team.ts"
@@ -9,7 +9,7 @@ type Kind = KeyLimitReached["limit"]
 
 export interface LevelLimit extends Limit {
   readonly kind: Kind
-  /** The name of the team that has the limit; absent: the key has it. */
+  /** The name of the team that has the limit; absent if it is the key's own. */
   readonly team?: string
 }
 

@@ -21,7 +21,7 @@ const names = kinds.map((kind) => ({
 /** `undefined` for a limit that the key does not have. */
 type LimitStates = Readonly<Record<typeof kinds[number], (LimitState & { readonly limit: number }) | undefined>>
 
-/** In OpenAI's format: `6m0s`, `12s`, `350ms`. */
+/** A duration in OpenAI's format: `6m0s`, `12s`, `350ms`. */
 const duration = (ms: number): string => {
   if (ms < 1_000) return `${Math.ceil(ms)}ms`
   const seconds = Math.ceil(ms / 1_000)

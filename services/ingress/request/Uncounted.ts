@@ -30,7 +30,7 @@ export const makeUncounted = Effect.fnUntraced(function*(
   now: () => number
 ): Effect.fn.Return<(taken: Taken) => void, never, Scope.Scope> {
   const fork = yield* FiberSet.makeRuntime<never, void, never>()
-  /** In the order in which the requests ended. */
+  /** Ended requests, in the order of their ends. */
   const waiting: Array<Ended> = []
   let first = 0
 

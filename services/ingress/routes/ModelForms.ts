@@ -173,7 +173,7 @@ const gemini: ModelForm = {
     )
 }
 
-/** By the path and the headers that each vendor's clients send. */
+/** The form for a request, by the path and the headers that each vendor's clients send. */
 export const formOf = (path: string, headers: Readonly<Record<string, string | undefined>>): ModelForm => {
   if (path.startsWith("/v1beta/") || headers["x-goog-api-key"] !== undefined) return gemini
   return headers["anthropic-version"] === undefined ? openAi : anthropic

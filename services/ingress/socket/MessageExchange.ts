@@ -5,7 +5,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from "node:http"
 import { Readable, Writable } from "node:stream"
 import type { Incoming, Outgoing } from "../exchange/Exchange.ts"
 
-/** A request with the headers of the one that opened the WebSocket, except for those that concern only that one. */
+/** A request with the headers of the opening request, except for those that concern only the upgrade. */
 export class MessageRequest extends Readable implements Incoming {
   readonly method = "POST"
   readonly url: string

@@ -30,7 +30,7 @@ const barHeight = 16
 interface Panel {
   readonly title: string
   readonly unit: string
-  /** From top to bottom. */
+  /** The categories from top to bottom. */
   readonly categories: ReadonlyArray<string>
   readonly series: ReadonlyArray<BarSeriesOption>
   readonly height: number

@@ -18,7 +18,7 @@ const power = (from: Point, to: Point) => Math.log(cost(to) / cost(from)) / Math
 /** The largest ratio of costs that counts as flat: rounds differ by a tenth or so. */
 const flatUpTo = 1.3
 
-/** From best to worst. */
+/** The verdicts from best to worst. */
 const verdicts = ["flat", "less than linear", "linear", "more than linear"] as const
 
 /** Judges by the last step, because fixed costs hide the growth at first. */

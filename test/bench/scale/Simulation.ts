@@ -27,7 +27,7 @@ export interface Load {
 export interface Outcome {
   /** Answers per second in the steady state. */
   readonly rate: number
-  /** From a request's arrival to the start of its work, in milliseconds. */
+  /** The time from a request's arrival to the start of its work, in milliseconds. */
   readonly waitP50: number
   readonly waitP99: number
   /** The busy share of the busiest server of each kind. */

@@ -70,7 +70,7 @@ export const gatewayOptions = {
   environment: { DRAIN_DELAY_MS: "500", WORKER_TASK_SLOTS: "16" }
 } as const
 
-/** Longer than any fault and its consequences, in milliseconds. */
+/** How long to wait, in milliseconds: longer than any fault and its consequences. */
 const patienceMs = 60_000
 
 /** The budget of each key in US dollars: more than any run costs. */

@@ -28,7 +28,7 @@ const read = async (bucket: KV, key: string): Promise<string> => {
   return entry === null ? "none" : entry.operation === "PUT" ? entry.string() : entry.operation
 }
 
-/** What a watch has seen so far: keys with their values. */
+/** Starts a watch, and returns the keys that it has seen so far, with their values. */
 const watch = async (bucket: KV): Promise<ReadonlyArray<string>> => {
   const seen: Array<string> = []
   const entries = await bucket.watch()

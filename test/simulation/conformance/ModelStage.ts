@@ -7,7 +7,7 @@ import { Network } from "../world/Network.ts"
 import { Machine, World } from "../world/World.ts"
 import { type Client, clusterSize, type Script, type Stage, type Strike } from "./Script.ts"
 
-/** Longer than any script, in milliseconds of the world. */
+/** The time limit of a script, in milliseconds of the world. */
 const longestMs = 300_000
 
 const kinds = { kill: "kill nats", freeze: "freeze nats" } as const

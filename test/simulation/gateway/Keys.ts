@@ -35,7 +35,7 @@ export interface KnownKey {
 
 export class Administrator {
   readonly machine = new Machine("admin")
-  /** By tenant. */
+  /** The keys by tenant. */
   readonly keys = new Map<string, KnownKey>()
   readonly #world: World
   readonly #cluster: Cluster

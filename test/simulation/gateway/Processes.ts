@@ -123,7 +123,7 @@ const admission = Admission.layer.pipe(
   Layer.merge(KeyRing.layer)
 )
 
-/** The same with tasks whose work is admitted later. */
+/** Admission with tasks, whose work is admitted later. */
 const admissionOfAll = Layer.merge(AnswerTasks.layer, Layer.provideMerge(WorkAdmission.layer, admission))
 
 export interface Admitting {
@@ -132,7 +132,7 @@ export interface Admitting {
   readonly limits: Limits["Service"]
 }
 
-/** What an ingress offers besides jobs. */
+/** The parts that an ingress offers besides jobs. */
 export interface Offer {
   /** The window of the keys' limits per minute, in milliseconds; `undefined` if requests need no keys. */
   readonly limitWindowMs: number | undefined

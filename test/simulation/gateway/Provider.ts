@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import type { Performer } from "../../../shared/worker/JobLife.ts"
 import type { Machine, World } from "../world/World.ts"
 
-/** What a client asks for. */
+/** The answer that a client asks for. */
 export interface Order {
   readonly request: number
   readonly chunks: number

@@ -4,7 +4,7 @@ import { ProviderFailed, ProviderRejected } from "../../../shared/contract/JobEr
 import type { LocalVideoEngine } from "../../../shared/provider/call/VideoEngine.ts"
 import type { Machine, World } from "../world/World.ts"
 
-/** What a client asks for, as the prompt of its request. */
+/** The video that a client asks for, written into the prompt of its request. */
 export interface VideoOrder {
   readonly task: number
   /** How long the provider works, in milliseconds. */

@@ -107,11 +107,11 @@ const faultOf = (line: string): Fault | undefined => {
   return { does: `drops ${call}`, line: (isOn) => `${indent}${isLast}${isOn} ? undefined : ${call}` }
 }
 
-/** What is known about a fault. `line` is how its line begins. */
+/** A note about a fault. `line` is the beginning of the fault's line. */
 interface Note {
   readonly file: string
   readonly line: string
-  /** How the line above begins, if several lines begin alike. */
+  /** The beginning of the line above, if several lines begin alike. */
   readonly below?: string
   /** Why no simulation can find it. */
   readonly excuse?: string
@@ -359,7 +359,7 @@ const notes: ReadonlyArray<Note> = [
 ]
 
 interface Line extends Switch {
-  /** From 0. */
+  /** The index of the line, from 0. */
   readonly at: number
   readonly fault: Fault
 }

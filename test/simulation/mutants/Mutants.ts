@@ -3,7 +3,7 @@ import type { Needs } from "./Needs.ts"
 
 export interface Mutant {
   readonly name: string
-  /** From the project's folder. */
+  /** The path from the project's folder. */
   readonly file: string
   /** The scenarios that may show it; absent if most of them do. */
   readonly needs?: Needs | undefined
@@ -19,6 +19,6 @@ export interface Patch extends Mutant {
 
 /** Changes one line of a file. The file contains all of its changes, and a process switches one on by its number. */
 export interface Switch extends Mutant {
-  /** From 1. */
+  /** The number of the change, from 1. */
   readonly number: number
 }

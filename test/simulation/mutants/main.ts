@@ -40,7 +40,7 @@ class Bench {
   /** The name of the past mutant in the child's code. */
   #name: string | undefined
 
-  /** What a scenario violates with a mutant, or without one. */
+  /** The invariant that a scenario violates with a mutant, or without one. */
   async run(trial: Trial, mutant?: Patch | Switch): Promise<string | undefined> {
     const child = await this.#childWith(mutant === undefined || "number" in mutant ? undefined : mutant.name)
     const number = mutant !== undefined && "number" in mutant ? mutant.number : 0

@@ -29,7 +29,7 @@ export type NatsFaultKind =
 
 /** How long a fault acts after its end, in milliseconds: until streams and consumers have leaders again. */
 export const mostElectionMs = 9_000
-/** The same until the console has recreated a consumer that is ahead of its stream, at one of several servers and at a single one. */
+/** How long it takes until the console has recreated a consumer that is ahead of its stream, in milliseconds, by number of servers. */
 export const mostRepairMs = { several: 7_000, one: 22_000 }
 
 /** How long a message between two servers may take while routes are slow, in milliseconds. */

@@ -200,7 +200,7 @@ export class KeyValue {
     })
   }
 
-  /** Only a cluster has servers that are behind. */
+  /** Whether a server's log is behind, which happens only in a cluster. */
   #isStale(server: Server): boolean {
     const stale = this.#stale.get(server)
     return stale !== undefined && this.#cluster.world.now < stale.until && this.#cluster.servers.length > 1

@@ -52,7 +52,7 @@ export class KeyValueStream extends Stream {
     return ack
   }
 
-  /** The last message of a subject, as the log had it so many milliseconds ago. */
+  /** The last message of a subject, `agoMs` milliseconds ago. */
   lastOf(subject: string, agoMs = 0): Stored | undefined {
     const { now } = this.#world
     const change = this.#changes.get(subject)?.findLast(({ at }) => at <= now - agoMs)

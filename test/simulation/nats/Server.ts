@@ -49,7 +49,7 @@ export class Server {
   machine: Machine
   #clients = new Set<Client>()
   #subscriptions = new Set<Subscription>()
-  /** What this server knows of the others' interest. */
+  /** The interest of the other servers, as far as this one knows it. */
   #remote = new Map<Server, Interest>()
   /** Whether nothing passes between it and the others. */
   isIsolated = false

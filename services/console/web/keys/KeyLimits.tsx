@@ -33,7 +33,7 @@ export const keyLimitsOf = (values: KeyLimitValues) => ({
   weight: Number(values.weight)
 })
 
-/** What a team decides for its new keys: the settings that differ from the usual ones. */
+/** A team's defaults for new keys: the settings that differ from the usual values. */
 export const keyDefaultsOf = (values: KeyLimitValues): KeyDefaults => {
   const limits = keyLimitsOf(values)
   return Struct.pick(limits, Struct.keys(limits).filter((setting) => !Equal.equals(limits[setting], defaults[setting])))

@@ -16,7 +16,7 @@ export const statuses: Readonly<Record<TaskStatus, { readonly color: string; rea
   cancelled: { color: "gray", text: "cancelled" }
 }
 
-/** What a client can download. */
+/** Content that a client can download. */
 export interface Content {
   readonly label: string
   readonly path: string
@@ -95,6 +95,6 @@ export const TaskAge = ({ of: { createdAt } }: Shown) => (
   <Text size="sm" title={moment(createdAt)} style={{ whiteSpace: "nowrap" }}>{ago(createdAt)}</Text>
 )
 
-/** From its creation to its end, or until now. */
+/** The time from a task's creation to its end, or until now. */
 export const duration = ({ createdAt, endedAt }: TaskView): string =>
   milliseconds((endedAt ?? DateTime.nowUnsafe()).epochMilliseconds - createdAt.epochMilliseconds)

@@ -42,7 +42,7 @@ export interface Endpoint extends Operation {
   readonly path: string
 }
 
-/** In the order of the document. */
+/** All endpoints in the order of the document. */
 export const endpoints: ReadonlyArray<Endpoint> = Object.entries(document.paths).flatMap(([path, methods]) =>
   Object.entries(methods).map(([method, operation]) => ({ ...operation as unknown as Operation, method, path }))
 )

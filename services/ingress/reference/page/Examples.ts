@@ -3,7 +3,7 @@ import type { Endpoint } from "./Endpoint.ts"
 import { details, type Html, html } from "./Html.ts"
 import type { Parameter } from "../Route.ts"
 
-/** In single quotes for a shell. */
+/** A text in single quotes for a shell. */
 const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`
 
 const asText = (value: unknown): string => typeof value === "string" ? value : JSON.stringify(value, null, 2)

@@ -64,7 +64,7 @@ const titleOf = ({ properties = {} }: JsonSchema, isOnly: boolean): Html => {
     : html`${joined(types.map(code), " | ")}`
 }
 
-/** Without `null`, which every optional field may be. */
+/** Removes the alternative `null`, which every optional field has. */
 const withoutNull = ({ anyOf, ...schema }: JsonSchema): JsonSchema =>
   anyOf === undefined ? schema : { ...schema, anyOf: anyOf.filter(({ type }) => type !== "null") }
 
