@@ -103,7 +103,7 @@ export const faults = (sources: Sources): ReadonlyArray<string> => {
     ...Object.keys(policy.dormant).filter((name) => !dormant.has(name)).map((name) =>
       `policy.yaml calls ${name} dormant, which it is not: remove it`
     ),
-    ...[...wanted.difference(known)].map((name) => `facts.json lacks ${name}: run \`npm run supply-chain -- update\``),
+    ...[...wanted.difference(known)].map((name) => `facts.json lacks ${name}: run \`npm run supply-chain -- write\``),
     ...[...known.difference(wanted)].map((name) =>
       `facts.json has ${name}, which the lockfile does not: run \`npm run supply-chain -- write\``
     )

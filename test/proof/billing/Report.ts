@@ -79,7 +79,7 @@ export const section = (report: BillingReport): string => {
       ["spending of the keys, for their budgets", "", number(books.spentUsd)]
     ]),
     "",
-    "Providers bill a call in full that is reset, cut or given up: the worst case. Where they have not told its usage, the gateway",
+    "Providers bill a call in full that is reset, cut or given up: the worst case. Where they have not reported its usage, the gateway",
     "cannot know the bill. Each such request has one event that says so. Its usage is at most what was billed, and at least",
     "the bill of an answer that was complete. Estimates are separate: the gateway counts four bytes as a token.",
     "",
