@@ -12,7 +12,7 @@ export class UsageApi extends HttpApiGroup.make("usage")
       query: UsageQuery,
       success: Schema.Array(UsageRow),
       error: Unavailable
-    }).annotate(OpenApi.Summary, "Get usage grouped by key, model, operation or day, or several of these"),
+    }).annotate(OpenApi.Summary, "Get usage grouped by key, team, model, operation or day, or several of these"),
     HttpApiEndpoint.get("csv", "/api/usage.csv", {
       query: UsageQuery,
       success: Schema.String.pipe(HttpApiSchema.asText({ contentType: "text/csv" })),
