@@ -8,6 +8,6 @@ export const layer = Layer.effect(
   ResultStore,
   Effect.map(ResultFiles, (files) =>
     ResultStore.of({
-      keep: (bytes, kind) => Effect.mapError(files.keep(bytes, kind), () => new Unavailable({ retryAfterMs: 1_000 }))
+      keep: (bytes, kind) => Effect.mapError(files.keep(bytes, kind), Unavailable.briefly)
     }))
 ).pipe(Layer.provide(ResultFiles.layer))

@@ -56,9 +56,8 @@ const submitAgain = { polledAfter: 10_000, before: 100_000 }
 /** Records that are requested at the same time. */
 const concurrency = 16
 
-const unavailable = new Unavailable({ retryAfterMs: 1_000 })
 const orUnavailable = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, Unavailable> =>
-  Effect.mapError(effect, () => unavailable)
+  Effect.mapError(effect, Unavailable.briefly)
 
 export class Batches extends Context.Service<Batches, {
   /**
@@ -92,7 +91,7 @@ export class Batches extends Context.Service<Batches, {
       const records = RecordStore.make(bucket, patience)
       const keys = TaskKeys.make(bucket, records, patience)
       const failing = <A, E>(effect: Effect.Effect<A, E | JetStreamFailed>) =>
-        Effect.catchTag(effect, "JetStreamFailed", () => Effect.fail(unavailable))
+        Effect.catchTag(effect, "JetStreamFailed", () => Effect.fail(Unavailable.briefly()))
 
       const submit = (owner: Owner, { id, operation, tenant, traceparent }: TaskRecord.TaskRecord) =>
         queue.submit({ queue: batchQueue, pool: batchPool, id, operation, model: "", owner, tenant, traceparent })
@@ -181,7 +180,7 @@ export class Batches extends Context.Service<Batches, {
             Effect.asSome,
             Effect.catchTags({
               TaskRefused: () => Effect.succeedNone,
-              JetStreamFailed: () => Effect.fail(unavailable)
+              JetStreamFailed: () => Effect.fail(Unavailable.briefly())
             })
           )
           return Option.flatMap(yield* stopped, batchOf)

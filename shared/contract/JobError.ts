@@ -209,6 +209,7 @@ export class Cancelled extends Schema.TaggedError<Cancelled>()("Cancelled", {}) 
 export class Unavailable extends Schema.TaggedError<Unavailable>()("Unavailable", {
   retryAfterMs: Schema.Finite
 }) {
+  static readonly briefly = () => new Unavailable({ retryAfterMs: 1_000 })
   override get message() {
     return `The gateway is temporarily unavailable: ${tryAgain(this.retryAfterMs)}`
   }

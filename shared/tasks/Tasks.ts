@@ -23,8 +23,6 @@ const resubmitMs = { from: 10_000, until: 100_000 }
 /** How long to wait for the store before a client gets 503, in milliseconds. */
 const patienceMs = 5_000
 
-const unavailable = new Unavailable({ retryAfterMs: 1_000 })
-
 export class Tasks extends Context.Service<Tasks, {
   /**
    * Stores and submits the tasks of a request, and returns when JetStream has stored both. If several requests have one id, one of
@@ -52,7 +50,7 @@ export class Tasks extends Context.Service<Tasks, {
       Effect.gen(function*() {
         const store = yield* TaskStore
         const queue = yield* TaskQueue
-        const orUnavailable = <A, E>(effect: Effect.Effect<A, E>) => Effect.mapError(effect, () => unavailable)
+        const orUnavailable = <A, E>(effect: Effect.Effect<A, E>) => Effect.mapError(effect, Unavailable.briefly)
 
         const submit = ({ id, model, operation, pool, tenant, traceparent }: TaskRecord.TaskRecord) =>
           queue.submit({ queue: name, id, model, operation, pool, tenant, traceparent })
@@ -62,7 +60,7 @@ export class Tasks extends Context.Service<Tasks, {
             Effect.map(([first, ...others]) => Option.some<Records>([first!, ...others])),
             Effect.catchTags({
               TaskRefused: () => Effect.succeedNone,
-              JetStreamFailed: () => Effect.fail(unavailable)
+              JetStreamFailed: () => Effect.fail(Unavailable.briefly())
             })
           )
 

@@ -15,8 +15,6 @@ const Output = Schema.fromJsonString(Schema.Array(Schema.Unknown))
 const encodeOutput = Schema.encodeSync(Output)
 const decodeOutput = Schema.decodeUnknownOption(Output)
 
-const unavailable = () => new Unavailable({ retryAfterMs: 1_000 })
-
 /** The request that seals or opens. */
 export interface Requester {
   readonly tenant: string
@@ -57,11 +55,11 @@ export class Compactions extends Context.Service<Compactions, {
         open,
         keep: (requester, id, output) =>
           store.put(id, Stream.make(Buffer.from(seal(requester, encodeOutput(output), id)))).pipe(
-            Effect.mapError(unavailable)
+            Effect.mapError(Unavailable.briefly)
           ),
         find: Effect.fn("Compactions.find")(function*(requester, id) {
           if (!isResponseId(id)) return Option.none()
-          const kept = yield* store.get(id).pipe(Effect.mapError(unavailable))
+          const kept = yield* store.get(id).pipe(Effect.mapError(Unavailable.briefly))
           return kept.pipe(
             Option.flatMap((bytes) => open(requester, Buffer.from(bytes).toString(), id)),
             Option.flatMap(decodeOutput)

@@ -52,8 +52,6 @@ export interface Resolved {
 /** Maximum size of a conversation: that of a request. */
 const maxBytes = 32 * 1024 * 1024
 
-export const unavailable = () => new Unavailable({ retryAfterMs: 1_000 })
-
 const marks = ["\"item_reference\"", "\"reasoning\""].map((mark) => Buffer.from(mark))
 
 /** Whether a part has a text. */
@@ -77,9 +75,9 @@ const find = Effect.fnUntraced(function*(
 ): Effect.fn.Return<Conversation | undefined, JobError> {
   const { owner } = work
   if (owner !== undefined) {
-    const record = yield* responses.find(owner, id).pipe(Effect.mapError(unavailable))
+    const record = yield* responses.find(owner, id).pipe(Effect.mapError(Unavailable.briefly))
     if (Option.isSome(record)) {
-      const earlier = yield* responses.findEarlier(owner, record.value).pipe(Effect.mapError(unavailable))
+      const earlier = yield* responses.findEarlier(owner, record.value).pipe(Effect.mapError(Unavailable.briefly))
       return Option.getOrUndefined(Option.map(earlier, (earlier) => conversationOf(record.value, earlier)))
     }
   }
@@ -103,7 +101,7 @@ const complete = Effect.fnUntraced(function*(
   if (ids.length === 0) return items
   const known = new Set((conversation === undefined ? [] : itemsIn(conversation.items)).map(idOf))
   const found = yield* responses.findItems(owner, ids.filter((id) => !known.has(id))).pipe(
-    Effect.mapError(unavailable)
+    Effect.mapError(Unavailable.briefly)
   )
   return yield* Effect.forEach(items, (item, index) => {
     const id = references[index]

@@ -8,7 +8,7 @@ import { chatCompletions } from "../../../shared/contract/operations/ChatComplet
 import { compaction } from "../../../shared/contract/operations/Compaction.ts"
 import { responses as responsesOperation } from "../../../shared/contract/operations/Responses.ts"
 import { responsesCount } from "../../../shared/contract/operations/TokenCounts.ts"
-import type { JobError } from "../../../shared/contract/JobError.ts"
+import { type JobError, Unavailable } from "../../../shared/contract/JobError.ts"
 import { isResponseId } from "../../../shared/contract/ResponseId.ts"
 import type { Usage } from "../../../shared/contract/Usage.ts"
 import { encryptedReasoning } from "../../../shared/provider/dialects/responses/ResponsesRequest.ts"
@@ -59,7 +59,7 @@ const respond = Effect.fnUntraced(function*(
   const isStored = References.valueOf(request, "store") !== false
   const { owner } = work
   // the job is from an older ingress
-  if (isStored && owner === undefined) return yield* References.unavailable()
+  if (isStored && owner === undefined) return yield* Unavailable.briefly()
   const background = inBackground(work)
   const changed = References.change(
     request,
@@ -75,7 +75,7 @@ const respond = Effect.fnUntraced(function*(
   if (response !== undefined && isStored && owner !== undefined) {
     const record = { ...response, input: own, at: yield* Clock.currentTimeMillis }
     yield* stores.responses.write(owner, record, conversation).pipe(
-      Effect.mapError(References.unavailable),
+      Effect.mapError(Unavailable.briefly),
       // the call was paid for
       Effect.tapError(() => Effect.sync(() => usage === undefined ? undefined : work.onCut(usage)))
     )

@@ -9,4 +9,4 @@ import { answerTo } from "./UnreadableRequest.ts"
 const match = PathTemplate.matcher(operations)
 
 export const refusalOf = (url: string): RejectionAnswer =>
-  answerTo(match(RouteTemplate.pathOf(url))?.operation.dialect ?? "openai", new Unavailable({ retryAfterMs: 1_000 }))
+  answerTo(match(RouteTemplate.pathOf(url))?.operation.dialect ?? "openai", Unavailable.briefly())

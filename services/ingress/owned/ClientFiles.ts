@@ -14,7 +14,6 @@ import { addAll, type Asked, created, json, limitIn, routesOf, toPage } from "./
 const patienceMs = 5_000
 export const services = ClientFiles.layer({ patienceMs })
 
-const unavailable = () => new Unavailable({ retryAfterMs: 1_000 })
 const notFound = new ReferenceNotFound({ param: "file_id" })
 
 const seconds = (milliseconds: number): number => Math.floor(milliseconds / 1_000)
@@ -39,7 +38,7 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
 
   const find = ({ id, owner }: Asked) =>
     Effect.flatMap(
-      Effect.mapError(files.find(owner, id), unavailable),
+      Effect.mapError(files.find(owner, id), Unavailable.briefly),
       (found) => Effect.fromOption(found, () => notFound)
     )
 
@@ -65,13 +64,13 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
         ...(after === null ? {} : { after }),
         ...(purpose === null ? {} : { purpose })
       }),
-      unavailable
+      Unavailable.briefly
     )
     return toPage(page.files.map(view), page.hasMore)
   })
 
   const remove = Effect.fnUntraced(function*({ id, owner }: Asked) {
-    const isDeleted = yield* Effect.mapError(files.delete(owner, id), unavailable)
+    const isDeleted = yield* Effect.mapError(files.delete(owner, id), Unavailable.briefly)
     return isDeleted ? { id, object: "file", deleted: true } : yield* notFound
   })
 

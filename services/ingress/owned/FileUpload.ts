@@ -33,8 +33,6 @@ const keptBytesPerLine = 64
 const newline = 0x0a
 const longestName = 255
 
-const unavailable = new Unavailable({ retryAfterMs: 1_000 })
-
 export interface Received {
   readonly file: ClientFile
   /** Whether an earlier request with the same idempotency key sent the file. */
@@ -152,7 +150,7 @@ export const receive = (
     )
     const created = yield* files.create(owner, about, content).pipe(
       Effect.catchTags({
-        JetStreamFailed: () => Effect.fail(unavailable),
+        JetStreamFailed: () => Effect.fail(Unavailable.briefly()),
         FileRefused: Effect.fnUntraced(function*(refused) {
           // the rest of the form may show another purpose, whose error comes before those of the content
           if (refused.reason === "content") yield* Effect.andThen(Stream.runDrain(pieces), rest)
@@ -163,7 +161,7 @@ export const receive = (
     if (key === undefined) return { file: created, isRepeated: false }
     const keyed = { operation: clientFilesPath, key, bodyHash: hash.digest("hex") }
     const bound = yield* keyReused(files.bind(owner, keyed, created)).pipe(
-      Effect.catchTag("JetStreamFailed", () => Effect.fail(unavailable))
+      Effect.catchTag("JetStreamFailed", () => Effect.fail(Unavailable.briefly()))
     )
     return { file: bound, isRepeated: bound.id !== created.id }
   }).pipe(Effect.scoped, Effect.provide(limits))

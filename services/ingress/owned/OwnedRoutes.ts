@@ -76,7 +76,7 @@ export const addAll = Effect.fnUntraced(
     const keys = yield* KeyRing
     const owners = yield* Owners
     const admission = yield* Admission
-    const add = (id: string) => Effect.mapError(owners.add(id), () => new Unavailable({ retryAfterMs: 1_000 }))
+    const add = (id: string) => Effect.mapError(owners.add(id), Unavailable.briefly)
     for (const { answer, dialect = "openai", method, name, orElse, path } of routes) {
       yield* router.add(
         method,

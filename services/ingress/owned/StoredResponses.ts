@@ -23,7 +23,6 @@ import { addAll, type Asked, json, limitIn, type OwnedRoute, routesOf, toPage } 
 const patienceMs = 5_000
 export const services = Responses.layer({ patienceMs })
 
-const unavailable = () => new Unavailable({ retryAfterMs: 1_000 })
 const notFound = new ReferenceNotFound({ param: "response_id" })
 
 /** Maximum memory of a request for each byte of the records that it reads: the byte, its parsed value and the answer. */
@@ -85,7 +84,7 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
   }
 
   const read = ({ owner }: Asked, id: string, reserve: Reserve<RequestError>) =>
-    Effect.catchTag(responses.find(owner, id, reserve), "JetStreamFailed", () => Effect.fail(unavailable()))
+    Effect.catchTag(responses.find(owner, id, reserve), "JetStreamFailed", () => Effect.fail(Unavailable.briefly()))
 
   const find = (asked: Asked, reserve: Reserve<RequestError>) =>
     Effect.flatMap(read(asked, asked.id, reserve), (found) => Effect.fromOption(found, () => notFound))
@@ -132,7 +131,7 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
 
   const remove = Effect.fnUntraced(function*({ id, owner }: Asked) {
     const hadTask = yield* tasks.delete(owner, id)
-    const isDeleted = yield* Effect.mapError(responses.delete(owner, id), unavailable)
+    const isDeleted = yield* Effect.mapError(responses.delete(owner, id), Unavailable.briefly)
     return isDeleted || hadTask ? { id, object: "response", deleted: true } : yield* notFound
   })
 

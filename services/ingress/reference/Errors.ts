@@ -55,7 +55,7 @@ export const schemas = Object.fromEntries(Object.values(envelopes).map(({ name, 
 
 const invalid = JobError.InvalidRequest.at
 const provider = "openai"
-const unavailable = new JobError.Unavailable({ retryAfterMs: 1_000 })
+const unavailable = JobError.Unavailable.briefly()
 const refusedLinks = [
   new IngressError.LinkRefused({ reason: "expired" }),
   new IngressError.LinkRefused({ reason: "forged" })

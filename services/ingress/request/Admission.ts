@@ -282,7 +282,7 @@ const costOfWork = (
 }
 
 /** For a key whose team is not in the copy of the teams yet. */
-const teamUnknown = new Unavailable({ retryAfterMs: 1_000 })
+const teamUnknown = Unavailable.briefly()
 
 /** The limit of concurrent batch lines, which replaces that of concurrent requests. */
 const batchLimitOf = ({ batchConcurrency, id }: ApiKey): LevelLimit => ({

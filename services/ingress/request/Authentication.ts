@@ -39,7 +39,7 @@ export const jobErrorOf = ({ reason }: Pick<KeyRefused, "reason">) => {
     case "token":
       return new KeyInvalid()
     case "unverifiable":
-      return new Unavailable({ retryAfterMs: 1_000 })
+      return Unavailable.briefly()
     default:
       return new KeyInactive({ reason })
   }

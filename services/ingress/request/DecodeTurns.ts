@@ -20,7 +20,7 @@ const withinMs = 10_000
  */
 const collectAfterBytes = 32 * 1024 * 1024
 
-const tooBusy = new Unavailable({ retryAfterMs: 1_000 })
+const tooBusy = Unavailable.briefly()
 
 export class DecodeTurns extends Context.Service<DecodeTurns, {
   /** Decodes a body of this size when its turn comes. Turns alternate between tenants. */

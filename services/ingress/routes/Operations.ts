@@ -33,8 +33,6 @@ import { RequestRecords } from "../record/RequestRecords.ts"
 import type { RequestHeaders } from "../record/ServerSpan.ts"
 import { ShadowTraffic } from "./ShadowTraffic.ts"
 
-const unavailable = new Unavailable({ retryAfterMs: 1_000 })
-
 /** A request whose body has arrived. */
 interface Upload {
   readonly exchange: Exchange
@@ -131,7 +129,7 @@ export const serveOperations = Effect.fnUntraced(function*(operations: ReadonlyA
   ): Effect.Effect<Owner | undefined, Unavailable> => {
     const owner = records === undefined && outlives === undefined ? undefined : owners.known(id)
     if (owner !== undefined || (records !== "writes" && outlives === undefined)) return Effect.succeed(owner)
-    return Effect.catchEager(owners.add(id), () => Effect.fail(unavailable))
+    return Effect.catchEager(owners.add(id), () => Effect.fail(Unavailable.briefly()))
   }
 
   /** Outside the closure that holds the decoded body, which would otherwise stay in memory until the answer has ended. */

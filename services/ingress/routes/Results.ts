@@ -20,7 +20,7 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
     const query = new URL(request.url, "http://gateway").searchParams
     const verdict = yield* files.verify(id, query.get("expires") ?? "", query.get("signature") ?? "")
     if (verdict !== "valid") return yield* new LinkRefused({ reason: verdict })
-    const found = yield* files.find(id).pipe(Effect.mapError(() => new Unavailable({ retryAfterMs: 1_000 })))
+    const found = yield* files.find(id).pipe(Effect.mapError(Unavailable.briefly))
     if (Option.isNone(found)) return yield* new FileNotFound()
     const { content, mediaType, size } = found.value
     // as a stream: a client that reads slowly must not keep the whole file in memory

@@ -29,8 +29,6 @@ const { dialect, paths: [path] } = responses
  */
 const maxSockets = 1_000
 
-const unavailable = () => new Unavailable({ retryAfterMs: 1_000 })
-
 /** Answers a request that was to be upgraded with an error, and closes the connection. */
 const refuse = (connection: Duplex, error: RequestError): void => {
   const { body, headers, status } = ErrorEnvelope.toText(dialect, error, `req_${randomUUID()}`)
@@ -85,7 +83,9 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
       runCallback(keyIn(request), {
         onExit: (exit) => {
           if (connection.destroyed) return
-          if (Exit.isFailure(exit)) return refuse(connection, Option.getOrElse(Exit.findErrorOption(exit), unavailable))
+          if (Exit.isFailure(exit)) {
+            return refuse(connection, Option.getOrElse(Exit.findErrorOption(exit), Unavailable.briefly))
+          }
           const tenant = exit.value.id
           if (!budget.reserve(tenant, 1)) return refuse(connection, new UpgradeRequired())
           connection.once("close", () => budget.release(tenant, 1))

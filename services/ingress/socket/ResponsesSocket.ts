@@ -41,8 +41,6 @@ const lingerMs = 1_000
 /** Close codes of RFC 6455 and its registry. OpenAI's client never reconnects after 1000. */
 const close = { goingAway: 1001, tryAgainLater: 1013 }
 
-const unavailable = new Unavailable({ retryAfterMs: 1_000 })
-
 /** The last events of responses that can be continued. */
 const lastEvents = new Set(["response.completed", "response.incomplete"])
 
@@ -121,7 +119,7 @@ export class ResponsesSocket {
     for (const { name, waiting } of this.#lanes.values()) {
       for (const { bytes } of waiting.splice(0)) {
         this.#release(bytes)
-        this.#refuse(name, unavailable)
+        this.#refuse(name, Unavailable.briefly())
       }
     }
     this.#closeIfIdle()
@@ -152,7 +150,7 @@ export class ResponsesSocket {
   #accept(creation: Creation): RequestError | undefined {
     const { bodies, tenant } = this.#options
     const name = creation.lane ?? ""
-    if (this.#isDraining) return unavailable
+    if (this.#isDraining) return Unavailable.briefly()
     if (!this.#lanes.has(name) && this.#lanes.size >= maxLanes) return new TooManyLanes({ max: maxLanes })
     if (this.#waiting >= maxWaiting || !bodies.reserve(tenant, creation.bytes)) {
       return new QueueFull({ retryAfterMs: 1_000 })

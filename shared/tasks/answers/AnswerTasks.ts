@@ -53,9 +53,8 @@ export const keptForMs = 24 * 60 * 60_000
 
 const quotaMiB = Config.schema(atLeast(1), "GATEWAY_TASKS_MIB").pipe(Config.withDefault(1024))
 
-const unavailable = new Unavailable({ retryAfterMs: 1_000 })
 const orUnavailable = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, Unavailable> =>
-  Effect.mapError(effect, () => unavailable)
+  Effect.mapError(effect, Unavailable.briefly)
 
 export class AnswerTasks extends Context.Service<AnswerTasks, {
   /**
@@ -133,7 +132,7 @@ export class AnswerTasks extends Context.Service<AnswerTasks, {
       const read = (owner: Owner, id: string, page: number) => orUnavailable(pages.read(owner, id, page))
 
       const failing = <A, E>(effect: Effect.Effect<A, E | JetStreamFailed>) =>
-        Effect.catchTag(effect, "JetStreamFailed", () => Effect.fail(unavailable))
+        Effect.catchTag(effect, "JetStreamFailed", () => Effect.fail(Unavailable.briefly()))
 
       const submit = (
         owner: Owner,
@@ -162,7 +161,7 @@ export class AnswerTasks extends Context.Service<AnswerTasks, {
                 // written before the end, but after the first look
                 const last = Option.getOrUndefined(yield* read(owner, id, page))
                 const { pages = 0 } = Option.getOrUndefined(answerResult(record?.result)) ?? {}
-                return last === undefined && page < pages ? yield* unavailable : last
+                return last === undefined && page < pages ? yield* Unavailable.briefly() : last
               }
               yield* Effect.timeoutOption(hinted, lookEveryMs)
             }

@@ -11,7 +11,6 @@ import { addAll, type Asked, created, json, limitIn, routesOf, toPage } from "..
 import { readBatch } from "./BatchBodies.ts"
 import { createBatch } from "./BatchCreation.ts"
 
-const unavailable = () => new Unavailable({ retryAfterMs: 1_000 })
 const notFound = new ReferenceNotFound({ param: "batch_id" })
 
 const seconds = (milliseconds: number | null): number | null =>
@@ -57,7 +56,7 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
     const known = keyed === undefined ? Option.none() : yield* keyReused(batches.join(asked.owner, keyed))
     if (Option.isSome(known)) return { body: view(known.value), isRepeated: true }
     const { completion_window: window, endpoint, input_file_id: input, metadata = null } = fields
-    const file = Option.getOrUndefined(yield* Effect.mapError(files.find(asked.owner, input), unavailable))
+    const file = Option.getOrUndefined(yield* Effect.mapError(files.find(asked.owner, input), Unavailable.briefly))
     if (file === undefined) return yield* new ReferenceNotFound({ param: "input_file_id" })
     if (file.purpose !== "batch") return yield* InvalidRequest.at("input_file_id", "must be of the purpose 'batch'")
     const { batch, isRepeated } = yield* create(asked, file, { endpoint, window, metadata, ownsInput: false }, keyed)

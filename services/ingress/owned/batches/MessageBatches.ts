@@ -24,7 +24,6 @@ import { idOf, toBatchId, toResult, view } from "./MessageBatchView.ts"
 
 const [endpoint] = messages.paths
 
-const unavailable = () => new Unavailable({ retryAfterMs: 1_000 })
 const notFound = new ReferenceNotFound({ param: "message_batch_id" })
 
 const pageOf = (found: ReadonlyArray<Batch>, hasMore: boolean): object => ({
@@ -52,7 +51,7 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
       (line) => Effect.sync(() => hash.update(line))
     )
     const file = yield* files.create(owner, about, lines).pipe(
-      Effect.catchTag("JetStreamFailed", () => Effect.fail(unavailable())),
+      Effect.catchTag("JetStreamFailed", () => Effect.fail(Unavailable.briefly())),
       Effect.ensuring(Effect.sync(() => budget.release()))
     )
     const keyed = key === undefined
@@ -94,7 +93,9 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
     if (task.ended === null) return yield* InvalidRequest.at("message_batch_id", "must have ended: cancel it first")
     const input = request.ownsInput === true ? request.input : null
     const stored = [input, progress.output, progress.errors].filter((file) => file !== null)
-    yield* Effect.forEach(stored, (file) => Effect.mapError(files.delete(owner, file), unavailable), { discard: true })
+    yield* Effect.forEach(stored, (file) => Effect.mapError(files.delete(owner, file), Unavailable.briefly), {
+      discard: true
+    })
     yield* batches.delete(owner, task.id)
     return { id: asked.id, type: "message_batch_deleted" }
   })
@@ -107,7 +108,7 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
     const { progress, task } = yield* known(batches.find, asked)
     if (task.ended === null) return yield* InvalidRequest.at("message_batch_id", "has no results before it has ended")
     const names = [progress.output, progress.errors].filter((file) => file !== null)
-    const found = yield* Effect.forEach(names, (name) => Effect.mapError(files.find(owner, name), unavailable))
+    const found = yield* Effect.forEach(names, (name) => Effect.mapError(files.find(owner, name), Unavailable.briefly))
     const lines = Stream.fromIterable(found.flatMap((file) => Option.toArray(file))).pipe(
       Stream.flatMap((file) => linesOf(files.read(owner, file))),
       Stream.map(({ text }): Uint8Array => Buffer.from(`${JSON.stringify(toResult(JSON.parse(text)))}\n`))
