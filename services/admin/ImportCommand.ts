@@ -105,10 +105,10 @@ const litellm = Command.make(
     yield* list("Rows and columns of the database that need your attention:", database.omissions.report)
     if (!dryRun) return yield* create(teams, keys)
     yield* list(
-      `${teams.size} teams, none of them created:`,
+      `${teams.size} teams, not created (dry run):`,
       [...teams.values()].map(({ id, settings }) => `${id}  ${describe(settings)}`)
     )
-    yield* list(`${keys.length} keys, none of them created:`, keys.map(({ settings }) => describe(settings)))
+    yield* list(`${keys.length} keys, not created (dry run):`, keys.map(({ settings }) => describe(settings)))
   })
 ).pipe(
   Command.withDescription(

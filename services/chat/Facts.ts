@@ -142,7 +142,7 @@ export class Facts {
 
   /** The value of a text field, if the text holds one. */
   string(field: Field): string | undefined {
-    if (this.#fields++ > mostFields) return undefined
+    if (++this.#fields > mostFields) return undefined
     if (field.format !== undefined) return this.#take(this.#free(field.format)[0])
     const kind = kindOf(field.name, field.description)
     return this.#take(
@@ -161,7 +161,7 @@ export class Facts {
 
   /** The number next to the field's label, or else, if the field allows it, the first number next to no other field's label. */
   number(field: Field, fits: (value: number) => boolean): number | undefined {
-    if (this.#fields++ > mostFields) return undefined
+    if (++this.#fields > mostFields) return undefined
     const valueOf = ({ text }: Span): number => Number(text.replaceAll(",", ""))
     const free = this.#free("number").filter((span) => fits(valueOf(span)))
     const isBeside = (labels: ReadonlyArray<string>) => {

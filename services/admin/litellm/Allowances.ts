@@ -103,7 +103,7 @@ export class Allowances {
     if (this.#spentUsd === 0) return
     this.omitFor(`${this.#wording.plural} with a budget`)(
       "spend",
-      `budgets begin anew: ${this.#spentUsd.toFixed(2)} USD that are spent do not count`
+      `budgets start at zero: ${this.#spentUsd.toFixed(2)} USD already spent do not count`
     )
   }
 

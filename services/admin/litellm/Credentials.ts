@@ -64,7 +64,7 @@ export class Credentials {
       literal = `${variable}_${count}`
       this.#literals.set(value, literal)
     }
-    this.#findings.add(path, `a key written down: give it to the workers as the variable ${literal}`)
+    this.#findings.add(path, `a literal key: give it to the workers as the variable ${literal}`)
     return this.refer(literal)
   }
 

@@ -107,12 +107,15 @@ export const layer = HttpApiBuilder.group(
       }, Effect.uninterruptible),
       revoke: Effect.fnUntraced(function*({ params: { id } }) {
         const scope = yield* CurrentScope
-        const key = yield* orUnavailable(store.revoke(id, ({ team }) => scope.has(team))).pipe(
-          Effect.catchTag("KeyNotFound", unknown)
-        )
+        const isWithin = ({ team }: ApiKey) => scope.has(team)
+        const keys = yield* orUnavailable(store.list)
+        const found = keys.find((key) => key.id === id && isWithin(key))
+        if (found === undefined) return yield* new KeyUnknown({ id })
+        // first: once the key is gone, a repeated request would not find its webhook
+        const isReplaced = keys.some((key) => key.owner === found.owner && key.id !== id)
+        if (!isReplaced) yield* orUnavailable(endpoints.remove(found.owner))
+        const key = yield* orUnavailable(store.revoke(id, isWithin)).pipe(Effect.catchTag("KeyNotFound", unknown))
         yield* audit.revoked((yield* CurrentAdmin).name, key)
-        const isReplaced = (yield* orUnavailable(store.list)).some(({ owner }) => owner === key.owner)
-        if (!isReplaced) yield* orUnavailable(endpoints.remove(key.owner))
       }, Effect.uninterruptible),
       principals: () => orUnavailable(owners.latest(shownPrincipals)),
       changes: () => orUnavailable(changes)

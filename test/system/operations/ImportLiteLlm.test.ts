@@ -72,8 +72,8 @@ describe("an import from LiteLLM", () => {
             const words = ["import", "litellm", configFile, "--database-dump", dump, "--out", catalogue]
 
             const rehearsal = await gateway.admin(...words, "--dry-run")
-            assert.match(rehearsal, /3 teams, none of them created:\n +team_\w{12} +Example Ltd /)
-            assert.include(rehearsal, "40 keys, none of them created")
+            assert.match(rehearsal, /3 teams, not created \(dry run\):\n +team_\w{12} +Example Ltd /)
+            assert.include(rehearsal, "40 keys, not created (dry run)")
             assert.notInclude(await gateway.admin("keys", "list"), "key 1")
 
             const first = await gateway.admin(...words)

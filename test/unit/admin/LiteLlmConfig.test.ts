@@ -119,7 +119,7 @@ describe("providers", () => {
       assert.deepStrictEqual(variables, ["OPENAI_API_KEY", "OPENAI_API_KEY_1", "OPENAI_API_KEY_2", "OPENAI_API_KEY_3"])
       assert.include(
         report.join("\n"),
-        "model_list[0, 1].litellm_params.api_key: a key written down: give it to the workers as the variable OPENAI_API_KEY_1"
+        "model_list[0, 1].litellm_params.api_key: a literal key: give it to the workers as the variable OPENAI_API_KEY_1"
       )
       assert.deepStrictEqual(
         [...catalogue.providers.values()].map(({ apiKey }) => apiKey),

@@ -207,7 +207,7 @@ describe("a key", () => {
         "LiteLLM_VerificationToken.allowed_routes of key 0, key 1, key 2, key 3, key 4 and 2 more: "
       )
       assert.include(report, "LiteLLM_VerificationToken.metadata of")
-      assert.include(report, "7.00 USD that are spent do not count")
+      assert.include(report, "7.00 USD already spent do not count")
       assert.include(report, "1 row of LiteLLM_UserTable: users have no counterpart")
       assert.include(report, "LiteLLM_ProxyModelTable of from-the-database: models in the database are encrypted")
       assert.include(report, "1 row of LiteLLM_SpendLogs: past usage")
@@ -246,7 +246,7 @@ describe("a team", () => {
       assert.deepStrictEqual(settings, { name: "key 1", team: id, requestsPerMinute: 2 })
       assert.strictEqual(
         report,
-        "LiteLLM_TeamTable.spend of teams with a budget: budgets begin anew: 3.00 USD that are spent do not count"
+        "LiteLLM_TeamTable.spend of teams with a budget: budgets start at zero: 3.00 USD already spent do not count"
       )
     }))
 
@@ -308,7 +308,7 @@ describe("a team", () => {
       assert.strictEqual(
         report,
         "LiteLLM_OrganizationTable.spend of organisations with a budget: " +
-          "budgets begin anew: 1.00 USD that are spent do not count"
+          "budgets start at zero: 1.00 USD already spent do not count"
       )
     }))
 

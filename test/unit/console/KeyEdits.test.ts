@@ -1,4 +1,4 @@
-/** Members' edits of a key that an administrator edits at the same time. */
+/** What members do to a key that an administrator edits at the same time, or while NATS is away. */
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { HttpServer } from "effect/http"
@@ -13,7 +13,8 @@ import * as ProblemDetails from "../../../services/console/ProblemDetails.ts"
 import * as ApiKey from "../../../shared/keys/ApiKey.ts"
 import { KeyAudit } from "../../../shared/keys/KeyAudit.ts"
 import type { KeyChanges } from "../../../shared/keys/KeySettings.ts"
-import { KeyStore } from "../../../shared/keys/KeyStore.ts"
+import { KeyNotFound, KeyStore } from "../../../shared/keys/KeyStore.ts"
+import { JetStreamFailed } from "../../../shared/nats/JetStream.ts"
 import * as Team from "../../../shared/teams/Team.ts"
 import { TeamStore } from "../../../shared/teams/TeamStore.ts"
 import { UsageCounters } from "../../../shared/usage/UsageCounters.ts"
@@ -33,6 +34,9 @@ const teams = Effect.map(
 const memberOf = Effect.fnUntraced(function*(meanwhile: KeyChanges) {
   const before: ApiKey.ApiKey = yield* ApiKey.make({ name: "ours", team: heavy })
   let stored = before
+  let isAway = false
+  let hasWebhook = true
+  let isRevoked = false
   const identity = Context.make(CurrentAdmin, { name: "mel", role: "member", teams: [heavy, light], session: null })
     .pipe(Context.add(CurrentScope, yield* teams))
   const client = yield* HttpApiTest.groups(ConsoleApi, ["keys"]).pipe(
@@ -40,7 +44,13 @@ const memberOf = Effect.fnUntraced(function*(meanwhile: KeyChanges) {
       KeyHandlers.layer.pipe(
         Layer.provide([
           Layer.mock(KeyStore)({
-            list: Effect.sync(() => [stored]),
+            list: Effect.sync(() => isRevoked ? [] : [stored]),
+            revoke: (id) =>
+              Effect.suspend(() => {
+                if (isRevoked) return Effect.fail(new KeyNotFound({ id }))
+                isRevoked = true
+                return Effect.succeed(stored)
+              }),
             edit: (_, changes, check = () => Effect.void) =>
               Effect.gen(function*() {
                 stored = { ...stored, ...meanwhile }
@@ -49,10 +59,19 @@ const memberOf = Effect.fnUntraced(function*(meanwhile: KeyChanges) {
               })
           }),
           Layer.mock(TeamStore)({ keyDefaults: (team) => Effect.succeed(defaultsOf[team ?? ""] ?? {}) }),
-          Layer.mock(KeyAudit)({ edited: () => Effect.void }),
+          Layer.mock(KeyAudit)({ edited: () => Effect.void, revoked: () => Effect.void }),
           Layer.mock(UsageCounters)({}),
           Layer.mock(TokenOwners)({}),
-          Layer.mock(Webhooks)({} as never)
+          Layer.mock(Webhooks)({
+            endpoints: {
+              remove: () =>
+                Effect.suspend(() => {
+                  if (isAway) return Effect.fail(new JetStreamFailed({ detail: "away" }))
+                  hasWebhook = false
+                  return Effect.succeed(true)
+                })
+            }
+          } as never)
         ]),
         Layer.provideMerge([
           Layer.succeed(
@@ -70,7 +89,11 @@ const memberOf = Effect.fnUntraced(function*(meanwhile: KeyChanges) {
   )
   return {
     edit: (payload: KeyChanges) => client.keys.edit({ params: { id: before.id }, payload }),
-    stored: () => stored
+    revoke: () => client.keys.revoke({ params: { id: before.id } }),
+    leave: () => void (isAway = true),
+    return: () => void (isAway = false),
+    stored: () => stored,
+    left: () => ({ hasWebhook, isRevoked })
   }
 })
 
@@ -110,3 +133,14 @@ describe("an edit by a member", () => {
       assert.deepInclude(stored(), { name: "renamed", disabled: false, weight: 100 })
     }))
 })
+
+it.effect("a key is revoked after its webhook is removed, so that the request can be repeated", () =>
+  Effect.gen(function*() {
+    const nats = yield* memberOf({})
+    nats.leave()
+    yield* Effect.flip(nats.revoke())
+    assert.deepStrictEqual(nats.left(), { hasWebhook: true, isRevoked: false })
+    nats.return()
+    yield* nats.revoke()
+    assert.deepStrictEqual(nats.left(), { hasWebhook: false, isRevoked: true })
+  }))
