@@ -121,8 +121,8 @@ function* leasesReturn(ended: Ended): Generator<Violation> {
     if (stored === undefined || isLost) continue
     const { held } = decode(stored.message.payload.toString())
     for (const [replica, { units, until }] of Object.entries(held)) {
-      const lateMs = epochMs + world.now - (until + windowMs + returnMs)
-      if (units > 0 && lateMs < 0) {
+      const isValid = epochMs + world.now < until + windowMs + returnMs
+      if (units > 0 && isValid) {
         yield { invariant: "leases return", detail: `replica ${replica} holds ${units} of ${limit} ${name}` }
       }
     }

@@ -69,8 +69,8 @@ const pieces = 12
  * Small requests whose results are not stored. Videos, compactions, stored responses and pictures behind URLs are left out or changed:
  * they are stored for an hour or longer, and would make the stores grow with the load.
  */
-const kept = ["video.generations", "responses.compact"]
-const samples = sampleRequests.filter(({ operation }) => !kept.includes(operation)).map((sample) => {
+const excluded = ["video.generations", "responses.compact"]
+const samples = sampleRequests.filter(({ operation }) => !excluded.includes(operation)).map((sample) => {
   const more = sample.operation === "responses"
     ? { store: false }
     : sample.operation === "images.generations"

@@ -28,7 +28,7 @@ import { addAll, type Asked, limitIn, routesOf, toPage } from "./OwnedRoutes.ts"
 const keptBytes = 64 * 1024 * 1024
 
 /** The polling interval for clients, in seconds. */
-const pollAgain = { "retry-after": "2" }
+export const pollAgain = { "retry-after": "2" }
 
 const seconds = (milliseconds: number): number => Math.floor(milliseconds / 1_000)
 

@@ -28,10 +28,8 @@ import type { AdmittedRequest } from "../request/AdmittedRequest.ts"
 import * as Operations from "./Operations.ts"
 import type { RequestRecord } from "../record/RequestRecord.ts"
 import { respond } from "../answer/Respond.ts"
+import { pollAgain } from "../owned/AnswerTasks.ts"
 import * as TaskId from "./TaskId.ts"
-
-/** The polling interval for clients, in seconds. */
-const pollAgain = { "retry-after": "2" }
 
 const seconds = (milliseconds: number): number => Math.floor(milliseconds / 1_000)
 
