@@ -1,13 +1,13 @@
 /**
- * How fast a queue drains: its recent rate while jobs waited. Neither an empty queue shows what workers can do, nor one that NATS
- * does not serve: time counts only once the queue has shown that it was served.
+ * Measures how fast a queue drains. Only time in which jobs waited and NATS served the queue counts: otherwise the rate says
+ * nothing about the workers.
  */
 
-/** How much time with waiting jobs counts, and how old it may be, in milliseconds. */
+/** The rate covers the latest `countedMs` with waiting jobs, none of it older than `oldestMs`, in milliseconds. */
 const countedMs = 10_000
 const oldestMs = 60_000
 
-/** With less than this, the rate is unknown. */
+/** The rate is unknown below either of these: milliseconds with waiting jobs, and jobs. */
 const least = { ms: 1_000, count: 3 }
 
 interface Span {
@@ -21,7 +21,7 @@ export class DrainRate {
   #count = 0
   #ms = 0
   #current = 0
-  /** Since the queue was last known to be served. */
+  /** What was measured since the queue was last known to be served. */
   #uncertain = { ms: 0, count: 0 }
 
   /** An item left the queue. */
@@ -30,8 +30,8 @@ export class DrainRate {
   }
 
   /**
-   * `ms` milliseconds have passed since the last call; `wasWaiting` if the queue was not empty, `isServed` if it is known to have been
-   * served until now.
+   * Counts the `ms` milliseconds since the last call. `wasWaiting`: the queue was not empty. `isServed`: NATS is known to have
+   * served the queue until now.
    */
   tick(now: number, ms: number, wasWaiting: boolean, isServed: boolean): void {
     if (wasWaiting) {
@@ -53,7 +53,7 @@ export class DrainRate {
     }
   }
 
-  /** The queue was not served for a while, perhaps since it was last known to be. */
+  /** Discards what was measured since the queue was last known to be served: it may not have been served in that time. */
   interrupt(): void {
     this.#uncertain = { ms: 0, count: 0 }
   }

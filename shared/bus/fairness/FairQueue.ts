@@ -2,8 +2,8 @@
  * A bounded queue that is fair between tenants. Each tenant has its own line, and the lines of a class take turns by weight:
  * a tenant with a thousand waiting jobs delays another tenant by one job.
  *
- * An urgent class goes before less urgent ones. A class whose oldest job has waited for long gets every eighth turn, so that
- * no job waits forever. Its old jobs do not join the urgent class: one tenant's backlog would then delay all urgent jobs.
+ * More urgent classes go first. A class whose oldest job has waited too long gets every eighth turn, so that no job waits
+ * forever. Its jobs do not move to the urgent class, where one tenant's backlog would delay all urgent jobs.
  *
  * Turns follow virtual time, as in start-time fair queueing: a line's next turn comes `1 / weight` after its last one, and the
  * earliest turn is served. An empty line is kept until its next turn has passed; otherwise a tenant would gain by sending one
@@ -25,7 +25,7 @@ const always = () => true
 /** A class that has waited too long gets one of this many turns. */
 const agedEvery = 8
 
-/** The tenant of an item, and its urgency. */
+/** The tenant of an item, with its weight and priority class. */
 export interface Claimant {
   readonly tenant: string
   /** The tenant's share of the turns within its class, at least 1. */
@@ -36,7 +36,7 @@ export interface Claimant {
 interface Entry<A> {
   readonly item: A
   readonly claimant: Claimant
-  /** When it entered the queue, in the milliseconds of `now`. */
+  /** When it entered the queue, in milliseconds of the clock that supplies `now`. */
   readonly since: number
 }
 
@@ -53,9 +53,9 @@ interface Line<A> {
 class Rank<A> {
   readonly #lines = new Map<string, Line<A>>()
   readonly #turns = new TinyQueue<Line<A>>([], (a, b) => a.turn - b.turn || a.order - b.order)
-  /** An entry alone in the class, as most are, has no line. */
+  /** The class's only entry, if it has just one: the usual case, which needs no line. */
   #only: Entry<A> | undefined
-  /** The others, in order of arrival. */
+  /** All entries in lines, in order of arrival. */
   readonly #waiting = new Set<Entry<A>>()
   /** The virtual time of the last turn. */
   #time = 0
@@ -138,7 +138,7 @@ class Rank<A> {
       break
     }
     for (const line of held) {
-      // a line that may not go keeps its place, but saves no turns
+      // a held line keeps its place, but saves up no turns
       line.turn = Math.max(line.turn, this.#time)
       this.#turns.push(line)
     }

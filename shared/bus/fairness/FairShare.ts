@@ -1,9 +1,9 @@
 /**
  * Decides which tenants may take another slot of a pool: weighted max-min fairness, with a reserve for tenants with few slots.
  *
- * While others wait, a tenant takes no slot beyond its weighted share. What it does not ask for is divided among the others, so
- * no slot outside the reserve stays idle while a job waits. The reserve is an eighth of the slots: a tenant may use it only
- * while it has fewer slots than are free. So the reserve goes to newcomers, and the first of them cannot exhaust it.
+ * While others wait, a tenant takes no slot beyond its weighted share. The slots that it does not ask for are divided among the
+ * others, so no slot outside the reserve stays idle while a job waits. The reserve is an eighth of the slots. A tenant may use it
+ * only while it has fewer slots than are free, so the reserve goes to newcomers, and the first of them cannot exhaust it.
  */
 import type { PriorityClass } from "../../contract/PriorityClass.ts"
 
@@ -33,8 +33,8 @@ export const roomOf = (slots: number): number => {
 }
 
 /**
- * The share of a tenant of weight 1 in this class: jobs of less urgent classes count once taken, but not while they wait.
- * `Infinity` if all demand fits into `room`.
+ * The share, in slots, of a tenant of weight 1 in this class; `Infinity` if all demand fits into `room`. Of less urgent classes,
+ * only taken slots count as demand, not waiting jobs.
  */
 export const shareOf = (room: number, tenants: Iterable<TenantDemand>, priority: PriorityClass): number => {
   const demands: Array<{ readonly weight: number; readonly units: number }> = []

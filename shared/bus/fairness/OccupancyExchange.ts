@@ -21,10 +21,10 @@ interface Announcer {
   lastHeard: number
 }
 
-/** The shortest interval between announcements, in milliseconds; each announced tenant adds a millisecond to the next. */
+/** The shortest interval between announcements, in milliseconds; each announced tenant lengthens the next interval by one. */
 export const occupancyTickMs = 50
 
-/** Maximum number of immediate announcements of bursts between two regular ones. */
+/** Maximum number of immediate announcements, which bursts cause, between two regular ones. */
 const maxHurried = 4
 
 /** Maximum number of ingresses, of workers and of pools whose announcements are kept. */
@@ -35,7 +35,7 @@ const maxPools = 1_000
 export class OccupancyExchange {
   readonly #nats: Nats["Service"]
   readonly #now: () => number
-  /** Runs when waiting jobs of a pool may now be published. */
+  /** Runs when waiting jobs of a pool may have become publishable. */
   readonly #onChange: (occupancy: PoolOccupancy) => void
   readonly #pools = new Map<string, Pool>()
   readonly #peers = new Map<string, Announcer>()
@@ -69,7 +69,7 @@ export class OccupancyExchange {
     return pool.occupancy
   }
 
-  /** Whether it has something to announce. */
+  /** Whether this ingress has something to announce. */
   get hasNews(): boolean {
     return this.#hasNewPeer ||
       (this.#peers.size > 0 && [...this.#pools.values()].some(({ occupancy }) => occupancy.hasChanged))
@@ -163,7 +163,7 @@ export class OccupancyExchange {
     }
   }
 
-  /** Announces all pools if one has changed and another ingress exists, or `anyway`. */
+  /** Announces all pools if there is news, or `anyway`. */
   #announce(anyway: boolean): void {
     if (!anyway && !this.hasNews) return
     const now = this.#now()

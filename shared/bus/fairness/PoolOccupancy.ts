@@ -1,9 +1,9 @@
 /**
- * The slots of one pool, and the tenants that use or want them at all ingresses: the state for the decisions of `FairShare.ts`.
+ * The slots of one pool, and the tenants of all ingresses that use or want them: the state behind the decisions of `FairShare.ts`.
  *
  * An ingress knows its own jobs at once. It learns the jobs of other ingresses and the slots of workers from announcements
- * (`OccupancyExchange.ts`), so between two announcements it takes only its part of the free slots. Every tenant may go if the
- * slots are unknown: without announcements, or while a worker that makes none takes jobs.
+ * (`OccupancyExchange.ts`), so between two announcements it takes only its part of the free slots. If no worker announces its
+ * slots, or a worker that announces none takes jobs, the number of slots is unknown and every tenant may take one.
  */
 import type { Types } from "effect"
 import { DrainRate } from "./DrainRate.ts"
@@ -17,24 +17,24 @@ export interface TenantOccupancy extends TenantDemand {
 }
 
 interface Tenant extends Types.Mutable<TenantOccupancy> {
-  /** The part of this ingress. */
+  /** The jobs at this ingress. */
   ownTaken: number
   ownWaiting: number
-  /** How fast its jobs leave this ingress; measured once it has been held back. */
+  /** How fast its jobs leave this ingress; measured from the first time that it is held back. */
   drain: DrainRate | undefined
 }
 
-/** Up to this many tenants, every decision computes the shares; with more, they may be `staleMs` milliseconds old. */
+/** Up to this many tenants, every decision uses current shares; with more, shares may be `staleMs` milliseconds old. */
 const fewTenants = 64
 const staleMs = 10
 
-/** How long the slots of a pool are unknown after a worker that announces none has claimed a job. */
+/** How long the slots of a pool count as unknown after a worker that announces none has claimed a job. */
 const silentWorkerMs = 60_000
 
-/** Maximum number of such workers to remember; one is enough to know. */
+/** Maximum number of such workers to remember; a single one makes the slots unknown. */
 const maxSilentWorkers = 100
 
-/** The name of workers of version 0.1.0 that have claimed no job yet. */
+/** Stands for workers of version 0.1.0 that have claimed no job yet, whose ids are unknown. */
 const unnamedWorker = "-"
 
 /** Maximum number of workers to remember that take no more jobs. */
@@ -43,7 +43,7 @@ const maxLeaving = 1_000
 /** Maximum number of tenants in an announcement; `others` is the sum of the rest. */
 const maxAnnounced = 1_000
 
-/** No key has this name. */
+/** The tenant that stands for the rest. No key has this name. */
 const others = "-"
 
 type Shares = Partial<Record<Claimant["priority"], number>>
@@ -72,7 +72,7 @@ export class PoolOccupancy {
   #ingresses = 1
   /** How many more slots this ingress may take before the next announcement of the others. */
   #budget = Number.POSITIVE_INFINITY
-  /** How many slots it has taken since its last announcement, and how many make it announce at once. */
+  /** How many slots this ingress has taken since its last announcement, and how many make it announce at once. */
   #unannounced = 0
   #mostUnannounced = Number.POSITIVE_INFINITY
 
@@ -80,7 +80,7 @@ export class PoolOccupancy {
     this.#onGrowth = onGrowth
   }
 
-  /** `undefined` if unknown. */
+  /** The slots of all workers together; `undefined` if unknown. */
   get slots(): number | undefined {
     return this.#slots === 0 || this.#silentWorkers.size > 0 ? undefined : this.#slots
   }
@@ -90,7 +90,7 @@ export class PoolOccupancy {
     return this.#workers.size + this.#silentWorkers.size === 0
   }
 
-  /** The newest version of the protocol that every worker reads, or has read while there were any; at first the oldest. */
+  /** The newest protocol version that all workers read. Keeps its value while there are none; at first the oldest version. */
   get version(): Version {
     for (const { version } of this.#silentWorkers.values()) if (version < this.#version) return version
     return this.#version
@@ -112,7 +112,7 @@ export class PoolOccupancy {
     return slots !== undefined && !this.#isAlone(slots) && this.#taken >= Math.max(slots, roomOf(slots))
   }
 
-  /** Whether a slot is free for one more job than take or wait for one. */
+  /** Whether a slot would still be free if every waiting job had one. */
   get hasRoom(): boolean {
     const { slots } = this
     return slots !== undefined && this.#taken + this.#waiting < slots
@@ -159,7 +159,7 @@ export class PoolOccupancy {
     return may
   }
 
-  /** Runs periodically, `ms` milliseconds after the last time; `isServed` if the pool's queue is known to have been served until now. */
+  /** Runs periodically; see `DrainRate.tick`. */
   tick(now: number, ms: number, isServed: boolean): void {
     for (const [worker, { at }] of this.#silentWorkers) {
       if (now - at > silentWorkerMs) this.#silentWorkers.delete(worker)
@@ -167,7 +167,7 @@ export class PoolOccupancy {
     for (const { drain, ownWaiting } of this.#tenants.values()) drain?.tick(now, ms, ownWaiting > 0, isServed)
   }
 
-  /** The pool's queue was not served for a while, perhaps since it was last known to be. */
+  /** The pool's queue was not served for a while; see `DrainRate.interrupt`. */
   interrupt(): void {
     for (const { drain } of this.#tenants.values()) drain?.interrupt()
   }
@@ -195,18 +195,18 @@ export class PoolOccupancy {
       this.#workers.set(worker, { slots, isNewest })
       this.#silentWorkers.delete(unnamedWorker)
     }
-    // after a failure of NATS those come back that were there before
+    // after a NATS outage, the same workers come back
     if (this.#workers.size > 0) this.#version = this.#newest === this.#workers.size ? newestVersion : 2
     this.#isDirty = true
   }
 
-  /** A worker has claimed a job of this version, which it reads, and perhaps no newer one. */
+  /** A worker has claimed a job of this version. If it has announced no slots, this may be the newest version that it reads. */
   claimedBy(worker: string, version: Version, now: number): void {
     if (this.#workers.has(worker) || this.#leaving.has(worker)) return
     if (this.#silentWorkers.size < maxSilentWorkers) this.#silentWorkers.set(worker, { at: now, version })
   }
 
-  /** While no worker is known that takes jobs, the queue of the oldest version has pull requests. */
+  /** The oldest version's queue has pull requests. If the pool is deserted, they come from workers that do not announce themselves. */
   pulledFormer(now: number): void {
     if (this.isDeserted) this.#silentWorkers.set(unnamedWorker, { at: now, version: 2 })
   }

@@ -1,14 +1,14 @@
-/** Receives each worker's bundles in order and once: acknowledges them, and asks for those that are missing. */
+/** Receives each worker's bundles in order and exactly once: acknowledges them, and requests missing ones again. */
 import type { Workload } from "../../contract/Operation.ts"
 import type { Bundle } from "../protocol/Bundle.ts"
 
-/** Bundles are acknowledged at every tick, and earlier after so many bytes, which the worker keeps until then. */
+/** Bundles are acknowledged at every tick, or sooner after this many bytes: the worker keeps them until then. */
 const unacknowledgedBytes = 1024 * 1024
 
-/** Missing bundles are asked for again after this long, in milliseconds. */
+/** How long to wait before requesting the same missing bundles again, in milliseconds. */
 const askAgainMs = 200
 
-/** A worker without bundles for this long is forgotten, in milliseconds. */
+/** A worker that has sent no bundle for this long is forgotten, in milliseconds. */
 const idleMs = 10 * 60_000
 
 interface Link {
@@ -36,7 +36,7 @@ export class BundleReceiver {
     this.#now = now
   }
 
-  /** `isNext`: its entries count. `size` is in bytes. The worker gets the receipt, if there is one. */
+  /** `size` is in bytes. `isNext`: the caller should process the entries. The caller sends the receipt, if any, to the worker. */
   receive(
     worker: string,
     workload: Workload,
@@ -45,10 +45,10 @@ export class BundleReceiver {
   ): { readonly isNext: boolean; readonly receipt: Receipt | undefined } {
     const link = this.#link(worker, workload, oldest)
     link.heardAt = this.#now()
-    // the worker has given up what is older
+    // the worker no longer keeps older bundles
     if (link.next < oldest) link.next = oldest
     if (number > link.next) return { isNext: false, receipt: this.#request(link) }
-    // it only asks for an acknowledgement
+    // a bundle without entries only asks for an acknowledgement
     if (!isNumbered) return { isNext: false, receipt: acknowledge(link) }
     if (number < link.next) return { isNext: false, receipt: undefined }
     link.next++
@@ -56,18 +56,18 @@ export class BundleReceiver {
     return { isNext: true, receipt: link.bytes >= unacknowledgedBytes ? acknowledge(link) : undefined }
   }
 
-  /** Whether bundles up to this number have arrived from the worker. */
+  /** Whether all bundles up to and including this number have arrived from the worker. */
   hasReceived(worker: string, number: number): boolean {
     return (this.#links.get(worker)?.next ?? 0) > number
   }
 
-  /** The worker says to which server of NATS it is connected. */
+  /** The worker has reported the NATS server to which it is connected. */
   located(worker: string, server: string): void {
     const link = this.#links.get(worker)
     if (link !== undefined) link.server = server
   }
 
-  /** The worker's server of NATS, if known. */
+  /** The worker's NATS server, if known. */
   serverOf(worker: string): string | undefined {
     return this.#links.get(worker)?.server
   }
@@ -98,7 +98,7 @@ export class BundleReceiver {
     return link
   }
 
-  /** `undefined` if the same bundles were asked for just before. */
+  /** Requests the missing bundles; `undefined` if they were requested within `askAgainMs`. */
   #request(link: Link): Receipt | undefined {
     const now = this.#now()
     if (link.asked.from === link.next && now - link.asked.at < askAgainMs) return undefined

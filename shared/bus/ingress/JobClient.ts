@@ -17,7 +17,7 @@ import { idleTickMs, tickMs } from "../protocol/Timings.ts"
 const ageingMs = 5_000
 
 export class JobClient extends Context.Service<JobClient, {
-  /** Never throws; reports a rejection by `listener.onError`, at the earliest in the next turn of the event loop. */
+  /** Never throws. Reports a rejection through `listener.onError`, at the earliest in the next turn of the event loop. */
   readonly submit: (request: JobRequest, listener: AnswerListener) => JobHandle
   readonly depth: (workload: Workload, pool: string) => QueueDepth
   /** The budget for the bodies of all open jobs and of uploads. */

@@ -1,4 +1,4 @@
-/** One pool at this ingress: its waiting jobs, and how many may be unclaimed in the stream. */
+/** One pool at this ingress: queues its jobs, and limits how many are in the stream without a worker. */
 import { QueueFull, QueueTimeout } from "../../contract/JobError.ts"
 import { DrainRate } from "../fairness/DrainRate.ts"
 import { type Claimant, FairQueue, type QueueLimits } from "../fairness/FairQueue.ts"
@@ -23,13 +23,13 @@ const unknownRetryMs = 1_000
 /** The longest retry time, in milliseconds: predictions beyond it are unreliable. */
 const longestRetryMs = 60_000
 
-/** A longer time between two ticks, in milliseconds, says nothing of the workers: this process was held up. */
+/** A longer time between two ticks, in milliseconds, says nothing about the workers: this process was stalled. */
 const longestTickMs = 500
 
-/** How long a queue counts as stalled after JetStream did not answer for it, in milliseconds: longer than until the next try. */
+/** How long a queue counts as stalled after a request to JetStream went unanswered, in milliseconds: until after the next try. */
 const stalledForMs = 3_000
 
-/** The share of the deadline that a job may spend in the queue: a job that starts at its deadline is useless. */
+/** The part of the time until its deadline that a job may spend in the queue: a job that starts at its deadline is useless. */
 const queueShare = 0.8
 
 export class JobPool<Job> {
@@ -42,14 +42,14 @@ export class JobPool<Job> {
   /** The number of publications so far, and the number of the latest claimed one. */
   #publications = 0
   #claimedUpTo = 0
-  /** When ingress may next ask JetStream for the state of the queue, and since when it waits for an answer. */
+  /** When ingress may next ask JetStream for the state of the queue, and since when it has been waiting for an answer. */
   askAt = 0
   askingSince: number | undefined
   /** When ingress may next look for workers that do not announce themselves. */
   lookAt = 0
-  /** Up to which sequence each version's queue has been delivered, as far as ingress knows. */
+  /** The stream sequence up to which each version's queue has been delivered, as far as ingress knows. */
   readonly delivered = new Map<Version, number>()
-  /** When JetStream last answered a confirmation of a job, whether it owes an answer since, and when to ask again. */
+  /** When JetStream last answered a confirmation of a job, whether a later one is unanswered, and when to ask again. */
   answeredAt = Number.NEGATIVE_INFINITY
   awaitsStream = false
   probeAt = 0
@@ -69,12 +69,12 @@ export class JobPool<Job> {
     return this.#occupancy.version
   }
 
-  /** Whether no worker is known that takes jobs. */
+  /** Whether no known worker takes jobs. */
   get isDeserted(): boolean {
     return this.#occupancy.isDeserted
   }
 
-  /** While the pool is deserted, the queue of the oldest version has pull requests. */
+  /** The oldest version's queue has pull requests, although the pool is deserted. */
   pulledFormer(now: number): void {
     this.#occupancy.pulledFormer(now)
   }
@@ -94,11 +94,11 @@ export class JobPool<Job> {
   }
 
   /**
-   * Queues a job, or rejects it at once if the queue is full or the job would spend most of its `patienceMs` in it.
+   * Queues a job. Rejects it if the queue is full, or if the job would spend more than `queueShare` of its `patienceMs` there.
    */
   enter(job: Job, claimant: Claimant, patienceMs: number, now: number): QueueFull | QueueTimeout | undefined {
     const mostMs = queueShare * patienceMs
-    // how fast workers were does not matter to a job for which a slot is free, nor while no job reaches a worker
+    // the past rate says nothing about a job for which a slot is free, nor while no job reaches a worker
     const isExempt = this.#mayGo(claimant, now) || this.#occupancy.hasRoom || this.#rests(now)
     const waitMs = isExempt ? 0 : this.#waitMs(claimant, mostMs)
     if (waitMs !== undefined && waitMs > mostMs) return new QueueTimeout({ retryAfterMs: retryAfter(waitMs) })
@@ -108,7 +108,7 @@ export class JobPool<Job> {
     return undefined
   }
 
-  /** The error for a job without room. */
+  /** The error for a job that finds no room. */
   full(claimant: Claimant): QueueFull {
     return new QueueFull({ retryAfterMs: this.retryAfterMs(claimant) })
   }
@@ -124,7 +124,7 @@ export class JobPool<Job> {
     return this.#waiting.take(now, (claimant) => this.#occupancy.mayTake(claimant, now))
   }
 
-  /** A waiting job leaves. */
+  /** A waiting job leaves without being published. */
   leave(job: Job, claimant: Claimant): void {
     this.#waiting.remove(job)
     this.#occupancy.left(claimant)
@@ -150,7 +150,7 @@ export class JobPool<Job> {
     if (wasAdmitted) this.#occupancy.freed(claimant)
   }
 
-  /** Numbers a publication: the stream delivers them in this order. */
+  /** The number of a new publication: the stream delivers publications in this order. */
   numbered(): number {
     return ++this.#publications
   }
@@ -170,16 +170,13 @@ export class JobPool<Job> {
     if (!Number.isNaN(behind)) this.#window.claimed(behind, this.#unclaimed - 1, this.#drain.perSecond)
   }
 
-  /**
-   * JetStream does not answer for the queue, which may be electing a leader. Workers get no jobs meanwhile, however fast they
-   * are.
-   */
+  /** JetStream does not answer: the queue's stream may be electing a leader. Until then no worker gets a job, however fast it is. */
   stalled(now: number): void {
     this.#stalledUntil = now + stalledForMs
     this.#wasStalled = true
   }
 
-  /** JetStream has told the state of the queue, so that workers could get its jobs. */
+  /** JetStream has reported the state of the queue, so workers could get its jobs. */
   served(): void {
     this.#wasServed = true
   }
@@ -187,7 +184,7 @@ export class JobPool<Job> {
   /** Runs periodically, `ms` milliseconds after the last time. */
   tick(now: number, ms: number): void {
     const rests = this.#rests(now)
-    // without jobs in the stream, the others wait for slots
+    // if the stream holds no jobs, those at ingress wait for slots, not for NATS
     const isServed = this.#wasServed || this.#unclaimed === 0
     const isInterrupted = this.#wasStalled || rests
     this.#wasServed = this.#wasStalled = false
@@ -200,12 +197,12 @@ export class JobPool<Job> {
     this.#occupancy.tick(now, ms, isServed)
   }
 
-  /** Whether no worker could get a job, so that nothing shows how fast they are. */
+  /** Whether no worker can get a job, so that the rate says nothing about them. */
   #rests(now: number): boolean {
     return now < this.#stalledUntil || this.#occupancy.isDeserted
   }
 
-  /** Whether a job of this claimant would be published at once, whatever other tenants wait for. */
+  /** Whether a job of this claimant would be published at once, even if jobs of other tenants wait. */
   #mayGo(claimant: Claimant, now: number): boolean {
     return this.#unclaimed < this.#window.size && this.#occupancy.slots !== undefined &&
       !this.#occupancy.hasWaitingOf(claimant) && this.#occupancy.mayTake(claimant, now)
@@ -218,7 +215,7 @@ export class JobPool<Job> {
     return turnMs === undefined || heldMs === undefined ? turnMs ?? (heldMs || undefined) : Math.max(turnMs, heldMs)
   }
 
-  /** The part of that wait that other jobs' turns cause. */
+  /** The part of that wait that is due to the turns of other jobs. */
   #turnMs(claimant: Claimant, fromMs: number): number | undefined {
     const { perSecond } = this.#drain
     if (perSecond === undefined) return this.#waiting.size === 0 ? 0 : undefined

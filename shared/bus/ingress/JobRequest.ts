@@ -14,17 +14,17 @@ export interface JobRequest {
   readonly model: string
   /** The tenant's opaque id; queues are fair between tenants. */
   readonly tenant: string
-  /** Of the records that the worker may read and write, for operations that keep state. */
+  /** Whose records the worker may read and write, for operations that keep state. */
   readonly owner: Owner | undefined
   /** The tenant's share of the turns within its class, at least 1. */
   readonly weight: number
   readonly priority: PriorityClass
   readonly contentType: string
-  /** The request's other headers that concern the worker. */
+  /** Further request headers that the worker needs. */
   readonly headers?: Readonly<Record<string, string>> | undefined
   /** As the client sent it. */
   readonly body: Uint8Array
-  /** The body names `model`, and asks for no stream, so that a worker that has nothing to change in it need not read it. */
+  /** The body names `model` and asks for no stream: a worker with nothing to change in the body need not parse it. */
   readonly isPlain: boolean
   /** Epoch milliseconds: the job fails with `QueueTimeout` if no worker has started it by then. */
   readonly deadline: number

@@ -1,6 +1,6 @@
 /**
- * The producer spans of jobs, one per attempt: from the start of the wait until a worker claims the job, or it fails or is
- * cancelled. The worker's own span is a child.
+ * Records the producer spans of jobs, one per attempt: from the start of the wait until a worker claims the job, or the job fails
+ * or is cancelled. The worker's own span is a child.
  */
 import { Context, Exit, Option, type Tracer } from "effect"
 import * as Attributes from "../../telemetry/Attributes.ts"

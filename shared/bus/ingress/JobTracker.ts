@@ -51,9 +51,9 @@ const attemptOf = (state: JobState): number | undefined => "attempt" in state ? 
 const isOver = (state: JobState): boolean =>
   state.state === "Done" || state.state === "Failed" || state.state === "Cancelled"
 
-/** How long the former attempts of an ended job are known, in milliseconds: JetStream may deliver them again. */
+/** How long an ended job's number of attempts is remembered, in milliseconds: JetStream may redeliver the former ones. */
 const rememberedMs = 60_000
-/** Of how many jobs they are known. */
+/** Maximum number of such jobs to remember. */
 const maxRemembered = 10_000
 
 export class JobTracker {
@@ -64,7 +64,7 @@ export class JobTracker {
   readonly #spans: JobSpans | undefined
   readonly #limits: PoolLimits
   readonly #jobs = new ReleasingMap<OpenJob>()
-  /** The latest attempt of each repeated job that has ended at its worker, and until when it is remembered; oldest first. */
+  /** The latest attempt of each ended job that had several, and until when it is remembered; oldest first. */
   readonly #repeated = new Map<string, { readonly attempt: number; readonly until: number }>()
   readonly #pools = new Map<string, Pool>()
   readonly #poolsByOccupancy = new Map<PoolOccupancy, Pool>()
@@ -290,7 +290,7 @@ export class JobTracker {
     )
   }
 
-  /** Has no effect if a worker had claimed the job. */
+  /** Ends the span of a job that no worker has claimed; a claim has already ended it. */
   #endSpan(job: OpenJob, commands: ReadonlyArray<Command>): void {
     if (job.span === undefined) return
     const failure = commands.find((command) => command.command === "fail")
@@ -335,7 +335,7 @@ export class JobTracker {
     reply?: string
   ): void {
     const job = this.#jobs.get(id)
-    // few frames are answered
+    // built on demand: ingress answers few frames
     const control = () => reply ?? Subjects.controlSubject(workload, worker, id, attempt)
     if (job === undefined || attemptOf(job.state) !== attempt) {
       // after its last frame a worker has nothing to stop
@@ -383,11 +383,11 @@ export class JobTracker {
     }
   }
 
-  /** Tells a worker that waits for `go` whether the job is over (`no`) or another worker's (`cancel`). */
+  /** Tells a worker that it does not have the job: `cancel` if it waits for `go` and the job is still open, `no` otherwise. */
   #refuse(sender: string, awaits: boolean, id: string, attempt: number): void {
     const job = this.#jobs.get(id)
     const type = awaits && job !== undefined ? "cancel" : "no"
-    // the worker of the last attempt meters the job
+    // the worker of the last attempt meters the job, so earlier ones must learn that the job has moved
     const isOld = job === undefined
       ? attempt < (this.#repeated.get(id)?.attempt ?? 0)
       : attempt !== attemptOf(job.state)
@@ -395,7 +395,7 @@ export class JobTracker {
     this.#outbox.publish(sender, undefined, encodeControl({ type, fate }))
   }
 
-  /** Handles messages about a worker as a whole: its own, and the server's `503`. */
+  /** Handles messages about a worker as a whole: from the worker itself, or the NATS server's `503`. */
   #hear(worker: string, workload: Workload, frame: Frame): void {
     if (frame.type === "noResponders") return this.#workers.missing(worker)
     this.#workers.heard(worker)
@@ -411,7 +411,7 @@ export class JobTracker {
     this.#apply(job, { event: "claimed", attempt, worker, redispatch, awaits: false }, sender)
   }
 
-  /** The worker has given up its jobs, because this ingress was away for long. A pong that is late does not concern newer jobs. */
+  /** The worker has given up its jobs, because this ingress was away for too long. A late pong does not concern newer jobs. */
   #abandoned(worker: string, next: number): void {
     if (this.#bundles.hasReceived(worker, next)) return
     for (const job of [...this.#workers.links.find(worker)?.jobs ?? []]) {
@@ -419,7 +419,7 @@ export class JobTracker {
     }
   }
 
-  /** Tells a worker about its bundles, which both sides need even while other messages are held. */
+  /** Sends a worker a receipt for its bundles, even while the outbox holds other messages: both sides depend on receipts. */
   #send(worker: string, workload: Workload, receipt: Receipt): void {
     this.#outbox.publishNow(Subjects.linkSubject(workload, worker, this.#nats.id), undefined, encodeControl(receipt))
   }
@@ -454,7 +454,7 @@ export class JobTracker {
     for (const job of [...link.jobs]) this.#apply(job, { event: "workerLost", announced: false })
   }
 
-  /** The worker, or its server of NATS, is frozen. Its jobs move if that is safe; the others wait for the worker. */
+  /** The worker, or its NATS server, is frozen. Its jobs move to other workers if that is safe; the rest wait for it. */
   #workerAway(link: WorkerLink<OpenJob>): void {
     for (const job of [...link.jobs]) {
       const { state } = job
@@ -497,7 +497,7 @@ export class JobTracker {
     }
   }
 
-  /** Checks often from now on. */
+  /** Starts to tick every `tickMs` again. */
   #wake(): void {
     if (this.working.isOpen()) return
     this.#lastTick = this.#now()

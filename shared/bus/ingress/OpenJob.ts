@@ -18,28 +18,28 @@ export class OpenJob {
   readonly request: JobRequest
   readonly listener: AnswerListener
   readonly pool: JobPool<OpenJob>
-  /** When an unclaimed job fails, by the monotonic clock. */
+  /** When the job fails if no worker has claimed it, by the monotonic clock. */
   readonly expiresAt: number
   state: JobState = initial
-  /** The version of the protocol in which its latest attempt is published. */
+  /** The protocol version of its latest attempt. */
   version: Version = 3
   worker: WorkerLink<OpenJob> | undefined
   /** The number of the next frame of this attempt. */
   sequence = 0
   lastSeen = 0
-  /** The latest publication: its number, its time, and since when later ones have been claimed. */
+  /** The latest publication: its number, its time, and since when it has been overtaken (see `Publications.isOvertaken`). */
   publication = 0
   publishedAt = 0
   overtakenAt: number | undefined
-  /** Since when no worker reads its version. */
+  /** Since when not all workers read its version. */
   unreadableAt: number | undefined
-  /** Where the stream has it, as far as JetStream has confirmed. */
+  /** The stream sequence of the message, once JetStream has confirmed it. */
   storedAs: number | undefined
-  /** Up to where its queue was already delivered when this attempt was published, as far as ingress knew. */
+  /** The sequence up to which its queue had been delivered when this attempt was published, as far as ingress knew. */
   deliveredBefore = 0
   /** When to ask JetStream about the publication. */
   confirmAt = 0
-  /** Since when JetStream has not answered that. */
+  /** Since when that question has been unanswered. */
   confirmingSince: number | undefined
   /** How many bytes of this attempt's answer the client has taken, and how many ingress has reported to the worker. */
   taken = 0

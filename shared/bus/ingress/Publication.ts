@@ -1,4 +1,4 @@
-/** Confirms publications with JetStream; most jobs are published without waiting for its answer. */
+/** Requests to JetStream about one publication. Most jobs are published without one: a worker's claim confirms them sooner. */
 import { errors, type Msg } from "@nats-io/nats-core"
 import * as Metrics from "../../telemetry/Metrics.ts"
 import type { OpenJob } from "./OpenJob.ts"
@@ -7,15 +7,15 @@ import * as Subjects from "../protocol/Subjects.ts"
 import type { Version } from "../protocol/Subjects.ts"
 
 /**
- * `stored`: now in the stream. `duplicate`: it was already. `full`: the stream or its server has no room. `leaderless`: the stream
- * has no leader. `unknown`: no clear answer.
+ * `stored`: the message is now in the stream. `duplicate`: it was there already. `full`: the stream or its server has no room.
+ * `leaderless`: the stream has no leader. `unknown`: no clear answer.
  */
 export type Verdict = "stored" | "duplicate" | "full" | "leaderless" | "unknown"
 
 export interface Answer {
   readonly verdict: Verdict
   readonly detail: string
-  /** Where the stream has the message. */
+  /** The message's sequence in the stream. */
   readonly sequence?: number | undefined
 }
 
@@ -54,7 +54,7 @@ export const confirm = async (outbox: Outbox, message: Message, timeoutMs: numbe
 
 /** The state of a pool's queue. */
 interface QueueState {
-  /** Up to which sequence of its stream it has been delivered. */
+  /** The stream sequence up to which it has been delivered. */
   readonly delivered?: { readonly stream_seq?: number }
   /** The number of pull requests that wait for a job. */
   readonly num_waiting?: number

@@ -1,6 +1,6 @@
 /**
- * The published jobs that no worker has claimed yet: confirms that their stream has them, and finds those that were delivered to a
- * worker that is likely dead.
+ * Watches the published jobs that no worker has claimed yet: confirms that the stream has them, and finds jobs that were delivered
+ * to a worker that is probably dead.
  */
 import type { Outbox } from "../../nats/Outbox.ts"
 import * as Timings from "../protocol/Timings.ts"
@@ -11,7 +11,7 @@ import { confirm, queueState, type Verdict } from "./Publication.ts"
 const confirmAfterMs = 300
 const confirmTimeoutMs = 2_000
 
-/** When a job that is still unclaimed is confirmed again, in milliseconds: a stream may lose what it has stored. */
+/** After how long a job that is still unclaimed is confirmed again, in milliseconds: a stream may lose what it has stored. */
 const confirmAgainMs: Readonly<Record<Exclude<Verdict, "full">, number>> = {
   stored: 2_000,
   duplicate: 2_000,
@@ -20,19 +20,19 @@ const confirmAgainMs: Readonly<Record<Exclude<Verdict, "full">, number>> = {
   unknown: 1_000
 }
 
-/** How much longer than the known workers others may take to reconnect and repeat their claims, in milliseconds. */
+/** How much longer than the known workers unknown ones may take to reconnect and repeat their claims, in milliseconds. */
 const unknownWorkersMs = 500
 
-/** Without an answer for this long, in milliseconds, the queue is stalled. */
+/** The queue counts as stalled if JetStream does not answer for this long, in milliseconds. */
 const stalledAfterMs = 300
 
-/** How often one unclaimed job is confirmed while its stream does not answer, in milliseconds, to notice when it does again. */
+/** While a stream does not answer, one unclaimed job is confirmed this often, in milliseconds, to notice when it answers again. */
 const probeEveryMs = 250
 
-/** An unclaimed job counts as overtaken if it has been known for this long to be delivered, or later jobs claimed. */
+/** How long ingress must have known that an unclaimed job was delivered, or later jobs claimed, to treat it as overtaken. */
 const overtakenForMs = 500
 
-/** How often ingress asks at most up to where a queue has been delivered, in milliseconds. */
+/** The shortest interval between two questions about the state of a queue, in milliseconds. */
 const askEveryMs = 500
 
 export interface PublicationsOptions {
@@ -54,7 +54,7 @@ export class Publications {
     this.#options = options
   }
 
-  /** The job is published for the first time, or in a new attempt. */
+  /** A new attempt at the job is being published. */
   published(job: OpenJob): void {
     const now = this.#options.now()
     job.confirmAt = now + confirmAfterMs
@@ -65,8 +65,8 @@ export class Publications {
   }
 
   /**
-   * Whether the job was delivered, or later ones were claimed, or no worker reads its version, for a while; if not, confirms it
-   * when that is due. Runs at every tick for each unclaimed job.
+   * Whether to start a new attempt: for `overtakenForMs` the job has been delivered but not claimed, later jobs have been claimed,
+   * or not all workers read its version. If not, confirms the job when that is due. Runs at every tick for each unclaimed job.
    */
   isOvertaken(job: OpenJob): boolean {
     const now = this.#options.now()
@@ -92,7 +92,7 @@ export class Publications {
     return false
   }
 
-  /** The server may be new, with empty streams, and claims may be lost with the old one. */
+  /** The NATS server may be a new one with empty streams, and claims may have been lost with the old one. */
   reconnected(): void {
     const at = this.#options.now() + Timings.reclaimMs
     for (const job of this.#unclaimed()) {
@@ -111,13 +111,13 @@ export class Publications {
     for (const job of this.#options.jobs) if (job.state.state === "Published") yield job
   }
 
-  /** The stream may be electing a leader. */
+  /** The stream does not answer: it may be electing a leader. */
   #unanswered(pool: OpenJob["pool"], now: number): void {
     pool.stalled(now)
     pool.awaitsStream = true
   }
 
-  /** The first answer of a stream after a silence: it may have lost the jobs that were published meanwhile. */
+  /** The stream has answered. After a silence, it may have lost the jobs that were published meanwhile. */
   #answered(pool: OpenJob["pool"], now: number): void {
     pool.answeredAt = now
     if (!pool.awaitsStream) return
@@ -128,8 +128,8 @@ export class Publications {
   }
 
   /**
-   * Workers of version 0.1.0 do not announce themselves, and read only version 2. If they replace the last newer ones, in a rollback,
-   * only their pull requests show that they are there.
+   * Workers of release 0.1.0 do not announce themselves, and read only version 2 of the protocol. If they replace the last newer
+   * workers, in a rollback, only their pull requests show that they are there.
    */
   #lookForFormerWorkers({ pool, publishedAt, request, version }: OpenJob, now: number): void {
     if (version === 2 || !pool.isDeserted || now - publishedAt < confirmAfterMs || now < pool.lookAt) return
@@ -139,7 +139,7 @@ export class Publications {
     })
   }
 
-  /** Finds unclaimed jobs of the same pool that were delivered. */
+  /** Finds the unclaimed jobs of this job's pool that were delivered. */
   #askForDelivery(job: OpenJob, now: number): void {
     const { pool, storedAs, version } = job
     if (storedAs === undefined || now < pool.askAt) return
@@ -160,8 +160,8 @@ export class Publications {
   }
 
   /**
-   * Publishes an unclaimed job again under the same message id and waits for JetStream's answer: whether it had the job already,
-   * has stored the job now, or could not.
+   * Publishes an unclaimed job again under the same message id and evaluates JetStream's answer: it already had the job, has
+   * stored it now, or could not.
    */
   #confirm(job: OpenJob): void {
     const { ingress, now, onConfirm, onFull, outbox } = this.#options
@@ -176,13 +176,13 @@ export class Publications {
     void confirm(outbox, job.toMessage(ingress, attempt), confirmTimeoutMs).then(({ sequence, verdict }) => {
       const hasNoAnswer = verdict === "leaderless" || verdict === "unknown"
       job.confirmingSince = undefined
-      // the stream has answered later questions
+      // the stream has answered a later question
       if (hasNoAnswer && job.pool.answeredAt > askedAt) return
       if (hasNoAnswer) this.#unanswered(job.pool, now())
       else this.#answered(job.pool, now())
       if (job.state.state !== "Published" || job.state.attempt !== attempt) return
       if (verdict === "full") return onFull(job)
-      // it keeps its place in the stream
+      // the job keeps its place in the stream
       if (verdict === "duplicate") {
         Object.assign(job, { overtakenAt: overtakenAt ?? job.overtakenAt, publication, publishedAt })
       }
@@ -194,14 +194,15 @@ export class Publications {
 }
 
 /**
- * Whether this attempt may be made now. If the stream has lost messages, new ones are stored where the queue was already delivered,
- * and never delivered: the last attempt waits until it would be stored further, or the console has recreated the consumer.
+ * Whether this attempt may be made now. A stream that has lost messages reuses sequences that its consumer has already delivered,
+ * and a new message there is never delivered. The last attempt therefore waits until the stream is past those sequences, or the
+ * console has recreated the consumer.
  */
 const mayAttempt = ({ deliveredBefore, pool, storedAs = Infinity, version }: OpenJob, attempt: number): boolean =>
   attempt < Timings.maxAttempts ||
   (attempt === Timings.maxAttempts && (storedAs >= deliveredBefore || pool.delivered.get(version) !== deliveredBefore))
 
-/** Numbers the publication, which is behind everything already in the stream. */
+/** Gives the job a new publication number: its message is behind everything already in the stream. */
 const number = (job: OpenJob, publishedAt: number): void => {
   job.publication = job.pool.numbered()
   job.publishedAt = publishedAt

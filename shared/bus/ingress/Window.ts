@@ -2,15 +2,15 @@
  * How many unclaimed jobs of a pool ingress keeps in the stream: enough that no worker waits, and no more, because the stream
  * delivers in order of arrival, without fairness.
  *
- * Every claim reports how many jobs were left in the stream. If none, workers may be idle, and the window grows by one job per
- * claim, so it doubles in the time that a job takes to be claimed. If more than workers take within `aheadMs`, the window
- * shrinks by the excess.
+ * Every claim reports how many jobs were left in the stream. If there were more than workers take within `aheadMs`, the window
+ * shrinks by the excess. Otherwise workers may be idle, and the window grows by one job per claim, so it doubles in the time that
+ * a job takes to be claimed.
  */
 
 /** The stream may hold as many jobs as workers take within this many milliseconds. */
 const aheadMs = 20
 
-/** The smallest window: two slots that become free at the same moment can both be filled at once. */
+/** The smallest window: enough to fill two slots that become free at the same moment. */
 const least = 2
 
 /** The initial window: small, because it grows fast. */
@@ -30,13 +30,13 @@ export class Window {
   }
 
   /**
-   * A worker has claimed one of our jobs. `behind` jobs of all ingresses were left in the stream; `unclaimed` of our own are
-   * left now. `perSecond` is how fast our jobs are claimed, if known.
+   * A worker has claimed a job of this ingress. `behind` jobs of all ingresses were left in the stream; `unclaimed` jobs of this
+   * ingress are left now. `perSecond` is the rate at which this ingress's jobs are claimed, if known.
    */
   claimed(behind: number, unclaimed: number, perSecond: number | undefined): void {
     const enough = Math.max(1, (perSecond ?? 0) * aheadMs / 1_000)
     if (behind <= enough) {
-      // only if the window kept jobs waiting
+      // a window that was not full kept no job waiting
       if (unclaimed + 1 >= this.#size) this.#size = Math.min(this.#most, this.#size + 1)
       return
     }

@@ -3,7 +3,7 @@ import type { Workload } from "../../contract/Operation.ts"
 import * as Timings from "../protocol/Timings.ts"
 import { ReleasingMap } from "../../bounds/ReleasingMap.ts"
 
-/** A living worker with jobs, which is pinged after a silence, was heard within this time, in milliseconds. */
+/** A living worker with jobs was heard within this time, in milliseconds, because it is pinged when it is silent. */
 const heardWithinMs = Timings.pingAfterMs + 3 * Timings.tickMs
 
 export interface WorkerLink<Job extends { readonly id: string }> {
@@ -12,7 +12,7 @@ export interface WorkerLink<Job extends { readonly id: string }> {
   readonly jobs: ReleasingMap<Job>
   lastSeen: number
   pingedAt: number | undefined
-  /** Since when its subject has had no listener. */
+  /** Since when the worker's subject has had no listener. */
   missingSince: number | undefined
 }
 
@@ -66,7 +66,7 @@ export class WorkerLinks<Job extends Linked<Job>> {
     alive(link, this.#now())
   }
 
-  /** The worker's subject has no listener. It is gone if repeated pings find none for `workerGoneAfterMs`. */
+  /** The worker's subject has no listener. The worker is gone if repeated pings find none for `workerGoneAfterMs`. */
   isGone(link: WorkerLink<Job>): boolean {
     link.missingSince ??= this.#now()
     return this.#now() - link.missingSince >= Timings.workerGoneAfterMs
@@ -76,7 +76,7 @@ export class WorkerLinks<Job extends Linked<Job>> {
     return this.#links.values()
   }
 
-  /** Whether any of these workers was heard just now. */
+  /** Whether any of these workers was heard within `heardWithinMs`. */
   hasHeard(isMeant: (worker: string) => boolean): boolean {
     const since = this.#now() - heardWithinMs
     for (const { id, lastSeen } of this.#links.values()) if (lastSeen >= since && isMeant(id)) return true

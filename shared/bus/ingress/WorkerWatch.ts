@@ -1,4 +1,4 @@
-/** Watches the workers that run jobs of this ingress: pings the silent ones, and tells dead or frozen workers from servers of NATS. */
+/** Watches the workers that run jobs of this ingress: pings the silent ones, and tells dead or frozen workers from NATS failures. */
 import type { Nats } from "../../nats/Nats.ts"
 import type { Outbox } from "../../nats/Outbox.ts"
 import { encodeControl } from "../protocol/Frame.ts"
@@ -9,21 +9,21 @@ import { type WorkerLink, WorkerLinks } from "./WorkerLinks.ts"
 
 type Link = WorkerLink<OpenJob>
 
-/** If a server does not answer for this long, it is stalled, so the silence of workers does not mean that they are lost. */
+/** A NATS server that does not answer for this long, in milliseconds, is stalled, so silent workers do not count as lost. */
 const stalledMs = 1_000
 
 export interface WorkerWatchOptions {
   readonly nats: Nats["Service"]
   readonly now: () => number
-  /** A worker's server of NATS, if known. */
+  /** A worker's NATS server, if known. */
   readonly serverOf: (worker: string) => string | undefined
   /** The worker is dead or frozen. */
   readonly onLost: (link: Link) => void
-  /** The worker is silent, perhaps because of its server. Runs at every tick. */
+  /** The worker is silent, perhaps because of its NATS server. Runs at every tick. */
   readonly onAway: (link: Link) => void
-  /** Our server has answered after a stall: silences were its own. */
+  /** This ingress's NATS server has answered after a stall, which explains the silences. */
   readonly onStallEnd: () => void
-  /** All workers that we know have answered since the reconnect, and so have sent what was lost with it. */
+  /** All known workers have answered since the reconnect, and so have sent again what was lost. */
   readonly onAllHeard: () => void
 }
 
@@ -32,7 +32,7 @@ export class WorkerWatch {
   readonly #options: WorkerWatchOptions
   /** Workers that have not answered since the reconnect. */
   readonly #unheard = new Set<string>()
-  /** When the server was pinged; `undefined` once it has answered. */
+  /** When the NATS server was pinged; `undefined` once it has answered. */
   #askedAt: number | undefined
 
   constructor(options: WorkerWatchOptions) {
@@ -40,7 +40,7 @@ export class WorkerWatch {
     this.links = new WorkerLinks(options.now)
   }
 
-  /** Whether our server of NATS has not answered for long. */
+  /** Whether this ingress's NATS server has not answered a ping for `stalledMs`. */
   isServerStalled(): boolean {
     return this.#askedAt !== undefined && this.#options.now() - this.#askedAt > stalledMs
   }
@@ -71,7 +71,7 @@ export class WorkerWatch {
     }
   }
 
-  /** Asks all workers to send what was lost. */
+  /** Pings all workers, which then send again what was lost. */
   reconnected(): void {
     const { nats } = this.#options
     this.links.resetSilences()
@@ -80,11 +80,11 @@ export class WorkerWatch {
       this.#unheard.add(link.id)
       this.#ping(link, nats.outbox.publishNow)
     }
-    // workers that we do not know may still claim what they had pulled, for which `onAllHeard` leaves time
+    // unknown workers may still claim jobs that they had pulled; `onAllHeard` leaves them time
     if (this.#unheard.size === 0) this.#options.onAllHeard()
   }
 
-  /** Whether not the worker may be silent, but its server of NATS: another than ours, through which we hear no other worker. */
+  /** Whether the worker's NATS server may be at fault: it is not the one of this ingress, and no other worker is heard through it. */
   #isServerSuspected({ id }: Link): boolean {
     const { nats, serverOf } = this.#options
     const server = serverOf(id)
@@ -103,7 +103,7 @@ export class WorkerWatch {
     )
   }
 
-  /** Pings the server, because the silence may be the server's. If so, all silences restart when the server answers. */
+  /** Pings the NATS server, which may be the cause of the silence. If it was stalled, all silences restart when it answers. */
   #pingServer(): void {
     if (this.#askedAt !== undefined) return
     const { nats, now, onStallEnd } = this.#options
