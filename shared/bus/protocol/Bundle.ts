@@ -1,9 +1,10 @@
 /**
- * A bundle (version 3): everything that a worker tells one ingress in one turn of its event loop, in one numbered message.
+ * Encodes and decodes bundles (protocol version 3). A bundle is one numbered message with everything that a worker tells one
+ * ingress in one turn of its event loop.
  *
  * Layout, big-endian: `[u8 version][u48 number][u48 oldest]`, then for each entry `[u16 head length][u32 payload length]`, its head
- * (UTF-8, words separated by spaces) and its payload. A bundle without entries has no number of its own: it says that everything
- * below `number` was sent.
+ * (UTF-8, words separated by spaces) and its payload. A bundle without entries has no number of its own: its `number` says that all
+ * bundles below that number were sent.
  */
 import { Option } from "effect"
 import { InternalError } from "../../contract/JobError.ts"
@@ -18,7 +19,7 @@ import {
   type Redispatch
 } from "./Frame.ts"
 
-/** What one entry says: a claim to a job, a frame about a job, or to which server of NATS the worker is connected. */
+/** The content of one entry: a claim to a job, a frame about a job, or the NATS server to which the worker is connected. */
 export type Entry =
   | { readonly type: "claim"; readonly claim: Claim }
   | {
@@ -30,14 +31,14 @@ export type Entry =
   }
   | { readonly type: "server"; readonly server: string }
 
-/** An entry as it is sent. */
+/** An entry in its wire format. */
 export interface EncodedEntry {
   readonly head: string
   readonly payload: Uint8Array
 }
 
 export interface Bundle {
-  /** From 0 in the order in which a worker sends them to one ingress. */
+  /** Consecutive over all bundles from a worker to one ingress. */
   readonly number: number
   /** The number of the oldest bundle that the worker can still send again. */
   readonly oldest: number
@@ -52,10 +53,10 @@ const entriesAt = 13
 const lengthsBytes = 6
 const nothing: Uint8Array = new Uint8Array(0)
 
-/** The most bytes of entries in one bundle, unless one entry is larger. NATS takes 1 MiB. */
+/** Maximum size of the entries in one bundle, in bytes, unless a single entry is larger. NATS accepts messages up to 1 MiB. */
 export const bundleBytes = 520 * 1024
 
-/** The bytes of an entry in a bundle. */
+/** The size of an entry in a bundle, in bytes. */
 export const entryBytes = ({ head, payload }: EncodedEntry): number =>
   lengthsBytes + Buffer.byteLength(head) + payload.length
 
@@ -78,10 +79,10 @@ export const encodeBundle = (number: number, oldest: number, entries: ReadonlyAr
   return bytes
 }
 
-/** Before a bundle is sent again: which is the oldest by now. */
+/** Updates `oldest` in an encoded bundle before it is sent again. */
 export const setOldest = (bundle: Buffer, oldest: number): void => void bundle.writeUIntBE(oldest, oldestAt, 6)
 
-/** `undefined` if the bytes are no bundle. Entries of unknown types are left out. */
+/** `undefined` if the bytes are not a bundle. Skips entries of unknown types. */
 export const decodeBundle = (data: Uint8Array): Bundle | undefined => {
   if (data.length < entriesAt || data[0] !== version) return undefined
   const bytes = Buffer.from(data.buffer, data.byteOffset, data.length)
@@ -106,13 +107,13 @@ export const decodeBundle = (data: Uint8Array): Bundle | undefined => {
 
 export const encodeServer = (server: string): EncodedEntry => ({ head: `server ${server}`, payload: nothing })
 
-/** The claim to a job on which the worker starts at once. */
+/** A claim with which the worker starts at once, without waiting for `go`. */
 export const encodeClaim = ({ attempt, behind, job, redispatch }: Claim): EncodedEntry => ({
   head: `claim ${job} ${attempt} ${redispatch} ${behind}`,
   payload: nothing
 })
 
-/** `payload` is the bytes of a `data` frame. */
+/** `payload`: the bytes of a `data` frame. */
 export const encodeEntry = (
   job: string,
   attempt: number,
@@ -185,5 +186,5 @@ const decodeFrame = (type: string, detail: string, payload: Buffer): Frame | und
   }
 }
 
-/** Unknown words get the strictest treatment. */
+/** Treats unknown words as the strictest one. */
 const strictestUnless = (word: unknown): Redispatch => isRedispatch(word) ? word : "mayHaveBeenSent"

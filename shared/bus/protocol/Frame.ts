@@ -15,8 +15,8 @@ import { decodeHeader, encodeHeaders } from "../../nats/Outbox.ts"
 import { header, parseControl } from "./Subjects.ts"
 
 /**
- * Whether another worker may run a claimed job: `idempotent` if a second call to the provider costs nothing, `unsent` if it
- * would be paid twice but has not been sent, `mayHaveBeenSent` if it may have been.
+ * Whether a claimed job may be dispatched to another worker. `idempotent`: yes, a second call to the provider costs nothing.
+ * `unsent`: yes, a second call would cost again, but the first has not been sent. `mayHaveBeenSent`: no.
  */
 export type Redispatch = "idempotent" | "unsent" | "mayHaveBeenSent"
 
@@ -43,14 +43,14 @@ export interface Claim {
   readonly job: string
   readonly attempt: number
   readonly redispatch: Redispatch
-  /** How many jobs were left in the stream when this one was delivered. */
+  /** How many jobs of the pool were left in the stream when this one was delivered. */
   readonly behind: number
 }
 
 export type Frame =
   /** The worker has the job and waits for `go`. */
   | { readonly type: "claim"; readonly redispatch: Redispatch }
-  /** The worker has these jobs and starts at once. Its subject names the worker, not a job. */
+  /** The worker has these jobs and starts at once. The frame's subject names the worker instead of a job. */
   | { readonly type: "claims"; readonly claims: ReadonlyArray<Claim> }
   /** Asks for `length` bytes of the request's body from `offset` on. */
   | { readonly type: "pull"; readonly offset: number; readonly length: number }
@@ -65,26 +65,26 @@ export type Frame =
   /** The worker is alive. `sequence` is the number of the next frame. */
   | { readonly type: "heartbeat"; readonly sequence: number }
   | { readonly type: "error"; readonly sequence: number; readonly error: JobError }
-  /** The worker is alive, and keeps no bundles for this ingress: the next one would have the number `next`. */
+  /** The worker is alive and keeps no bundles for this ingress. Its next bundle will have the number `next`. */
   | { readonly type: "pong"; readonly next: number }
   /** NATS's own answer: the subject has no listener, so the other side is gone. */
   | { readonly type: "noResponders" }
 
 /**
- * What has become of a job that a worker does not have: it is `over`; it has `moved`, so a later attempt follows; or it is
- * `taken`: another worker has the same attempt, and with it the same message in the queue.
+ * Why a worker may not run a job. `over`: the job has ended. `moved`: a later attempt follows. `taken`: another worker runs the
+ * same attempt, so its message in the queue is still needed.
  */
 export type Fate = "over" | "moved" | "taken"
 
 export type Control =
   /** Accepts a `claim` with this `redispatch`. */
   | { readonly type: "go"; readonly redispatch: Redispatch }
-  /** Unless the job is over, another worker has it, and meters it. */
+  /** Stops the worker. Unless `fate` is `over`, another worker runs and meters the job. */
   | { readonly type: "no" | "cancel"; readonly fate: Fate }
   | { readonly type: "ping" }
-  /** The total number of bytes that the client has taken: a lost message does no harm. */
+  /** The total number of bytes that the client has taken. A total, so that a lost message does no harm. */
   | { readonly type: "credit"; readonly bytes: number }
-  /** About bundles: `ack` has received all below this number; `resend` lacks those from this number on. */
+  /** About bundles. `ack`: ingress has received all below `number`. `resend`: it lacks those from `number` on. */
   | { readonly type: "ack" | "resend"; readonly number: number }
   | { readonly type: "noResponders" }
 
@@ -113,13 +113,13 @@ const detailOf = (frame: Frame): string | undefined => {
   }
 }
 
-/** A frame's head and end as JSON: `null` and `false` if absent; the end is `null` if the usage is unknown. */
+/** A frame's head and end for JSON: `null` without a head, `false` without an end. The end is its usage, `null` if unknown. */
 type Ends = readonly [
   head: readonly [status: number, redispatch: string, contentType: string, headers: AnswerHead["headers"]] | null,
   usage: Usage | null | false
 ]
 
-/** `redispatch` is the word for it. */
+/** The head and end of a frame. `redispatch`: the word for it in the protocol's version. */
 export const endsOf = ({ end, head }: Extract<Frame, { readonly type: "data" }>, redispatch: string): Ends => [
   head === undefined ? null : [head.status, redispatch, head.contentType, head.headers],
   end === undefined ? false : end.usage ?? null
@@ -165,7 +165,7 @@ export const decodeFrame = (message: Msg): Frame | undefined => {
     case "error":
       return { type, sequence, error: Option.getOrElse(decodeError(message.string()), () => new InternalError()) }
     case "pong":
-      // former workers state none
+      // older workers send no number
       return { type, next: Number(detail) }
     default:
       return undefined
@@ -178,7 +178,7 @@ const partsOf = (value: string): { readonly type: string; readonly detail: strin
   return at === -1 ? { type: decoded, detail: "" } : { type: decoded.slice(0, at), detail: decoded.slice(at + 1) }
 }
 
-/** `toRedispatch` reads the word for it. Without schemas, which took a tenth of ingress's time per request. */
+/** `toRedispatch` reads the version's word. Decodes without a schema, which took a tenth of ingress's time per request. */
 export const decodeData = (
   sequence: number,
   json: string,
@@ -224,11 +224,11 @@ const decodeClaims = (lines: string): ReadonlyArray<Claim> =>
     return { job, attempt: Number(attempt), redispatch: redispatchOf(redispatch), behind: Number(behind) }
   })
 
-/** Unknown words get the strictest treatment. */
+/** Treats unknown words as the strictest one. */
 const redispatchOf = (word: unknown): Redispatch =>
   word === wireWords.idempotent ? "idempotent" : word === wireWords.unsent ? "unsent" : "mayHaveBeenSent"
 
-/** Ingresses of an older version say that a job has moved if it is taken, and name no other fate. */
+/** Older ingresses send `moved` for a taken job too, and otherwise no fate. */
 const fateOf = (word: unknown): Fate => word === "moved" || word === "taken" ? word : "over"
 
 export const encodeControl = (control: Control): string => {

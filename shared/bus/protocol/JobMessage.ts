@@ -1,9 +1,9 @@
 /**
- * A job's message. All metadata are in one line, the first of the payload, and the request's body follows: parsing headers costs more
- * than their content. Version 2 has the line in a header.
+ * Encodes and decodes a job's message. The payload starts with one line of metadata, followed by the request's body: separate
+ * headers would cost more to parse than their content is worth. Version 2 has that line in a header.
  *
- * Spaces separate the fields. A field with anything but printable ASCII without spaces is percent-encoded; an unknown field is
- * empty.
+ * Spaces separate the fields of the line. A field with anything but printable ASCII without spaces is percent-encoded. An unknown
+ * value is an empty field.
  */
 import type { Msg } from "@nats-io/nats-core"
 import { Option, Schema } from "effect"
@@ -15,27 +15,27 @@ interface Metadata {
   readonly version: Version
   readonly id: string
   readonly attempt: number
-  /** The subject for frames. */
+  /** The subject for the frames of the answer. */
   readonly reply: string
   /** Epoch milliseconds; see `JobRequest`. */
   readonly deadline: number
   readonly operation: string
   readonly model: string
   readonly tenant: string
-  /** See `JobRequest`. Version 2 does not say it. */
+  /** See `JobRequest`. Always `undefined` in version 2. */
   readonly owner: Owner | undefined
   readonly contentType: string
-  /** The request's other headers that concern the worker. */
+  /** Further request headers that the worker needs. */
   readonly headers: Readonly<Record<string, string>> | undefined
   readonly traceparent: string | undefined
   readonly bodySize: number
-  /** See `JobRequest`. Version 2 does not say it. */
+  /** See `JobRequest`. Always `false` in version 2. */
   readonly isPlain: boolean
 }
 
 /** A job as a worker receives it. */
 export interface Job extends Metadata {
-  /** `undefined` if the message has none, because it is large: the worker pulls it after its claim. */
+  /** `undefined` if the body is too large for the message: the worker pulls it after its claim. */
   readonly body: Uint8Array | undefined
 }
 
@@ -75,7 +75,7 @@ const fields: Readonly<Record<Version, number>> = { 2: 12, 3: 15 }
 
 const decodeRecord = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Record(Schema.String, Schema.String)))
 
-/** The metadata and the bytes after them, in a message from a queue of this version. */
+/** The metadata line and the body of a message from a queue of this version. */
 const partsOf = (message: Msg, version: Version): readonly [line: string, body: Uint8Array] => {
   const { data } = message
   if (version === 2) return [message.headers?.get(header.job) ?? "", data]
@@ -85,13 +85,13 @@ const partsOf = (message: Msg, version: Version): readonly [line: string, body: 
     : [Buffer.from(data.buffer, data.byteOffset, end).toString("latin1"), data.subarray(end + 1)]
 }
 
-/** Whether the message is a job in a version of the protocol that this worker does not read, but another may. */
+/** Whether the message is a job in a protocol version that this worker does not read, but another worker may. */
 export const isForeign = (message: Msg, queue: Version): boolean => {
   const version = Number(partsOf(message, queue)[0].split(" ", 1)[0] || Number.NaN)
   return Number.isInteger(version) && !versions.some((known) => known === version)
 }
 
-/** `undefined` if the message is no job in a version that this worker reads. `queue` is the version of its queue. */
+/** `undefined` unless the message is a job in a version that this worker reads. `queue`: the version of the queue. */
 export const decodeJob = (message: Msg, queue: Version): Job | undefined => {
   const [metadata, body] = partsOf(message, queue)
   const line = metadata.split(" ")

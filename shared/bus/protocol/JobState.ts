@@ -1,6 +1,6 @@
 /**
  * The states of a job at ingress, as a pure function: a state and an event give the next state and the commands to run. The
- * README of `shared/bus` draws it.
+ * README of `shared/bus` has a diagram.
  *
  * An event that cannot happen in a state changes nothing. Ingress answers messages from a superseded attempt or worker with
  * `no` or `cancel`, so that a worker that wakes from a freeze stops its stale work.
@@ -42,25 +42,25 @@ export type JobEvent =
   }
   /** Bytes were written to the client's socket. */
   | { readonly event: "flushed" }
-  /** The worker is dead, frozen or does not know the job. `announced`: it reported the loss itself, as a draining worker does. */
+  /** The worker is dead or frozen, or has given up the job. `announced`: not counted as a loss, as with a draining worker. */
   | { readonly event: "workerLost"; readonly announced: boolean }
-  /** Jobs that were published later have been claimed earlier. */
+  /** The attempt was probably delivered to a dead worker, or not all workers read its version; see `Publications.isOvertaken`. */
   | { readonly event: "overtaken" }
   /** A frame is missing. */
   | { readonly event: "frameLost" }
   | { readonly event: "ended" }
   | { readonly event: "failed"; readonly error: JobError }
   | { readonly event: "clientGone" }
-  /** No worker took it in time; after `retryAfterMs` the queue may be shorter. */
+  /** No worker has claimed the job in time. `retryAfterMs`: when the queue may be shorter. */
   | { readonly event: "deadline"; readonly retryAfterMs: number }
   /** The ingress shuts down. */
   | { readonly event: "shutdown" }
 
 export type Command =
   | { readonly command: "publish"; readonly attempt: number }
-  /** Agrees to the claim. */
+  /** Accepts a claim that waits for `go`. */
   | { readonly command: "go"; readonly redispatch: Redispatch }
-  /** Tells the sender of this event that it does not have the job. */
+  /** Tells the worker that sent this event that it does not have the job. */
   | { readonly command: "refuse" }
   /** Tells the worker to stop an attempt. `isMoved`: another attempt follows. */
   | { readonly command: "cancel"; readonly worker: string; readonly attempt: number; readonly isMoved: boolean }
@@ -95,7 +95,7 @@ const cancel = ({ attempt, worker }: Running, isMoved = false): Command => ({
 })
 const cancelled = (...commands: ReadonlyArray<Command>): Step => ({ next: { state: "Cancelled" }, commands })
 
-/** A hint for clients that this ingress rejects because it shuts down, in milliseconds. */
+/** When clients that this ingress rejects because it shuts down should retry, in milliseconds. */
 const retryAfterMs = 1_000
 
 export const step = (state: JobState, event: JobEvent): Step => {
@@ -107,10 +107,10 @@ export const step = (state: JobState, event: JobEvent): Step => {
       switch (event.event) {
         case "claimed":
           return event.attempt === state.attempt ? claim(event, state.losses) : refuse(state)
-        // if the worker that has it wakes, ingress refuses its claim to an old attempt
+        // if the worker that holds this attempt wakes, ingress refuses its claim to the old attempt
         case "overtaken":
           return state.attempt < maxAttempts ? publish(state.attempt + 1, state.losses) : stay(state)
-        // a worker learns of cancellation from the answer to its claim
+        // a worker that claims a cancelled job learns of the cancellation from the answer
         default:
           return wait(state, event)
       }
@@ -210,8 +210,9 @@ const lossesAfter = (
 ): number => announced ? losses : losses + 1
 
 /**
- * Starts another attempt if that is safe: the client has received nothing, and the first worker has not called a provider or
- * a second call is harmless. No worker makes a paid call before the `go` that makes the job `mayHaveBeenSent` here.
+ * Starts another attempt if that is safe: the client has received nothing, and either the worker has not called a provider or a
+ * second call is harmless. This state can be trusted, because a worker makes no paid call before ingress has set
+ * `mayHaveBeenSent` and answered `go`.
  */
 const again = (state: Claimed, error: JobError): Step => {
   if (state.redispatch === "mayHaveBeenSent" || state.attempt >= maxAttempts) return fail(error, cancel(state))

@@ -6,18 +6,18 @@
 import type { Workload } from "../../contract/Operation.ts"
 import { messageIdHeader } from "../../nats/Outbox.ts"
 
-/** The versions of this protocol that workers read. Each job says in which one it is written and answered. */
+/** The protocol versions that workers read. Each job names the version in which it is written and answered. */
 export const versions = [2, 3] as const
 export type Version = typeof versions[number]
 export const newestVersion: Version = 3
 
 /**
- * A queue of durable tasks, which are on disk and have slots of their own. Every video is a task; its queue is older than the
- * others and has the name of jobs.
+ * A queue of durable tasks, which are stored on disk and have slots of their own. Every video is a task. The queue of videos is
+ * older than the other task queues, so it is named like a queue of jobs.
  */
 export type TaskQueueName = "video" | OwnersQueueName
 type OwnersQueueName = `${Exclude<Workload, "video">}-tasks` | typeof batchQueue
-/** The queue of batches, whose holders divide them into tasks of workloads. Its pool is the default one. */
+/** The queue of batches. The process that runs a batch divides it into tasks of workloads. It has one pool, the default one. */
 export const batchQueue = "batches"
 export const batchPool = "default"
 export type QueueName = Workload | TaskQueueName
@@ -27,14 +27,14 @@ export const taskQueueOf = (workload: Workload): TaskQueueName => workload === "
 export const queuesOf = (workload: Workload): ReadonlyArray<QueueName> => [
   ...new Set([workload, taskQueueOf(workload)])
 ]
-/** Every queue with its pool, for pools of workloads. */
+/** The queues of these pools, each with its pool. */
 export const queuesIn = (
   pools: ReadonlyArray<{ readonly workload: Workload; readonly pool: string }>
 ): ReadonlyArray<{ readonly queue: QueueName; readonly pool: string }> => [
   ...pools.flatMap(({ pool, workload }) => queuesOf(workload).map((queue) => ({ queue, pool }))),
   { queue: batchQueue, pool: batchPool }
 ]
-/** Whether each owner has a subject of the queue, which bounds how many of its tasks wait. */
+/** Whether each owner has a subject of its own in the queue, so that the number of its tasks can be limited. */
 export const isByOwner = (queue: QueueName): queue is OwnersQueueName =>
   queue === batchQueue || queue.endsWith("-tasks")
 export const isTaskQueue = (queue: QueueName): queue is TaskQueueName => queue === "video" || isByOwner(queue)
@@ -44,13 +44,13 @@ export const versionsOf = (queue: QueueName): ReadonlyArray<Version> =>
   queue === "video" ? [2] : isByOwner(queue) ? [3] : versions
 export const newestOf = (queue: QueueName): Version => versionsOf(queue).at(-1) ?? 2
 
-/** The number in the names of a version's subjects and streams. */
+/** The suffix for a version in the names of subjects and streams. */
 const suffixOf = (version: Version): string => version === 2 ? "" : String(version)
 
 /** The job queue of a pool, one for each version. */
 export const jobSubject = (queue: QueueName, pool: string, version: Version): string =>
   `jobs${suffixOf(version)}.${queue}.${pool}`
-/** A task of one owner; see `ownerToken`. */
+/** The subject of one owner's tasks; `owner` is from `ownerToken`. */
 export const taskSubject = (queue: TaskQueueName, pool: string, owner: string): string =>
   queue === "video" ? jobSubject(queue, pool, 2) : `${jobSubject(queue, pool, 3)}.${owner}`
 /** All jobs of a pool. */
@@ -96,16 +96,16 @@ export const parseReply = (
 /** The workload of a reply subject. */
 export const workloadOf = (subject: string): Workload => subject.split(".", 2)[1] as Workload
 
-/** Ingress's controls of one attempt. */
+/** The subject for controls about one attempt. */
 export const controlSubject = (workload: Workload, worker: string, job: string, attempt: number): string =>
   `ctl.${workload}.${worker}.${job}.${attempt}`
 /**
- * An ingress's controls of all that a worker sends it, and the reply subject of claims and bundles: the server answers `503`
- * there if the ingress is gone.
+ * The subject for an ingress's controls about its whole link with a worker. Also the reply subject of claims and bundles, so that
+ * the NATS server answers `503` there if the ingress is gone.
  */
 export const linkSubject = (workload: Workload, worker: string, ingress: string): string =>
   `ctl.${workload}.${worker}.${workerToken}.${ingress}`
-/** The ingress in such a subject; `undefined` for other control subjects. */
+/** The ingress in a `linkSubject`; `undefined` for other control subjects. */
 export const linkedIngress = (subject: string): string | undefined => {
   const { key } = parseControl(subject)
   return key.startsWith(`${workerToken}.`) ? key.slice(workerToken.length + 1) : undefined
@@ -117,7 +117,7 @@ export const controlInbox = (workload: Workload, worker: string): string => `ctl
 /** Asks every worker to announce its slots. */
 export const announceSubject = (workload: Workload): string => pingSubject(workload, workerToken)
 
-/** Parts of a large request's body, on the worker's demand. */
+/** The subject for parts of a large request's body, which the worker pulls. */
 export const bodySubject = (workload: Workload, worker: string, job: string, attempt: number): string =>
   `in.${workload}.${worker}.${job}.${attempt}`
 export const bodyInbox = (workload: Workload, worker: string): string => `in.${workload}.${worker}.>`
@@ -138,35 +138,35 @@ export const parseControl = (
     sequence: keyEnd === -1 ? Number.NaN : Number(subject.slice(keyEnd + 1))
   }
 }
-/** A worker's question which ingress admits the work of tasks; every one answers with its id. */
+/** The subject on which workers look for ingresses that admit the work of tasks; each ingress answers with its id. */
 export const admittersSubject = (workload: Workload): string => `admit.${workload}`
 export const admittersSubjects = "admit.*"
-/** A worker's questions about the work of tasks to one ingress. */
+/** The subject on which workers ask one ingress to admit the work of tasks. */
 export const admitSubject = (workload: Workload, ingress: string): string => `admit.${workload}.${ingress}`
 export const admitInbox = (ingress: string): string => `admit.*.${ingress}`
 
-/** Requests for every process's state. */
+/** The subject on which every process answers with its state. */
 export const presenceSubject = "presence"
 
-/** A worker's announcements of its slots in a pool, with the newest version that it reads. */
+/** The subject of a worker's announcements of its slots in a pool; `version` is the newest one that it reads. */
 export const slotsSubject = (workload: Workload, pool: string, worker: string, version: Version): string =>
   `slots.${workload}.${pool}.${worker}.${version}`
 export const slotsSubjects = (workload: Workload): string => `slots.${workload}.>`
 export const slotsInbox = "slots.>"
-/** The worker reads all versions up to `version`; former workers state none and read version 2. */
+/** The worker reads all versions up to `version`. Older workers state no version and read only 2. */
 export const parseSlots = (
   subject: string
 ): { readonly workload: Workload; readonly pool: string; readonly worker: string; readonly version: number } => {
   const [, workload, pool = "", worker = "", version = "2"] = subject.split(".")
   return { workload: workload as Workload, pool, worker, version: Number(version) }
 }
-/** Says that a task has a new page or has ended. The key of its record has two tokens. */
+/** The subject of hints that a task has a new page or has ended. A record's key has two tokens. */
 export const taskHintSubject = (recordKey: string): string => `taskhint.${recordKey}`
 export const taskHintSubjects = "taskhint.>"
-/** An ingress's announcements of its tenants' taken slots and waiting jobs. */
+/** The subject of an ingress's announcements of its tenants' taken slots and waiting jobs. */
 export const occupancySubject = (ingress: string): string => `occupancy.${ingress}`
 export const occupancyInbox = "occupancy.*"
-/** The ingress of an announcement. */
+/** The ingress in an `occupancySubject`. */
 export const announcerOf = (subject: string): string => subject.slice(subject.indexOf(".") + 1)
 
 export const attemptKey = (job: string, attempt: number): string => `${job}.${attempt}`

@@ -16,7 +16,7 @@ export const heartbeatMs = 2_000
 /** A job that sends nothing for this long is lost although its worker is alive: three heartbeats and some slack. */
 export const jobSilenceMs = 3 * heartbeatMs + 1_000
 
-/** The same while NATS is away: short outages cost no jobs, and no client waits forever. */
+/** The same while NATS is away: long enough that short outages cost no jobs, but no client waits forever. */
 export const awaySilenceMs = 30_000
 
 /** How long ingress waits after an outage for repeated claims before it publishes unclaimed jobs again. */
@@ -31,14 +31,14 @@ export const pingAfterMs = 300
  */
 export const workerGoneAfterMs = 350
 
-/** The same for an ingress. Long enough for it to reconnect: its answers are sent again then. */
+/** The same for an ingress. Long enough for it to reconnect, after which its answers are sent again. */
 export const ingressGoneAfterMs = 5_000
 
 /** A worker that does not answer a ping for this long is considered frozen. */
 export const pongWithinMs = 1_900
 
 /**
- * The same if the worker's server of NATS may be frozen instead. Within this time the worker has noticed and changed to another
+ * The same if the worker's NATS server may be frozen instead. Within this time the worker notices that and connects to another
  * server, so that a job that may have been paid for is not given up.
  */
 export const serverChangeWithinMs = 6_000
@@ -50,8 +50,8 @@ export const tickMs = 200
 export const waitedLongMs = 1_000
 
 /**
- * A job that has waited for this long, and that later jobs have overtaken, was delivered to a worker that is likely dead or
- * frozen: ingress publishes it again. Long enough that the worker, if it wakes, asks before it starts.
+ * Ingress publishes an overtaken job again only after this long: it was probably delivered to a dead or frozen worker. Longer than
+ * `waitedLongMs`, so that this worker, if it wakes, asks ingress before it starts.
  */
 export const overtakenAfterMs = 1.5 * waitedLongMs
 
@@ -61,7 +61,7 @@ export const ackWaitMs = 3 * heartbeatMs
 /** How long the job of a task may wait and run, in milliseconds. */
 export const taskAgeMs = 24 * 60 * 60_000
 
-/** The same of a batch, whose lines may run for a day before its results are put together. */
+/** The same for a batch, whose lines may run for a day before their results are assembled. */
 export const batchAgeMs = 2 * taskAgeMs
 
 /** How many times JetStream delivers the same attempt. */
@@ -77,8 +77,8 @@ export const maxAttempts = 3
 export const announcementMs = { every: 500, expires: 5_000 }
 
 /**
- * How often a worker or an ingress does what it otherwise does every `tickMs`, or at similar intervals, if it has no open jobs and
- * there is a single NATS server. Announcements outlast two of these.
+ * The interval of periodic work, instead of `tickMs` or the like, while a worker or an ingress has no open jobs and there is a
+ * single NATS server. Announcements expire only after more than two of these.
  */
 export const idleTickMs = 2_000
 

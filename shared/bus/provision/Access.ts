@@ -1,9 +1,9 @@
 /**
- * Rights on NATS: the one table behind the server's permissions, their documentation and their test.
+ * The rights of every service on NATS: one table from which the server's permissions, their documentation and their test derive.
  *
- * Each service has one identity per account (`Account` in `Storage.ts`), which may publish and subscribe only what its rights
- * need. A worker serves only its own workload; it cannot submit jobs or read keys or other workers' answers. Permissions do
- * not cover the reply subjects that JetStream answers to, so workers are not in the control account.
+ * Each service has one identity per account (`Account` in `Storage.ts`), which may publish and subscribe only to the subjects that
+ * its rights need. A worker serves only its own workload. It cannot submit jobs, or read keys or other workers' answers.
+ * Permissions do not restrict the subjects to which JetStream sends its answers, so workers have no access to the control account.
  */
 import { consumerName } from "../../nats/WorkQueue.ts"
 import { type Workload, workloads } from "../../contract/Operation.ts"
@@ -15,11 +15,11 @@ import * as Subjects from "../protocol/Subjects.ts"
 /** One activity of a service, and its subjects. */
 export interface Right {
   readonly does: string
-  /** Absent: the data account. */
+  /** Default: the data account. */
   readonly account?: Account
   readonly publish: ReadonlyArray<string>
   readonly subscribe?: ReadonlyArray<string>
-  /** Whether it may answer each request once. */
+  /** Whether the service may answer each request that it receives on these subjects once. */
   readonly answers?: true
 }
 
@@ -49,13 +49,13 @@ const takes = ({ queue, stream, version }: JobStream): ReadonlyArray<string> => 
   api(`CONSUMER.INFO.${stream}.*`),
   Subjects.pullSubject(queue, "*", version),
   `$JS.ACK.${stream}.>`,
-  // the form of newer servers, with domain and account first
+  // newer servers put domain and account before the stream
   `$JS.ACK.*.*.${stream}.>`
 ]
 
 const takesBatches: Right = { does: "takes batches", publish: batchStreams.flatMap(takes) }
 
-/** The queues of tasks that may be lines of batches. */
+/** The streams of the queues whose tasks may be lines of batches. */
 const lineStreams = jobStreams.filter(({ queue }) => Subjects.isByOwner(queue) && queue !== Subjects.batchQueue)
 
 const submitsLines: Right = {
@@ -213,7 +213,7 @@ const repairs: Right = {
   ])
 }
 
-/** Events of tasks for the receivers of webhooks. */
+/** The rights to deliver the events of tasks to webhook receivers. */
 const delivers: ReadonlyArray<Right> = [
   readsFrom(buckets.webhookEndpoints),
   writes(buckets.webhookDeliveries),
@@ -233,7 +233,7 @@ const works = (workload: Workload): ReadonlyArray<Right> => [
   storesEvents(events.usage, workload)
 ]
 
-/** For administrators only: no service may do this. */
+/** The right of administrators; no service has it. */
 const provisions: Right = {
   does: "creates, changes, backs up and restores every stream, consumer, bucket and store",
   publish: ["$JS.API.>", "$JS.FC.>", "$JS.SNAPSHOT.>"]
@@ -326,7 +326,7 @@ export const rights = {
     writes(buckets.teams),
     writes(buckets.owners),
     storesAndReads(events.keyChanges),
-    // to remove those of revoked keys
+    // to remove the endpoints of revoked keys
     writes(buckets.webhookEndpoints)
   ]
 } satisfies Record<Workload, ReadonlyArray<Right>> & Record<string, ReadonlyArray<Right>>
@@ -339,7 +339,7 @@ export const natsServices = Object.keys(rights) as ReadonlyArray<NatsService>
 export interface Identity {
   readonly service: NatsService
   readonly account: Account
-  /** Such as `ingress` and `ingress-control`. */
+  /** For example `ingress` or `ingress-control`. */
   readonly name: string
 }
 
@@ -356,12 +356,12 @@ export const identities: ReadonlyArray<Identity> = natsServices.flatMap((service
     .map((account) => ({ service, account, name: account === "data" ? service : `${service}-${account}` }))
 )
 
-/** A bucket in the account where it was stored before the control account existed. */
+/** A bucket in the data account, where earlier releases store it. */
 const inData = ({ name }: BucketSpec): BucketSpec => ({ name, account: "data" })
 
 /**
- * The rights of such older processes in the data account, until they are replaced. They may read keys there but not change
- * them: provisioning has moved the keys, and a change would be lost.
+ * The rights in the data account that processes of earlier releases need until they are replaced. They may read keys there but not
+ * change them: provisioning has moved the keys, so a change would be lost.
  */
 const formerRights: Partial<Record<NatsService, ReadonlyArray<Right>>> = {
   ingress: [watches(inData(buckets.apiKeys)), watches(inData(buckets.usageSpend)), writes(buckets.providerLimits)],
@@ -381,7 +381,7 @@ export interface Permissions {
   readonly answers: boolean
 }
 
-/** The subjects of an identity's rights and its inbox, on request with the former version's rights. */
+/** The subjects of an identity's rights and its inbox. `withFormer` adds what processes of earlier releases need. */
 export const permissionsOf = (
   { account, service }: Pick<Identity, "account" | "service">,
   options: { readonly withFormer: boolean } = { withFormer: false }

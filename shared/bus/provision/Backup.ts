@@ -1,9 +1,8 @@
 /**
  * Saves what the gateway stores in NATS to a folder, and restores it into a NATS that has lost everything.
  *
- * Each stream is a file `<stream>.snapshot` in JetStream's format, and `<stream>.json` with its configuration. Not saved: jobs of
- * clients that wait, which are lost with their connections; results that expire within an hour, ledgers of limits, and the console's
- * sessions.
+ * Each stream becomes two files: `<stream>.snapshot` in JetStream's format, and `<stream>.json` with its configuration. Not saved
+ * are jobs whose clients wait on a connection, results that expire within an hour, ledgers of limits, and console sessions.
  */
 import { jetstreamManager } from "@nats-io/jetstream"
 import { Array, Effect, FileSystem, Path, Schema, Stream } from "effect"
@@ -19,8 +18,8 @@ const queue = (name: QueueName) =>
   versionsOf(name).map((version): readonly [Account, string] => ["data", jobStream(name, version)])
 
 /**
- * In order: counters before spending, and both before events (see `Move.ts`); queues of tasks before their records, since a job
- * without a record is dropped, but a record without a job waits until it expires.
+ * The streams to save, in order: counters before spending, and both before events (see `Move.ts`); queues of tasks before their
+ * records, because a job without a record is dropped, but a record without a job would wait until it expires.
  */
 export const saved: ReadonlyArray<readonly [Account, string]> = [
   ...[buckets.usageCounters, buckets.usageSpend].map(bucket),
@@ -61,7 +60,7 @@ const save = Effect.fnUntraced(function*(folder: string, account: Account, strea
   const files = yield* filesOf(folder, stream)
   const snapshot = yield* Snapshot.take(nats, stream, { consumers: true })
   yield* Stream.run(snapshot.pieces, fs.sink(files.pieces, { mode: 0o600 }))
-  // last: without it the stream is not restored
+  // last, because a stream without this file is not restored
   yield* fs.writeFileString(files.about, encode(snapshot), { mode: 0o600 })
   return [{ stream, messages: messagesIn(snapshot) } satisfies Copied]
 }, Effect.scoped)

@@ -1,9 +1,9 @@
 /**
  * Recreates the consumer of a job queue if it cannot deliver.
  *
- * If servers lose the log of a stream, its sequences start again from 1, but the consumer's own state may survive. Such a
- * consumer waits for sequences beyond those that it has delivered, so it delivers nothing, and its workers are idle. A consumer
- * that is missing from an existing stream is created too: its servers may have lost it, or a repair was interrupted.
+ * If servers lose the log of a stream, its sequences start again from 1, but the consumer's own state may survive. That consumer
+ * waits for sequences beyond those that it has delivered, so it delivers nothing and its workers are idle. The repair also creates
+ * a consumer that is missing from an existing stream: its servers may have lost it, or an earlier repair was interrupted.
  */
 import { jetstreamManager } from "@nats-io/jetstream"
 import { Effect } from "effect"
@@ -13,10 +13,10 @@ import * as Metrics from "../../telemetry/Metrics.ts"
 import { jobStream, type QueueName, type Version } from "../protocol/Subjects.ts"
 import { consumerConfig } from "./JobStreams.ts"
 
-/** Right after an election a stream may report an older state than its consumer: for how long, in milliseconds. */
+/** How long, right after an election, a stream may report an older state than its consumer, in milliseconds. */
 const confirmAfterMs = 1_000
 
-/** The consumer's defect, if it has one. The consumer is read first: its stream can only be further by then. */
+/** The consumer's defect, if any. Reads the consumer before its stream, which can only have advanced in between. */
 const defectOf = Effect.fnUntraced(function*(stream: string, pool: string) {
   const { connection } = yield* Nats
   const [consumer, state] = yield* attempt(async () => {
@@ -29,7 +29,7 @@ const defectOf = Effect.fnUntraced(function*(stream: string, pool: string) {
   return consumer.delivered.stream_seq > state.last_seq ? "ahead of its stream" : undefined
 })
 
-/** Returns whether it recreated the consumer. Fails if JetStream does not answer; it may be electing a leader. */
+/** Returns whether it has recreated the consumer. Fails if JetStream does not answer, for example while it elects a leader. */
 export const repairConsumer = Effect.fn("ConsumerRepair.repair")(
   function*(queue: QueueName, pool: string, version: Version) {
     const stream = jobStream(queue, version)

@@ -2,9 +2,9 @@
  * The JetStream streams and consumers that store jobs until a worker takes them: one stream per queue and version of the
  * protocol, one durable consumer per pool.
  *
- * A single server stores interactive jobs in memory, since a job is useless once its client's socket is gone. Clusters store
- * them on disk: a memory stream whose servers restart one after the other elects a leader that has lost its messages. The jobs
- * of durable tasks outlive their client and are always on disk.
+ * A single server stores interactive jobs in memory, since a job is useless once its client's socket is closed. Clusters store
+ * them on disk: if the servers of a memory stream restart one after another, they may elect a leader that has lost its messages.
+ * The jobs of durable tasks outlive their client's connection and are always on disk.
  */
 import type { ConsumerConfig } from "@nats-io/jetstream"
 import { AckPolicy, DiscardPolicy, jetstreamManager, RetentionPolicy, StorageType } from "@nats-io/jetstream"
@@ -51,7 +51,7 @@ const interactive: Retention = {
   maxBytes: 512 * 1024 * 1024
 }
 
-/** The job, which is the id of a task and at most a small request, stays until a worker has ended it, however many workers are lost. */
+/** A task's job holds its id and at most a small request. It stays until a worker has ended it, however many workers are lost. */
 const durable: Retention = {
   storage: StorageType.File,
   maxAgeMs: taskAgeMs,
@@ -65,8 +65,8 @@ const retentionOf = (queue: QueueName): Retention => {
 }
 
 /**
- * The storage of a stream can never change, so version 2 keeps its own until it is removed. Until then its bytes stay reserved in
- * memory, so a memory stream of a newer version reserves none and is bounded by the server's memory.
+ * Where a stream is stored. JetStream cannot change that later, so version 2 keeps its storage until it is removed. Until then it
+ * reserves its bytes in memory, so a newer version's memory stream reserves none: only the server's memory limits it.
  */
 const placeOf = (queue: QueueName, version: Version, replicas: number) => {
   const { maxBytes, storage } = retentionOf(queue)
@@ -79,7 +79,7 @@ const placeOf = (queue: QueueName, version: Version, replicas: number) => {
 /** How many jobs may wait in one stream. */
 const maxJobs = 10_000
 
-/** How many tasks of one owner may wait or run in one pool, and how many batches. */
+/** How many tasks one owner may have, waiting or running, in one pool; and how many batches. */
 const maxTasks = 1_000
 const maxBatches = 100
 
@@ -100,7 +100,7 @@ export const streamConfig = (queue: QueueName, version: Version, replicas: numbe
   duplicate_window: nanos(2 * 60_000)
 })
 
-/** A consumer is stored like its stream. */
+/** The durable consumer of one pool, stored like its stream. */
 export const consumerConfig = (queue: QueueName, pool: string, version: Version): Partial<ConsumerConfig> => ({
   durable_name: pool,
   filter_subject: poolSubjects(queue, pool, version),
@@ -127,7 +127,7 @@ export const provision = Effect.fn("JobStreams.provision")(
   }
 )
 
-/** Retries until it succeeds: after an outage the server may still be electing leaders. */
+/** Provisions with retries until it succeeds: after an outage the servers may still be electing leaders. */
 export const provisionPatiently = (queue: QueueName, pool: string, version: Version) =>
   provision(queue, pool, version).pipe(
     Effect.tapError((error) => {

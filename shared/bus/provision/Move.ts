@@ -1,9 +1,9 @@
 /**
- * Moves data of versions with one account to the control account, where workers cannot overwrite it.
+ * Moves the data of releases that had only one account to the control account, where workers cannot overwrite it.
  *
  * Each stream is moved as a whole, by snapshot and restore: JetStream shows the new stream only when it is complete, with its
- * sequences, revisions and ages. An interrupted move therefore starts again, a completed one is skipped, and writes to the new
- * stream are never overwritten. The old stream stays unchanged.
+ * sequences, revisions and ages. So an interrupted move starts again, a completed one is skipped, and writes to the new stream are
+ * never overwritten. The old stream stays unchanged.
  */
 import { jetstreamManager } from "@nats-io/jetstream"
 import { Effect } from "effect"
@@ -13,8 +13,8 @@ import { buckets, bucketStream, events } from "../../nats/Storage.ts"
 import * as Snapshot from "./Snapshot.ts"
 
 /**
- * In order: counters before spending. The counters store the place up to which usage was counted into both, so spending must
- * not be older than the counters, or the difference would never be counted.
+ * The streams to move, in order: counters before spending. The counters store the position up to which usage has been counted into
+ * both. If spending were older than the counters, the difference would never be counted.
  */
 const moved = [
   bucketStream(buckets.usageCounters),
@@ -24,7 +24,7 @@ const moved = [
   bucketStream(buckets.consoleSessions)
 ]
 
-/** How long the server may take for an answer, in milliseconds. */
+/** How long the server may take to answer, in milliseconds. */
 const withinMs = 10_000
 
 const move = Effect.fn("Move.move")(function*(stream: string) {

@@ -1,6 +1,6 @@
 /**
- * The processes of the gateway and their current work: each process answers requests on one subject for itself. Dead and
- * frozen processes do not answer, and without requests there is no traffic.
+ * Finds the running processes of the gateway and their current work. Each process answers requests on one shared subject for
+ * itself. Dead and frozen processes do not answer, and without requests there is no traffic.
  */
 import { Clock, Context, Effect, Layer, Metric, Option, Schema } from "effect"
 import { hostname } from "node:os"
@@ -29,7 +29,7 @@ const Waiting = Schema.Struct({
 })
 
 export const ProcessState = Schema.Struct({
-  /** Unique to the process and its start. */
+  /** Unique to this run of the process. */
   id: Schema.String,
   /** `ingress`, or a worker's workload. */
   service: Schema.String,
@@ -37,13 +37,13 @@ export const ProcessState = Schema.Struct({
   pid: Schema.Int,
   /** Epoch milliseconds. */
   startedAt: Schema.Finite,
-  /** `starting` also while a process that has reconnected asks for its queues again. `draining`: it will end. */
+  /** `starting`: also after a reconnect, until the process has its queues again. `draining`: the process will end. */
   state: Schema.Literals(["starting", "ready", "draining"]),
   /** Workers only. */
   work: Schema.optionalKey(Work),
   /** Ingress only. */
   queues: Schema.optionalKey(Schema.Array(Waiting)),
-  /** Its metrics of providers, by their names in `shared/telemetry`. */
+  /** The process's metrics about providers, by their names in `shared/telemetry`. */
   measures: Schema.Array(Schema.Struct({
     name: Schema.String,
     labels: Schema.Record(Schema.String, Schema.String),
@@ -52,7 +52,7 @@ export const ProcessState = Schema.Struct({
 })
 export type ProcessState = typeof ProcessState.Type
 
-/** A process's own part of its state. */
+/** The part of a process's state that the service supplies. */
 export interface Activity extends Pick<ProcessState, "service" | "work" | "queues"> {
   readonly isReady: boolean
   readonly isDraining: boolean
@@ -61,7 +61,7 @@ export interface Activity extends Pick<ProcessState, "service" | "work" | "queue
 const encode = Schema.encodeSync(Schema.fromJsonString(ProcessState))
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(ProcessState))
 
-/** The wait for answers ends after `stallMs` without one, at the latest after `maxWaitMs`. */
+/** The wait for answers ends after `stallMs` without a new one, and after `maxWaitMs` at the latest. */
 const stallMs = 150
 const maxWaitMs = 1_000
 

@@ -2,9 +2,9 @@
  * Creates everything that the gateway stores in NATS and updates existing configurations: job streams and consumers, event
  * streams, work queues, buckets, object stores.
  *
- * On a local start each process creates what it lacks. In production services lack the right to, so an administrator runs this
- * before the first start and after every upgrade. It never deletes anything. It first moves what a former version stored in
- * another account (`Move.ts`).
+ * On a local start each process creates what is missing. In production services have no right to, so an administrator runs this
+ * before the first start and after every upgrade. It never deletes anything. It first moves what earlier releases stored in another
+ * account (`Move.ts`).
  */
 import type { ConsumerConfig, JetStreamManager, StreamConfig } from "@nats-io/jetstream"
 import { jetstreamManager } from "@nats-io/jetstream"
@@ -34,7 +34,7 @@ export interface Provisioned {
   readonly outcome: "moved" | "created" | "changed" | "unchanged"
 }
 
-/** Whether a configuration has every wanted field. */
+/** Whether every wanted field has the same value in the actual configuration. */
 const isUpToDate = <A extends object>(wanted: Partial<A>, actual: A): boolean =>
   (Object.keys(wanted) as Array<keyof A>).every((name) => JSON.stringify(wanted[name]) === JSON.stringify(actual[name]))
 
@@ -81,7 +81,7 @@ export const provisionAll = Effect.fn("Provision.all")(function*(pools: Readonly
   const { connection } = yield* Nats
   const num_replicas = yield* replicas
   const manager = yield* attempt(() => jetstreamManager(connection))
-  /** The connection to the account that stores `kept`. */
+  /** The connection to the account that stores `kept`, and a manager on it. */
   const placeOf = Effect.fnUntraced(function*<K extends InAccount>(kept: K) {
     const { connection } = yield* natsOf(kept)
     return { connection, manager: yield* attempt(() => jetstreamManager(connection)) }

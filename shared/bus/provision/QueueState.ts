@@ -1,4 +1,4 @@
-/** The length of a pool's queue and the age of its oldest job. */
+/** Asks JetStream for the length of a pool's queue and the age of its oldest job. */
 import { type ConsumerInfo, jetstreamManager } from "@nats-io/jetstream"
 import type { NatsConnection } from "@nats-io/nats-core"
 import { DateTime, Effect } from "effect"
@@ -11,13 +11,13 @@ export interface QueueState {
   readonly pending: number
   /** Delivered, but not acknowledged. */
   readonly ackPending: number
-  /** Of those, delivered more than once. */
+  /** How many of the `ackPending` were delivered more than once. */
   readonly redelivered: number
   /** When the oldest of these was published, in epoch milliseconds; `null` if the queue is empty. */
   readonly oldestAt: number | null
 }
 
-/** The answers about the queue of each version. Fails if there is none: a single queue may have no leader. */
+/** The answers about the queue of each version. Fails only if there is none, since the queue of one version may have no leader. */
 const ofVersions = <A>(
   queue: QueueName,
   ask: (version: Version) => Promise<A>
@@ -30,7 +30,7 @@ const ofVersions = <A>(
     )
   )
 
-/** Of all versions of the protocol together. `null` if the queue does not exist yet. */
+/** The counts over all protocol versions. `null` if the queue does not exist yet. */
 export const queueCounts = Effect.fnUntraced(function*(queue: QueueName, pool: string) {
   const { connection } = yield* Nats
   const consumers = yield* ofVersions(queue, async (version) => {
@@ -45,7 +45,7 @@ export const queueCounts = Effect.fnUntraced(function*(queue: QueueName, pool: s
   }
 })
 
-/** `null` if the queue does not exist yet. */
+/** The counts with the age of the oldest job. `null` if the queue does not exist yet. */
 export const queueState = Effect.fnUntraced(function*(queue: QueueName, pool: string) {
   const counts = yield* queueCounts(queue, pool)
   if (counts === null) return null
@@ -55,7 +55,7 @@ export const queueState = Effect.fnUntraced(function*(queue: QueueName, pool: st
   return { ...counts, oldestAt: oldest.length === 0 ? null : Math.min(...oldest) } satisfies QueueState
 })
 
-/** The client's own API cannot read the first message of a subject. */
+/** When the oldest job was published. A raw request, because the client library cannot read the first message of a subject. */
 const oldestAt = async (connection: NatsConnection, queue: QueueName, pool: string, version: Version) => {
   const question = JSON.stringify({ seq: 1, next_by_subj: poolSubjects(queue, pool, version) })
   const subject = `$JS.API.STREAM.MSG.GET.${jobStream(queue, version)}`

@@ -1,18 +1,18 @@
 /**
- * Reads and writes whole streams by JetStream's snapshots: a restored stream has the same messages, sequences, revisions and ages.
- * JetStream shows it only when it is complete.
+ * Reads and writes whole streams as JetStream snapshots. A restored stream has the same messages, sequences, revisions and ages, and
+ * becomes visible only when it is complete.
  */
 import type { Msg, NatsConnection } from "@nats-io/nats-core"
 import { Effect, Schema, Stream } from "effect"
 import { attempt, JetStreamFailed } from "../../nats/JetStream.ts"
 import type { Nats } from "../../nats/Nats.ts"
 
-/** How long the server may take for an answer or a piece of a snapshot, in milliseconds. */
+/** How long the server may take to answer or to send a piece of a snapshot, in milliseconds. */
 const withinMs = 10_000
 
 const pieceBytes = 128 * 1024
 
-/** What a snapshot is of. Both are JetStream's JSON. */
+/** The stream of a snapshot: its configuration and state, both as JetStream's JSON. */
 export const StreamState = Schema.Struct({ config: Schema.Unknown, state: Schema.Unknown })
 export type StreamState = typeof StreamState.Type
 
@@ -36,7 +36,7 @@ const ask = async (connection: NatsConnection, subject: string, question: string
 const isLast = ({ data }: Msg): boolean => data.length === 0
 
 export interface Snapshot extends StreamState {
-  /** In order. The server sends up to 8 MiB ahead of what has been taken. The last is empty. */
+  /** In order; the last one is empty. The server sends up to 8 MiB ahead of the consumer. */
   readonly pieces: Stream.Stream<Uint8Array, JetStreamFailed>
 }
 
@@ -72,7 +72,7 @@ export const take = Effect.fn("Snapshot.take")(function*(
   return { config, state, pieces } satisfies Snapshot
 })
 
-/** Creates the stream from a snapshot's pieces, of any size, of which the last is empty. Fails if the stream exists. */
+/** Creates a stream from the pieces of a snapshot, of any size; the last one is empty. Fails if the stream exists. */
 export const restore = Effect.fn("Snapshot.restore")(function*<E, R>(
   to: NatsConnection,
   stream: string,

@@ -1,7 +1,7 @@
 /**
- * Pulls the bodies of large requests from ingress, part by part: the worker asks for the next part after it has received the
- * last, so that neither side nor the server buffers more than one part. It asks again for what is late, since ingress's connection
- * may have broken.
+ * Pulls the bodies of large requests from ingress, part by part. The worker asks for the next part only after it has received the
+ * previous one, so that neither side nor the NATS server buffers more than one part. It asks again for a part that is late, since
+ * ingress's connection may have broken.
  */
 import type { Msg } from "@nats-io/nats-core"
 import { Effect } from "effect"
@@ -15,7 +15,7 @@ const partBytes = 4 * frameBytes
 /** How long the whole transfer may take, in milliseconds: 32 MiB at a little over 1 MiB/s. */
 const withinMs = 30_000
 
-/** After how much silence the worker asks again, in milliseconds; twice as much each further time. */
+/** After how much silence the worker asks again, in milliseconds; doubles with each repetition. */
 const firstRepeatMs = 1_000
 
 interface Transfer {
@@ -38,8 +38,8 @@ export class BodyPull {
   }
 
   /**
-   * `key` names the attempt (`attemptKey`); `ask` requests `length` bytes from `offset` on. Fails with `AnswerLost` if that takes
-   * too long.
+   * Pulls a body of `size` bytes. `key` is from `attemptKey`; `ask` requests `length` bytes from `offset` on. Fails with
+   * `AnswerLost` if the transfer takes longer than `withinMs`.
    */
   fetch(
     key: string,
@@ -71,7 +71,7 @@ export class BodyPull {
     if (transfer === undefined) return
     const { data } = message
     const offset = Number(message.headers?.get(header.offset))
-    // bytes before these are lost and will be asked for again, or these were
+    // either earlier bytes are lost and will be requested again, or these bytes answer a repeated request and have arrived already
     if (offset !== transfer.received || offset + data.length > transfer.asked) return
     this.#progress(transfer)
     transfer.bytes.set(data, offset)
@@ -80,7 +80,7 @@ export class BodyPull {
     else if (transfer.received === transfer.asked) askNext(transfer)
   }
 
-  /** Runs periodically: asks again for what is late. */
+  /** Runs periodically: requests late parts again. */
   check(): void {
     const now = this.#now()
     for (const transfer of this.#transfers.values()) {

@@ -1,7 +1,7 @@
 /**
- * Version 3 of the protocol: everything for one ingress in one turn of the event loop leaves as one numbered bundle. Bundles are
- * kept until the ingress has acknowledged them, and sent again if it lacks some: NATS delivers at most once, and loses what is in
- * the buffers of a connection that breaks.
+ * Sends a worker's frames and claims in bundles (protocol version 3): everything for one ingress in one turn of the event loop
+ * leaves as one numbered message. The worker keeps a bundle until the ingress has acknowledged it, and sends it again on request:
+ * NATS delivers at most once, and loses what is in the buffers of a connection that breaks.
  */
 import type { Workload } from "../../contract/Operation.ts"
 import type { Outbox } from "../../nats/Outbox.ts"
@@ -19,16 +19,16 @@ import type { Claim, Frame } from "../protocol/Frame.ts"
 import * as Subjects from "../protocol/Subjects.ts"
 import type { FrameChannel, FrameSource } from "./FrameChannel.ts"
 
-/** How many unacknowledged bytes a worker keeps for all ingresses together. Beyond that the oldest are given up. */
+/** How many unacknowledged bytes a worker keeps for all ingresses together. Beyond that it drops the oldest of the largest link. */
 const keptBytes = 64 * 1024 * 1024
 
-/** How many bytes one request to resend gets at the most. */
+/** Maximum number of bytes to send in answer to one request to resend. */
 const resentBytes = 8 * 1024 * 1024
 
-/** A bundle that is unacknowledged for this long may be lost, in milliseconds: the ingress is told up to where it should have all. */
+/** A link whose bundles are unacknowledged for this long, in milliseconds, may have lost some: the worker asks the ingress. */
 const unacknowledgedMs = 500
 
-/** A request to resend from the same number is ignored for this long, in milliseconds: the bundles are on their way. */
+/** A repeated request to resend from the same number is ignored for this long, in milliseconds: the bundles are on their way. */
 const resentForMs = 100
 
 /** A link without traffic for this long is forgotten, in milliseconds. */
@@ -39,7 +39,7 @@ interface Kept {
   readonly bytes: Buffer
 }
 
-/** What was sent to one ingress. */
+/** The entries and bundles for one ingress. */
 interface Link {
   readonly ingress: string
   /** Not sent yet. */
@@ -49,7 +49,7 @@ interface Link {
   keptBytes: number
   /** The number of the next bundle. */
   next: number
-  /** When the ingress last had a reason to acknowledge something. */
+  /** When the ingress was last asked, or sent something that it should acknowledge. */
   sentAt: number
   resent: { readonly from: number; readonly at: number }
 }
@@ -59,7 +59,7 @@ export interface BundleSenderOptions {
   readonly workload: Workload
   readonly worker: string
   readonly now: () => number
-  /** The server of NATS to which this worker is connected. */
+  /** The NATS server to which this worker is connected. */
   readonly server: () => string
 }
 
@@ -91,19 +91,19 @@ export class BundleSender implements FrameChannel {
     if (this.#keptBytes === 0) this.#onAcknowledged?.()
   }
 
-  /** Asks for acknowledgements, and runs `done` when there is nothing that would have to be sent again. */
+  /** Asks for acknowledgements, and runs `done` once no bundle is unacknowledged. */
   afterAcknowledgement(done: () => void): void {
     if (this.#keptBytes === 0) return done()
     this.#onAcknowledged = done
     for (const link of this.#links.values()) if (link.kept.length > 0) this.ask(link.ingress)
   }
 
-  /** The number with which a new link starts, so that a link that was forgotten does not use its numbers twice. */
+  /** The number of a new link's first bundle: high enough that a forgotten link never reuses its numbers. */
   get first(): number {
     return this.#first
   }
 
-  /** Whether there is nothing that would have to be sent again. */
+  /** Whether all bundles are acknowledged. */
   get isAcknowledged(): boolean {
     return this.#keptBytes === 0
   }
@@ -127,7 +127,7 @@ export class BundleSender implements FrameChannel {
     }
   }
 
-  /** Tells an ingress at once up to where it should have all, which it answers. `false` if there is no link. */
+  /** Asks an ingress, at once, to acknowledge all bundles so far or to request missing ones. `false` if there is no link to it. */
   ask(ingress: string): boolean {
     const link = this.#links.get(ingress)
     if (link === undefined) return false
@@ -136,7 +136,7 @@ export class BundleSender implements FrameChannel {
     return true
   }
 
-  /** Runs several times a second: asks about bundles that are unacknowledged for long, and forgets idle links. */
+  /** Runs several times a second: asks about bundles that are unacknowledged for `unacknowledgedMs`, and forgets idle links. */
   check(): void {
     const now = this.#options.now()
     for (const link of this.#links.values()) {
@@ -146,7 +146,7 @@ export class BundleSender implements FrameChannel {
     }
   }
 
-  /** After a reconnect: asks all ingresses what they lack, and returns them. */
+  /** After a reconnect: asks all ingresses which bundles they lack, and returns the ingresses. */
   reconnected(): ReadonlyArray<string> {
     const ingresses = [...this.#links.keys()]
     for (const ingress of ingresses) {
@@ -184,7 +184,7 @@ export class BundleSender implements FrameChannel {
 
   #sendWaiting(link: Link): void {
     const entries = link.waiting
-    // forgotten meanwhile
+    // the link was forgotten in the meantime
     if (entries.length === 0) return
     link.waiting = []
     let from = 0
@@ -223,7 +223,7 @@ export class BundleSender implements FrameChannel {
     )
   }
 
-  /** Keeps only what follows the first `count` bundles; -1 means all. */
+  /** Drops the first `count` kept bundles; -1 drops all. */
   #giveUp(link: Link, count: number): void {
     for (const { bytes } of link.kept.splice(0, count === -1 ? link.kept.length : count)) {
       link.keptBytes -= bytes.length

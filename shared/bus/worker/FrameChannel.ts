@@ -1,4 +1,4 @@
-/** How a worker's frames reach the ingresses that wait for them; each version of the protocol has its own way. */
+/** How a worker sends frames to ingresses. Each protocol version has its own implementation. */
 import type { Claim, Frame } from "../protocol/Frame.ts"
 
 /** One attempt at a job, as its frames name it. */
@@ -6,13 +6,13 @@ export interface FrameSource {
   readonly job: string
   readonly attempt: number
   readonly ingress: string
-  /** The subject for its frames, and the one for ingress's answers. Used by version 2. */
+  /** The subject for the frames, and the subject for ingress's controls. Only version 2 uses them. */
   readonly subject: string
   readonly control: string
 }
 
 export interface FrameChannel {
-  /** Tells the ingress that this worker has the job and starts. Not urgent, but never behind a frame about the job. */
+  /** Tells the ingress that this worker has the job and starts. May be delayed, but always precedes the job's frames. */
   readonly claim: (ingress: string, claim: Claim) => void
   readonly send: (source: FrameSource, frame: Frame, payload?: Uint8Array) => void
 }

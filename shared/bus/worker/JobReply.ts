@@ -15,8 +15,8 @@ import * as Subjects from "../protocol/Subjects.ts"
 const empty = new Uint8Array(0)
 
 /**
- * How often a claim that waits is sent, four times a second while NATS is connected: for longer than it takes to find that an ingress
- * is gone.
+ * How many times a claim that waits for `go` is sent, at four per second while NATS is connected: for longer than it takes to
+ * detect that an ingress is gone.
  */
 const mostClaims = 24
 
@@ -28,14 +28,14 @@ export interface ReplyOptions {
   readonly job: string
   readonly attempt: number
   readonly behind: number
-  /** The subject for frames. */
+  /** The subject for the frames of the answer. */
   readonly subject: string
   readonly now: () => number
   /** Runs once when ingress cancels or rejects the job. */
   readonly onCancel: () => void
 }
 
-/** Where a job's answer goes: to the ingress that waits for it, or into the log of a task. */
+/** The destination of a job's answer: the ingress that waits for it, or the log of a task. */
 export type Reply = Pick<
   JobReply,
   | "hasStarted"
@@ -57,7 +57,7 @@ export class JobReply {
   #redispatch: Redispatch = "mayHaveBeenSent"
   #claimed = false
   #sequence = 0
-  /** How many bytes were written, and how many ingress allows. */
+  /** How many bytes were written, and how many may be, by ingress's credit. */
   #written = 0
   #limit = Timings.windowBytes
   #startedAt: number | undefined
@@ -87,7 +87,7 @@ export class JobReply {
     return this.#source.ingress
   }
 
-  /** Whether the answer has started: from then on an error is part of the answer. */
+  /** Whether the answer has started. From then on, an error must be reported within the answer. */
   get hasStarted(): boolean {
     return this.#startedAt !== undefined
   }
@@ -102,17 +102,17 @@ export class JobReply {
     return this.#over
   }
 
-  /** Whether another worker has the job, and meters it. */
+  /** Whether another worker runs the job now, and meters it. */
   get isMoved(): boolean {
     return this.#fate !== "over"
   }
 
-  /** Whether another worker has the same attempt, so that the job's message in the queue is still needed. */
+  /** Whether another worker runs the same attempt, so that the job's message in the queue is still needed. */
   get isTaken(): boolean {
     return this.#fate === "taken"
   }
 
-  /** Whether this worker has asked ingress to give the job to no other worker, and ingress has not refused. */
+  /** Whether ingress dispatches the job to no other worker from now on: this worker has claimed it as `mayHaveBeenSent`. */
   get isCommitted(): boolean {
     return this.#claimed && this.#redispatch === "mayHaveBeenSent"
   }
@@ -126,18 +126,18 @@ export class JobReply {
     channel.claim(this.ingress, { job, attempt, redispatch, behind })
   }
 
-  /** Repeats a claim that may have been lost with the server, so that ingress gives the job to no other worker. */
+  /** Repeats a claim that may have been lost with the NATS server, so that ingress dispatches the job to no other worker. */
   claimAgain(): void {
     if (this.#claimed && !this.#over) this.claim(this.#redispatch)
   }
 
-  /** Like `claim`, but waits for ingress to agree; `answer(false)` if ingress refuses, or is gone. */
+  /** Like `claim`, but waits for ingress: calls `answer(true)` once it agrees, `answer(false)` if it refuses or is gone. */
   claimAndWait(redispatch: Redispatch, answer: (go: boolean) => void): void {
     this.#asked = { redispatch, answer, left: mostClaims }
     this.repeatClaim()
   }
 
-  /** Runs while NATS is connected: repeats an unanswered claim, which may be lost like its answer. A duplicate does no harm. */
+  /** Runs while NATS is connected: repeats an unanswered claim, since it or its answer may be lost. A duplicate does no harm. */
   repeatClaim(): void {
     if (this.#asked === undefined || this.#over) return
     if (this.#asked.left-- === 0) return this.#answerClaim(false)
@@ -205,7 +205,7 @@ export class JobReply {
       case "cancel":
         this.#fate = control.fate
         return this.#stop(control.type === "no")
-      // these concern the whole process
+      // `JobServer` handles these, because they concern the whole process
       case "ping":
       case "noResponders":
         return
@@ -217,7 +217,7 @@ export class JobReply {
     this.#stop(false)
   }
 
-  /** A refusal also answers the waiting claim. */
+  /** Stops the work. If `refused`, also answers the waiting claim. */
   #stop(refused: boolean): void {
     if (this.#over) return
     this.#over = true

@@ -1,6 +1,6 @@
 /**
- * The worker's side of the job bus: takes jobs from the queue, keeps each one alive, and passes ingress's controls to its
- * job. The caller decides what a job does.
+ * The worker's side of the job bus: takes jobs from the queue, sends heartbeats while they run, and passes ingress's controls to
+ * them. The caller supplies what a job does.
  */
 import type { Msg } from "@nats-io/nats-core"
 import { Clock, Config, Context, Effect, Latch, Layer, type Scope } from "effect"
@@ -32,24 +32,24 @@ export interface ServedJob<R extends Reply = Reply> {
   readonly pulled: PulledJob
   readonly reply: R
   /**
-   * Tells ingress that this worker has the job, and returns when work on it may start. Waits until ingress agrees if
-   * `redispatch` is `mayHaveBeenSent`, the job has waited long, or another worker had it before.
+   * Tells ingress that this worker has the job, and returns when work on it may start. Waits for ingress to agree if `redispatch`
+   * is `mayHaveBeenSent`, or if another worker may have the job: it has waited long, is a repetition, or this process was stalled.
    */
   readonly claim: (redispatch: Redispatch) => Effect.Effect<void, Cancelled>
   /**
-   * For a job claimed as `unsent`: asks ingress to give the job to no other worker from now on, and returns when
-   * ingress has agreed. Sending the claim is not enough: if the connection has just died, the claim never arrives and ingress
-   * gives the job to another worker. Fails if ingress refuses, or is silent for 6 s while NATS is connected. May run repeatedly
-   * and concurrently.
+   * For a job claimed as `unsent`: asks ingress to dispatch the job to no other worker from now on, and returns when ingress has
+   * agreed. Sending the claim is not enough: if the connection has just died, the claim never arrives and ingress dispatches the
+   * job again. Fails if ingress refuses, is silent for 6 s while NATS is connected, or for 30 s in all. May run repeatedly and
+   * concurrently.
    */
   readonly commit: Effect.Effect<void, Cancelled>
-  /** When the worker received it, by the clock of `now`. */
+  /** When the worker received the job, by the clock of `now`. */
   readonly takenAt: number
   /** A monotonic clock, in milliseconds. */
   readonly now: () => number
   /**
-   * After the job has ended, keeps it unacknowledged, but without its slot, until the returned function is called. If this
-   * worker dies before that, JetStream redelivers the job.
+   * Keeps the job unacknowledged after it has ended, until the returned function is called. The job's slot becomes free
+   * nevertheless. If this worker dies before that call, JetStream redelivers the job.
    */
   readonly hold: () => () => void
   /** The whole request body, pulled from ingress if it did not come with the job. */
@@ -58,25 +58,25 @@ export interface ServedJob<R extends Reply = Reply> {
 
 export interface ServeOptions extends Omit<PoolServer.PoolOptions, "queue"> {
   readonly workload: Workload
-  /** Runs one job, and ends its reply. Interrupted when ingress cancels the job. */
+  /** Runs one job and ends its reply. Interrupted if ingress cancels the job. */
   readonly run: (job: ServedJob<JobReply>) => Effect.Effect<void>
 }
 
-/** This process was stalled, or idle, if no check has run for this long, in milliseconds. */
+/** If no check has run for this long, in milliseconds, this process was stalled or idle. */
 const stalledMs = 750
 /** How long an ended job is remembered, in milliseconds: longer than ingress waits for a silent worker. */
 const rememberedMs = 60_000
-/** The claim to a job with a body of up to this many bytes is sent along with other messages. */
+/** The claim to a job whose body has at most this many bytes may wait for other messages to leave with. */
 const smallBodyBytes = 16 * 1024
-/** After how long a job that another worker has is delivered again, in milliseconds: ingress may have given up that worker. */
+/** After how long a job that another worker runs is delivered again, in milliseconds: ingress may have given up that worker. */
 const takenMs = 5_000
 /** How long the last messages of a closing server may take to leave, in milliseconds. */
 const flushWithinMs = 2_000
 
 export class JobServer extends Context.Service<JobServer, {
   /**
-   * Serves a pool until the scope closes; then takes no more jobs and returns when the running ones have ended. Waits with
-   * the first pull until the queue exists.
+   * Serves a pool until the scope closes. Closing the scope takes no more jobs and waits until the running ones have ended. The
+   * first pull waits until the queue exists.
    */
   readonly serve: (options: ServeOptions) => Effect.Effect<PoolServer.Serving, never, Scope.Scope>
 }>()("shared/bus/worker/JobServer") {
@@ -94,7 +94,7 @@ export class JobServer extends Context.Service<JobServer, {
         serve: (options) =>
           Effect.suspend(() => {
             const server = new Server(nats, { ...options, bodyBytes }, clock, context)
-            // not the whole context: that holds the scope of this layer, and jobs end with the scope of the caller
+            // not the whole context: it contains this layer's scope, but jobs must end with the caller's scope
             return Effect.provideService(PoolServer.serve({ ...options, queue: options.workload }, server), Nats, nats)
           })
       })
@@ -102,7 +102,7 @@ export class JobServer extends Context.Service<JobServer, {
   )
 }
 
-/** A job that this worker runs, or has run and holds. */
+/** A job that this worker runs, or that has ended and is held. */
 interface Running {
   /** `attemptKey`. */
   readonly id: string
@@ -127,7 +127,7 @@ class Server implements PoolServer.PoolServer {
   readonly #now: () => number
   readonly #context: Context.Context<never>
   readonly source: JobSource
-  /** For jobs in version 2 and 3 of the protocol. */
+  /** The channels for jobs in protocol versions 2 and 3. */
   readonly #frames: SingleFrames
   readonly #bundles: BundleSender
   /** Ingresses that have not answered since the reconnect. */
@@ -140,16 +140,16 @@ class Server implements PoolServer.PoolServer {
   readonly #missingSince = new Map<string, number>()
   /** Jobs that have not started because there is no room for their bodies, in order of arrival. */
   readonly #waiting = new Map<string, PulledJob>()
-  /** How many bytes the pulled bodies take, including those on their way. */
+  /** The total size of the pulled bodies, including those in transfer, in bytes. */
   #bodyBytes = 0
   /**
-   * Committed jobs that have ended recently. If both the end and the acknowledgement are lost, JetStream redelivers the job,
-   * and its ingress, which still believes that this worker runs it, would agree.
+   * Committed jobs that have ended recently. If both the end and the acknowledgement of one are lost, JetStream redelivers it here,
+   * and its ingress, which still believes that this worker runs it, would let it run again.
    */
   #ended = new Set<string>()
   #endedBefore = new Set<string>()
   #forgottenAt: number
-  /** Jobs that have ended, but are held. */
+  /** Jobs that have ended but are held. */
   readonly #held = new ReleasingMap<Running>()
   readonly #released = Latch.makeUnsafe(true)
   #checkedAt: number
@@ -183,7 +183,7 @@ class Server implements PoolServer.PoolServer {
     return Effect.all([
       everyWhile(this.source.working, Timings.announcementMs.every, Timings.idleTickMs, () => this.#announce()),
       every(Timings.heartbeatMs, () => {
-        // the outbox would keep them all, and one of each suffices after the reconnect
+        // without a connection the outbox would queue every heartbeat, but one after the reconnect is enough
         if (this.#nats.isConnected()) this.#beat()
         const now = this.#now()
         for (const [ingress, since] of this.#missingSince) {
@@ -214,12 +214,12 @@ class Server implements PoolServer.PoolServer {
     return this.#running.size > 0 || !this.#bundles.isAcknowledged
   }
 
-  /** The announcement precedes the first claim. */
+  /** Announces the slots before the first claim. */
   started(): void {
     this.#announce()
   }
 
-  /** Announces the pool's slots, or those still in use while it drains. */
+  /** Announces this worker's slots, or only those in use while it drains. */
   #announce(): void {
     const { pool, slots, workload } = this.#options
     const { id, isConnected, outbox } = this.#nats
@@ -237,7 +237,7 @@ class Server implements PoolServer.PoolServer {
     if (this.#unheard.size === 0) this.#nats.outbox.release()
   }
 
-  /** The ingress lives. Once all have answered after a reconnect, nothing needs to be held for them. */
+  /** The ingress is alive. Once all have answered after a reconnect, the outbox need not hold messages for them. */
   #heard(ingress: string): void {
     this.#missingSince.delete(ingress)
     if (this.#unheard.delete(ingress) && this.#unheard.size === 0) this.#nats.outbox.release()
@@ -251,7 +251,7 @@ class Server implements PoolServer.PoolServer {
     yield* Effect.timeoutOption(this.#idle, this.#options.graceMs)
     for (const { run } of [...this.#running]) run?.stop()
     yield* this.#idle
-    // JetStream redelivers jobs that are held for longer
+    // JetStream redelivers jobs that are still held after that
     yield* Effect.timeoutOption(this.#released.await, flushWithinMs)
     this.#announce()
     const { connection, isConnected, outbox } = this.#nats
@@ -282,10 +282,10 @@ class Server implements PoolServer.PoolServer {
     this.#admit()
   }
 
-  /** Starts waiting jobs while there is room for their bodies. Jobs that still wait are unclaimed. */
+  /** Starts waiting jobs while there is room for their bodies. A waiting job is not claimed yet. */
   #admit(): void {
     for (const [key, job] of this.#waiting) {
-      // a body larger than the whole budget goes alone
+      // a body larger than the whole budget is pulled while no other is in memory
       if (this.#bodyBytes > 0 && this.#bodyBytes + job.bodySize > this.#options.bodyBytes) return
       this.#waiting.delete(key)
       this.#bodyBytes += job.bodySize
@@ -377,14 +377,14 @@ class Server implements PoolServer.PoolServer {
       : Fiberless.suspend(() => {
         reply.claim(redispatch)
         if (job.bodySize <= smallBodyBytes) return Effect.void
-        // a large body may stall or kill this process, so ingress must know before that which worker has the job
+        // a large body may stall or kill this process, so ingress must learn first which worker has the job
         this.#nats.outbox.flush()
-        // the client writes in a microtask
+        // the NATS client writes in a microtask
         return Effect.yieldNow
       })
   }
 
-  /** Jobs received after a stall are old, whatever the clocks of worker and server say. */
+  /** Whether this process was stalled recently: jobs received right after a stall may be old, whatever the clocks say. */
   #wasStalled(): boolean {
     const now = this.#now()
     if (now - this.#checkedAt > stalledMs) this.#stalledAt = now
@@ -412,7 +412,7 @@ class Server implements PoolServer.PoolServer {
     else if (control.type === "resend") this.#bundles.resend(ingress, control.number)
   }
 
-  /** An ingress without listeners is gone if it still has none when the worker asks again. */
+  /** The ingress's subject has no listener. It is gone if there is still none when the worker asks again. */
   #missing(ingress: string): void {
     const now = this.#now()
     const since = this.#missingSince.get(ingress)
@@ -427,7 +427,7 @@ class Server implements PoolServer.PoolServer {
     }
   }
 
-  /** Tells an ingress at once that this worker lives, even if messages are held. The ingress, or NATS for it, answers. */
+  /** Tells an ingress at once that this worker is alive, even while the outbox holds messages. The ingress or NATS answers. */
   #ask(ingress: string): void {
     if (this.#bundles.ask(ingress)) return
     const { id, outbox } = this.#nats

@@ -1,5 +1,5 @@
 /**
- * Pulls jobs from a pool's queues, one for each version of the protocol, as many as there are free slots.
+ * Pulls jobs for the free slots of a worker from the queues of its pool, one for each protocol version.
  *
  * It never prefetches: a job held by a busy worker would wait while another worker is idle. Slots that become free within
  * one turn of the event loop share one pull request, which leaves in the same write as the acknowledgements of the jobs
@@ -15,7 +15,7 @@ import * as Subjects from "../protocol/Subjects.ts"
 
 /** What the queue says about a job. */
 interface Delivery {
-  /** From 1; more than 1 if another worker had the job before and did not finish it. */
+  /** Counts from 1. More than 1 means that a worker had the job before and did not settle it. */
   readonly delivery: number
   /** Epoch milliseconds at which JetStream stored it. */
   readonly publishedAt: number
@@ -25,7 +25,7 @@ interface Delivery {
 
 /** Settles a job in the queue. */
 interface Hold extends Delivery {
-  /** Frees the slot without settling the job, which stays hidden from other workers. */
+  /** Frees the slot without settling the job, which is not delivered to other workers. */
   readonly free: () => void
   /** The job has ended, successfully or not. Frees the slot. */
   readonly acknowledge: () => void
@@ -33,21 +33,21 @@ interface Hold extends Delivery {
   readonly giveBack: (delayMs?: number) => void
   /** Tells JetStream that the job is still running. */
   readonly working: () => void
-  /** Settles a later delivery of the same job together with this one. Frees the slot of the later one. */
+  /** Takes a later delivery of the same job, to be settled together with this one. Frees the later one's slot. */
   readonly join: (later: Hold) => void
 }
 
-/** A job as it came from the queue. */
+/** A job as delivered by the queue. */
 export interface PulledJob extends Job, Hold {
   /** The subject of its queue. */
   readonly subject: string
 }
 
-/** How often `watch` should be called while it works. */
+/** How often `watch` should be called while the source is working, in milliseconds. */
 export const watchMs = 250
-/** After how long a job in an unknown version of the protocol is delivered again, to a worker that may read it. */
+/** After how long a job in an unknown protocol version is delivered again, to a worker that may read it, in milliseconds. */
 const foreignMs = 1_000
-/** A queue that has delivered nothing for this long is quiet. */
+/** A queue that has delivered nothing for this long, in milliseconds, is quiet. */
 const quietMs = 10_000
 
 const ack = Buffer.from("+ACK")
@@ -68,13 +68,13 @@ export class JobSource {
   readonly #options: SourceOptions
   readonly #nats: Nats["Service"]
   readonly #gauges: ReadonlyArray<() => void>
-  /** Opens with each job. Its user closes it. */
+  /** Opened by each job; the user of this class closes it. */
   readonly working = Latch.makeUnsafe(false)
   /** The queues by version, the newest first. */
   readonly #queues: ReadonlyMap<Subjects.Version, PullRequests>
   /** The queue that delivered last; at first the newest. */
   #latest: PullRequests | undefined
-  /** When it did, or this began. */
+  /** When that queue last delivered; at first the start of this source. */
   #latestAt: number
   #version: Subjects.Version = 2
   #inFlight = 0
@@ -114,7 +114,7 @@ export class JobSource {
     return this.#inFlight > 0 || [...this.#queues.values()].some(({ isLost }) => isLost)
   }
 
-  /** Whether it has started and not stopped: it pulls also while it does not know whether its queues still exist. */
+  /** Whether it has started and not stopped, even while it is unknown whether the queues still exist. */
   takesJobs(): boolean {
     return !this.#stopped && [...this.#queues.values()].some(({ isOpen }) => isOpen)
   }
@@ -129,7 +129,7 @@ export class JobSource {
     return this.#stopped
   }
 
-  /** The newest version of the protocol that it reads, also while it only finishes its jobs. */
+  /** The newest protocol version whose queue it has pulled from, even after `stop`. */
   get version(): Subjects.Version {
     return this.#version
   }
@@ -143,8 +143,8 @@ export class JobSource {
   }
 
   /**
-   * After a reconnect: the standing requests are lost, and perhaps the queues. Requests jobs again at once; call `start` again once
-   * the queues exist.
+   * After a reconnect, which loses the standing requests and perhaps the queues: requests jobs again at once. Call `start` again
+   * once the queues exist.
    */
   restart(): void {
     this.#pulling = false
@@ -159,16 +159,16 @@ export class JobSource {
     return Effect.forEach(this.#queues.values(), (queue) => queue.stop, { discard: true, concurrency: "unbounded" })
   })
 
-  /** Keeps the pull requests standing. */
+  /** Runs periodically: renews lost pull requests. */
   watch(): void {
     if (this.#stopped) return
     for (const queue of this.#queues.values()) queue.watch()
   }
 
   /**
-   * How many more jobs to request from a queue. A quiet queue has one request standing, even if no slot is free, so that its
-   * next job starts at once; this is why the jobs may exceed the slots by one. The others share the free slots. A single server's
-   * queues may all be quiet: the first job of one of them causes the request for the free slots.
+   * How many more jobs to request from a queue. A quiet queue has one job requested, even if no slot is free, so that its next job
+   * starts at once; this is why the jobs may exceed the slots by one. The other queues share the free slots. With a single NATS
+   * server all queues may be quiet; then their next job triggers the request for the free slots.
    */
   #wanted(queue: PullRequests): number {
     const total = this.#mostInFlight - this.#inFlight
@@ -182,7 +182,7 @@ export class JobSource {
     return Math.min(share - queue.outstanding, total - outstanding)
   }
 
-  /** Each queue but one may be quiet. */
+  /** More than the slots, because each queue but one may be quiet. */
   get #mostInFlight(): number {
     return this.#options.slots + this.#queues.size - 1
   }
@@ -191,7 +191,7 @@ export class JobSource {
     return queue === this.#latest ? this.#isResting() : this.#options.now() - queue.deliveredAt > quietMs
   }
 
-  /** Whether it has had no job for long, and its only server forgets no request. */
+  /** Whether no job has come for `quietMs`, and there is a single NATS server, which forgets no request. */
   #isResting(): boolean {
     return this.#inFlight === 0 && this.#options.now() - this.#latestAt > quietMs && this.#nats.isAlone()
   }
@@ -204,7 +204,7 @@ export class JobSource {
     this.working.openUnsafe()
     const hold = this.#hold(message.reply ?? "")
     if (this.#stopped) return hold.giveBack()
-    // former requests and those that replaced them were served; by then the former ones will have expired
+    // requests and their replacements were both served; by the time of the redelivery the former have expired
     if (this.#inFlight > this.#mostInFlight) return hold.giveBack(watchMs)
     if (isNews || this.#inFlight === 1) queue.schedule()
     const job = decodeJob(message, version)
@@ -212,7 +212,7 @@ export class JobSource {
     this.#options.onJob({ ...job, ...hold, subject: message.subject })
   }
 
-  /** Settles the job by publishing to this subject. */
+  /** The hold on a job that is settled by publishing to this subject. */
   #hold(subject: string): Hold {
     let held = true
     let hasSlot = true
@@ -232,12 +232,12 @@ export class JobSource {
       for (const later of joined) settleLater(later)
     }
     const delivery = parseAckSubject(subject)
-    // until all servers know that it has stopped, the job may come back at once, which costs one of its few deliveries
+    // until all servers know that this worker has stopped, they may redeliver the job to it, which wastes a delivery
     const leastMs = () => this.#stopped && delivery.delivery > 1 ? watchMs : undefined
     return {
       ...delivery,
       free,
-      // not urgent: if it comes late, JetStream at worst redelivers the job, and ingress rejects that claim
+      // not urgent: if the acknowledgement is late, JetStream at worst redelivers the job, and ingress rejects the new claim
       acknowledge: () =>
         settle(() => outbox.linger(() => outbox.publish(subject, ack)), (later) => later.acknowledge()),
       giveBack: (delayMs = leastMs()) =>

@@ -1,4 +1,4 @@
-/** Serves a pool of jobs or tasks: starts, restarts after a reconnect, and ends within a grace period. */
+/** Serves a pool of jobs or tasks: starts to pull, starts again after a reconnect, and ends within a grace period. */
 import { Effect, Fiber, FiberMap, type Scope } from "effect"
 import { everyWhile } from "../../bounds/MonotonicClock.ts"
 import { type JobSource, watchMs } from "./JobSource.ts"
@@ -15,27 +15,27 @@ export interface PoolOptions {
   readonly pool: string
   /** How many jobs run at once, at least 1. */
   readonly slots: number
-  /** How long running jobs may take to finish once the scope closes, in milliseconds; then they are interrupted. */
+  /** How long running jobs may continue once the scope closes, in milliseconds; then they are interrupted. */
   readonly graceMs: number
 }
 
 export interface PoolServer {
   readonly source: JobSource
-  /** Runs every `watchMs` milliseconds until `close` has returned. Returns whether there is open work; otherwise it runs every `idleTickMs`. */
+  /** Runs every `watchMs`, or every `idleTickMs` while idle, until `close` has returned. Returns whether there is open work. */
   readonly check?: () => boolean
   /** Subscribes, and keeps jobs alive until `close` has returned. */
   readonly open: Effect.Effect<void, never, Scope.Scope>
   /** The source has started to pull from one of its queues. */
   readonly started?: () => void
-  /** The connection is back, perhaps to a server that has lost its state. */
+  /** NATS is connected again, perhaps to a server that has lost its state. */
   readonly reconnected?: () => void
   /** Takes no more jobs, and returns when the running ones have ended. */
   readonly close: Effect.Effect<void>
 }
 
 /**
- * Serves a pool until the scope closes. Pulls from the queue of each version as soon as that exists: one without a leader does
- * not delay the others.
+ * Serves a pool until the scope closes. Pulls from each version's queue as soon as that queue exists, so that a queue without a
+ * leader does not delay the others.
  */
 export const serve = Effect.fnUntraced(function*(
   { pool, queue }: PoolOptions,
@@ -47,7 +47,7 @@ export const serve = Effect.fnUntraced(function*(
   yield* everyWhile(source.working, watchMs, Timings.idleTickMs, () => {
     source.watch()
     const hasWork = server.check?.() === true || source.isWorking()
-    // one of several servers may forget requests at any time
+    // in a cluster, a server may forget requests at any time
     if (hasWork || !nats.isAlone()) source.working.openUnsafe()
     else source.working.closeUnsafe()
   })
@@ -73,7 +73,7 @@ export const serve = Effect.fnUntraced(function*(
     begin()
   })
   yield* Effect.addFinalizer(() => Effect.sync(unsubscribe))
-  // last, so that it runs first: running jobs are kept alive, checked and answered while it waits for them
+  // added last, so that it runs first: jobs still get heartbeats, checks and controls while `close` waits for them
   yield* Effect.addFinalizer(() => server.close)
   return {
     isReady: () => source.isReady(),

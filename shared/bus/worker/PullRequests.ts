@@ -1,6 +1,6 @@
 /**
- * The pull requests of a worker that stand at one queue. They survive whatever happens to the queue: a rejection, another
- * leader, or a server that has forgotten them.
+ * Keeps a worker's pull requests standing at one queue, whatever happens to the queue: a rejected request, a new leader, or a
+ * server that has forgotten its requests.
  */
 import type { Msg, Subscription } from "@nats-io/nats-core"
 import { Effect } from "effect"
@@ -8,25 +8,25 @@ import type { Nats } from "../../nats/Nats.ts"
 import * as Subjects from "../protocol/Subjects.ts"
 
 /**
- * When a pull request expires. JetStream cannot withdraw one, so a slot that stands at the wrong queue is lost to the others for
- * this long. Less than `ackWaitMs`: a job that a frozen worker received through a request from before the freeze is not
- * delivered to that worker a second time.
+ * How long a pull request stands, in milliseconds. JetStream cannot withdraw it, so a slot requested from one queue is lost to the
+ * others for this long. Less than `ackWaitMs`, so that a job that a frozen worker has received through a request is not redelivered
+ * to the frozen worker through the same request.
  */
 const expiresMs = 1_000
-/** The same for the single request at a quiet queue of a server that is alone. */
+/** The same for the single request at a quiet queue if there is only one NATS server. */
 const restMs = 2_000
-/** A request that the server has not ended this long after its expiry is forgotten, in milliseconds: its leader is gone. */
+/** A request that the server has not ended this long after its expiry, in milliseconds, counts as forgotten: the leader is gone. */
 const overdueMs = 250
 /**
- * When a pull request expires that follows a forgotten or rejected one. No leader gets it until one is elected, so it is repeated
- * whenever `watch` runs.
+ * How long a pull request stands that follows a forgotten or rejected one, in milliseconds. Until a leader is elected it reaches
+ * none, so it is repeated whenever `watch` runs.
  */
 const retryExpiresMs = 200
-/** The pause after a rejected pull request: the consumer has another leader, or none yet. */
+/** The pause after a rejected pull request, in milliseconds: the consumer has a new leader, or none yet. */
 const rejectedMs = 200
 /**
- * How long jobs for former requests are still received, in milliseconds: until these expire at the far end of a slow route, and the
- * way back. Over such a route, each request looks forgotten and is replaced before it can be answered.
+ * How long jobs for replaced requests are still accepted, in milliseconds. Over a slow route each request looks forgotten and is
+ * replaced before its answer arrives. It stands for `expiresMs` at the far end; the rest is for the way back.
  */
 const lateMs = expiresMs + 1_000
 
@@ -37,7 +37,7 @@ export interface PullOptions {
   readonly subject: string
   /** How many more jobs to request now. */
   readonly wanted: () => number
-  /** Whether a request may stand longer than usual. */
+  /** Whether a request may stand for `restMs`. */
   readonly mayRest: () => boolean
   readonly onJob: (message: Msg) => void
 }
@@ -47,16 +47,16 @@ export class PullRequests {
   readonly #nats: Nats["Service"]
   readonly #now: () => number
   #subscription: Subscription | undefined
-  /** That one and those of former requests, for which jobs may still arrive. */
+  /** The current subscription and those of replaced requests, for which jobs may still arrive. */
   readonly #subscriptions = new Set<Subscription>()
   #inbox = ""
-  /** How many jobs are requested but not delivered, and until when at the latest, the oldest first. */
+  /** The standing requests, oldest first: how many jobs are still to come, and when the request counts as forgotten. */
   #standing: Array<{ left: number; readonly until: number }> = []
   #outstanding = 0
   #deliveredAt = Number.NEGATIVE_INFINITY
   #scheduled = false
   #backOffUntil = 0
-  /** Whether the queue has served a request or let it expire since it last forgot or rejected one. */
+  /** Whether the queue has served a request, or reported its expiry, since it last forgot or rejected one. */
   #hasLeader = true
 
   constructor(options: PullOptions) {
@@ -86,8 +86,8 @@ export class PullRequests {
   }
 
   /**
-   * Starts, or starts afresh after the server has forgotten standing requests. If it has not, answers to them do not count: each
-   * would cause another request, for ever. Only their jobs are received.
+   * Starts, or starts again after the server has forgotten the standing requests. In case it has not, their jobs are still
+   * accepted, but their status messages are ignored: each would trigger another request, endlessly.
    */
   begin(): void {
     const former = this.#subscription
@@ -101,25 +101,25 @@ export class PullRequests {
   }
 
   /**
-   * Ends all requests, also former ones: otherwise they would get the jobs that this worker gives back. Returns once all jobs that
-   * were on their way have arrived.
+   * Ends all requests, including replaced ones: otherwise they would get the jobs that this worker returns. Returns once all jobs
+   * that were in transit have arrived.
    */
   readonly stop: Effect.Effect<unknown> = Effect.promise(() => {
     this.#subscription = undefined
     return Promise.all([...this.#subscriptions].map((each) => this.#drain(each)))
   })
 
-  /** Requests what is wanted, with the next write. */
+  /** Requests the wanted number of jobs, together with the next write. */
   schedule(): void {
     if (this.#scheduled || this.#options.wanted() <= 0) return
     this.#scheduled = true
     const request = () => this.#request()
-    // while a request stands, the next job comes without another one
+    // not urgent while a request stands, because it already brings the next job
     if (this.#outstanding > 0) this.#nats.outbox.linger(request)
     else this.#nats.outbox.beforeFlush(request)
   }
 
-  /** Requests again what the server has forgotten: it drops pull requests to a missing consumer without an answer. */
+  /** Replaces forgotten requests: a server silently drops pull requests to a missing consumer. */
   watch(): void {
     if (this.#subscription === undefined || !this.#nats.isConnected()) return
     const [first] = this.#standing
@@ -128,13 +128,13 @@ export class PullRequests {
     this.begin()
   }
 
-  /** The server drops requests whose inbox has no listener. Draining fails if the connection is closed, and its jobs are gone. */
+  /** Ends requests: the server drops those whose inbox has no listener. Draining fails on a closed connection, which has no jobs. */
   #drain(subscription: Subscription): Promise<void> {
     this.#subscriptions.delete(subscription)
     return subscription.drain().catch(() => undefined)
   }
 
-  /** So many of the requested jobs were delivered, or will not be. The server serves the oldest request first. */
+  /** `count` of the requested jobs were delivered or will not be. The server serves the oldest request first. */
   #ended(count: number): void {
     let left = Math.min(count, this.#outstanding)
     this.#outstanding -= left
@@ -146,10 +146,10 @@ export class PullRequests {
     }
   }
 
-  /** `isCurrent` unless it comes from a request that no longer counts. */
+  /** `isCurrent`: the message does not answer a replaced request. */
   #receive(message: Msg, isCurrent: boolean): void {
     const now = this.#now()
-    // the server's own messages have no reply subject
+    // status messages have no reply subject
     if (message.reply === "") return isCurrent ? this.#status(message) : undefined
     if (isCurrent) {
       this.#hasLeader = true
@@ -159,7 +159,7 @@ export class PullRequests {
     this.#options.onJob(message)
   }
 
-  /** Ends a pull request: it has expired, and states how much of it was not served, or was rejected, and others may be gone, too. */
+  /** Ends a pull request that has expired, which states how many jobs were not delivered, or starts again after a rejection. */
   #status({ headers }: Msg): void {
     if (headers === undefined || !this.isOpen) return
     this.#hasLeader = headers.code === 408

@@ -1,5 +1,5 @@
 /**
- * Version 2 of the protocol: each frame is a message of its own. Claims are batched: each ingress gets those made since the last
+ * Sends a worker's frames as single messages (protocol version 2). Claims are batched: each ingress gets all claims since the last
  * send in one message.
  */
 import type { Workload } from "../../contract/Operation.ts"
