@@ -1,4 +1,4 @@
-/** Stores the records of tasks in a bucket, and changes them only by compare-and-set, by the rules of `TaskState.ts`. */
+/** Stores task records in a bucket. Changes them only by compare-and-set, according to `TaskState.ts`. */
 import { Clock, Effect, Option, Result, type Schedule, Schema, Semaphore } from "effect"
 import type { JetStreamFailed } from "../nats/JetStream.ts"
 import type { Bucket } from "../nats/KeyValue.ts"
@@ -16,7 +16,7 @@ export interface ClaimedTask {
   readonly current: () => TaskRecord.TaskRecord
   /** Fails with `TaskRefused` if this worker has lost the task: all work on it must stop. */
   readonly record: (event: HolderEvent) => Effect.Effect<TaskRecord.TaskRecord, TaskRefused | JetStreamFailed>
-  /** Why this worker has lost the task; `undefined` while it has it, as far as it knows. */
+  /** Why this worker has lost the task; `undefined` if it has not, as far as it knows. */
   readonly refusal: () => TaskRefused["refusal"] | undefined
 }
 
@@ -30,11 +30,11 @@ export interface RecordStore {
     key: string,
     task: TaskRecord.TaskRecord
   ) => Effect.Effect<TaskRecord.TaskRecord, JetStreamFailed>
-  /** A task whose job has expired ends here as failed. `None` if the record is unknown or unreadable. */
+  /** Reads a task. If its job has expired, ends it as failed first. `None` if the record is unknown or unreadable. */
   readonly find: (key: string) => Effect.Effect<Option.Option<TaskRecord.TaskRecord>, JetStreamFailed>
-  /** Returns the task: cancelled, or already ended. */
+  /** Cancels a task. Returns it: cancelled now, or already ended. */
   readonly cancel: (key: string) => Effect.Effect<TaskRecord.TaskRecord, TaskRefused | JetStreamFailed>
-  /** Asks for an early end of the work. Returns the task, which may have ended already. */
+  /** Asks the worker to end the work early. Returns the task, which may have ended already. */
   readonly stop: (key: string) => Effect.Effect<TaskRecord.TaskRecord, TaskRefused | JetStreamFailed>
   /** Claims the task for a worker. */
   readonly claim: (key: string, worker: string) => Effect.Effect<ClaimedTask, TaskRefused | JetStreamFailed>
@@ -46,7 +46,7 @@ interface Stored {
   readonly revision: number
 }
 
-/** `patience`: how long everything that fails with `JetStreamFailed` is retried. `onEnd` gets the key of each task that ends. */
+/** `patience`: how operations that fail with `JetStreamFailed` are retried. `onEnd` gets the key of each task that ends. */
 export const make = (
   bucket: Pick<Bucket, "create" | "getRevision" | "update">,
   patience: Schedule.Schedule<unknown>,
@@ -62,7 +62,7 @@ export const make = (
     return task === undefined ? yield* refuse("unreadable") : { key, task, revision: found.revision }
   })
 
-  /** Applies the event and writes the record; starts again from the new record if another write came first. */
+  /** Applies an event and writes the record. If another write came first, starts again from the new record. */
   const change = (
     { key, revision, task }: Stored,
     event: TaskState.TaskEvent
@@ -71,7 +71,7 @@ export const make = (
       const now = yield* Clock.currentTimeMillis
       const next = TaskState.transition(task, event, now)
       if (Result.isFailure(next)) return yield* new TaskRefused({ refusal: next.failure })
-      // the same text at each try: `update` recognises its own write if the answer was lost
+      // every try writes the same text, by which `update` recognises its own write if the answer was lost
       const written = yield* again(bucket.update(key, TaskRecord.encode(next.success), revision))
       if (Option.isSome(written)) {
         if (TaskState.hasEnded(next.success.status)) onEnd(key)
@@ -80,7 +80,7 @@ export const make = (
       return yield* change(yield* load(key), event)
     })
 
-  /** Ends an abandoned task. */
+  /** Reads a task, and ends it if it is abandoned. */
   const look = Effect.fnUntraced(function*(key: string) {
     const stored = yield* load(key)
     if (!TaskState.isAbandoned(stored.task, yield* Clock.currentTimeMillis)) return stored.task

@@ -1,8 +1,8 @@
 /**
- * The life of a task in a worker: claims it, does its work, records the end, and writes its usage.
+ * Runs one delivery of a task in a worker: claims the task, does its work, records the end and writes the usage.
  *
- * Meanwhile the worker renews its claim. If a renewal is refused, another worker has the task or a client has cancelled it, and all
- * work on it stops.
+ * While the work runs, the worker renews its claim. A refused renewal means that another worker has the task or a client has
+ * cancelled it, and the work stops.
  */
 import { Cause, Clock, Effect, Option, Schema } from "effect"
 import type { PulledJob } from "../bus/worker/JobSource.ts"
@@ -17,24 +17,24 @@ import { hasEnded, isPoison, type Settlement, settlementOf } from "./TaskState.t
 import type { ClaimedTask, TaskRefused } from "./RecordStore.ts"
 import { type TaskMetering, type UsageOf, writeUsage } from "./TaskUsage.ts"
 
-/** The work may not begin yet. */
+/** The work may not begin yet; the task returns to its queue for `retryAfterMs` milliseconds. */
 export class TaskDeferred extends Schema.TaggedError<TaskDeferred>()("TaskDeferred", { retryAfterMs: Schema.Finite }) {}
 
-/** A task's record refuses its worker, or cannot be read or written, or may not begin: the work stops, and has not failed. */
+/** Why work stops without having failed: the record refuses the worker, cannot be read or written, or the work may not begin. */
 type Interruption = TaskRefused | JetStreamFailed | TaskDeferred
 export type Failure = JobError | Interruption
 
 const interruptions: ReadonlyArray<Failure["_tag"]> = ["TaskRefused", "JetStreamFailed", "TaskDeferred"]
 export const isInterruption = (error: Failure): error is Interruption => interruptions.includes(error._tag)
 
-/** Takes the progress in percent, and what the workload's code stores about the work so far. The next renewal writes both. */
+/** Reports the progress in percent, and any state that the workload stores about the work. The next renewal writes both. */
 export type Report = (progress: number, state?: unknown) => void
 
 /** What a workload does with its tasks. */
 export interface TaskWork {
   /**
-   * From the claim to the result for the record, also if another worker has begun: see `resumption`. Interrupted if the task is
-   * cancelled or lost.
+   * Does the work of a claimed task and returns the result for the record. An earlier worker may have begun it: see `resumption`.
+   * Interrupted if the task is cancelled or this worker loses it.
    */
   readonly perform: (
     task: ClaimedTask,
@@ -46,16 +46,16 @@ export interface TaskWork {
   /** The key of the task's record. */
   readonly keyOf: (job: PulledJob) => string
   readonly usageOf: UsageOf
-  /** After how many losses of workers in a row, without progress between them, the task fails; by default as for jobs. */
+  /** After how many losses of workers in a row, without progress in between, the task fails. Default: as for jobs. */
   readonly maxLosses?: number
-  /** Writes the usage of a task that this worker has run, if the work meters itself. Returns when it is stored. */
+  /** For work that meters itself: waits until the usage is stored. Returns `false` if the work did not run in this worker. */
   readonly meter?: (job: PulledJob) => Effect.Effect<boolean>
   /** Announces the end of a task. May run repeatedly. */
   readonly announce?: (task: TaskRecord, job: PulledJob) => Effect.Effect<void, JetStreamFailed>
 }
 
 export interface Dependencies extends Pick<TaskMetering, "store" | "workload"> {
-  /** Absent: the tasks themselves call no provider. */
+  /** Absent if the tasks themselves call no provider. */
   readonly metering?: Pick<TaskMetering, "log" | "cost">
   readonly work: TaskWork
   /** This worker's id on the bus. */
@@ -96,10 +96,10 @@ const stopCancelled = Effect.fnUntraced(function*({ store, work }: Dependencies,
   if (task?.status === "cancelled") yield* work.stop(task)
 })
 
-/** How a delivery ended. `gone`: the task has no record, and so nothing to meter or announce. */
+/** How a delivery ended. `gone`: the task has no record, so there is nothing to meter or announce. */
 type End = Settlement | "gone"
 
-/** Handles a failure of the work, and returns whether the queue is done with the task. */
+/** Handles a failure of the work, and decides what the queue does with the delivery. */
 const recover = (
   means: Dependencies,
   job: PulledJob,
@@ -112,7 +112,7 @@ const recover = (
   switch (error?._tag) {
     case "JetStreamFailed":
       return Effect.logWarning("task returned to its queue", { id, detail: error.message }).pipe(
-        // otherwise it counts as a loss of its worker
+        // an unreleased task would count as a loss of its worker
         Effect.andThen(task === undefined ? Effect.void : release(task)),
         Effect.as("later")
       )
@@ -162,14 +162,14 @@ const perform = (means: Dependencies, job: PulledJob, task: ClaimedTask): Effect
   )
 }
 
-/** Once for each task: by the work itself, or from the record, as after the loss of a worker. */
+/** Writes the usage of a task: through the work itself if it ran here, otherwise from the record, as after the loss of a worker. */
 const meter = Effect.fnUntraced(function*(means: Dependencies, job: PulledJob) {
   const { metering, store, work: { keyOf, meter, usageOf }, workload } = means
   if (metering === undefined || (meter !== undefined && (yield* meter(job)))) return
   yield* writeUsage({ ...metering, store, workload }, usageOf, keyOf(job))
 })
 
-/** After each delivery that settles the task, so that no end is left out. */
+/** Announces the end of a task. Runs after each delivery that settles the task, so that no end is left out. */
 const announce = Effect.fnUntraced(function*({ store, work }: Dependencies, job: PulledJob) {
   if (work.announce === undefined) return
   const task = Option.getOrUndefined(yield* store.find(work.keyOf(job)))
@@ -180,7 +180,7 @@ export const runTask = (means: Dependencies, job: PulledJob): Effect.Effect<Sett
   Effect.flatMap(Clock.currentTimeMillis, (begun) =>
     means.store.claim(means.work.keyOf(job), means.worker).pipe(
       Effect.flatMap((task) => perform(means, job, task)),
-      // a refused claim, or an end that could not be written
+      // the claim was refused, or the end could not be written
       Effect.catchCause((cause) => recover(means, job, undefined, cause)),
       Effect.tap((end) => end === "done" ? Effect.andThen(meter(means, job), announce(means, job)) : Effect.void),
       Effect.map((end): Settlement => end === "gone" ? "done" : end),

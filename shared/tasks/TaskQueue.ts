@@ -22,7 +22,7 @@ import { every, monotonicMs } from "../bounds/MonotonicClock.ts"
 import * as Subjects from "../bus/protocol/Subjects.ts"
 import type { Settlement } from "./TaskState.ts"
 
-/** What a queue stores about a task. */
+/** The data of a task that its queue stores. */
 export interface TaskSubmission {
   readonly queue: Subjects.TaskQueueName
   readonly pool: string
@@ -30,14 +30,14 @@ export interface TaskSubmission {
   readonly operation: string
   readonly model: string
   readonly tenant: string
-  /** Whose task it is. Videos have none: their queue is in a version of the protocol that does not say it. */
+  /** The owner of the task. Absent for videos, whose queue has a protocol version without owners. */
   readonly owner?: Owner | undefined
   readonly contentType?: string
-  /** Of at most `inlineBodyBytes`; absent: the worker reads the request elsewhere. */
+  /** The request's body, at most `inlineBodyBytes`. Absent if the worker reads the request elsewhere. */
   readonly body?: Uint8Array
-  /** The request's other headers that concern the worker. */
+  /** Further request headers that the worker needs. */
   readonly headers?: Readonly<Record<string, string>> | undefined
-  /** Of the request that created it. */
+  /** From the request that created the task. */
   readonly traceparent: string | undefined
 }
 
@@ -55,11 +55,11 @@ const laterMs = 2_000
 
 export class TaskQueue extends Context.Service<TaskQueue, {
   /**
-   * Puts a task into its queue, and returns when JetStream has stored it on disk. May be repeated: JetStream stores a task
-   * that is submitted twice within two minutes once.
+   * Puts a task into its queue, and returns when JetStream has stored it on disk. May be repeated: JetStream drops duplicates
+   * within two minutes.
    */
   readonly submit: (task: TaskSubmission) => Effect.Effect<void, QueueFull | Unavailable>
-  /** Serves a pool until the scope closes. Waits with the first pull until the queue exists. */
+  /** Serves a pool until the scope closes. The first pull waits until the queue exists. */
   readonly serve: (options: ServeTasksOptions) => Effect.Effect<PoolServer.Serving, never, Scope.Scope>
 }>()("shared/tasks/TaskQueue") {
   static readonly layer = Layer.effect(
@@ -98,7 +98,7 @@ const unavailable = new Unavailable({ retryAfterMs: 2_000 })
 const subjectOf = ({ owner, pool, queue }: TaskSubmission): string =>
   Subjects.taskSubject(queue, pool, owner === undefined ? "" : ownerToken(owner))
 
-/** A task has no client that waits for frames, and its request is stored. */
+/** The job fields that a task leaves empty: no client waits for frames, and the request may be stored elsewhere. */
 const noReply = {
   owner: undefined,
   attempt: 0,
@@ -160,7 +160,7 @@ class Server implements PoolServer.PoolServer {
   })
 
   #begin(job: PulledJob): void {
-    // redelivered while it runs here: look again after it has ended
+    // the task is running here: have it redelivered later, to look again after it has ended
     if (this.#running.has(job.id)) return job.giveBack(laterMs)
     const fiber = this.#fork(this.#options.run(job))
     this.#running.set(job.id, { job, fiber })

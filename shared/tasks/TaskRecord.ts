@@ -1,8 +1,8 @@
 /**
- * The record of a task: its format and its ids. `TaskState.ts` changes it, `RecordStore.ts` stores it.
+ * The record of a task: its format and its ids. `TaskState.ts` changes records, `RecordStore.ts` stores them.
  *
- * A record is one piece of work: its own job, its own call to a provider, its own usage. A request for several results makes
- * several records, which clients see as one task under the id of the first.
+ * A record is one piece of work, with its own job, its own call to a provider and its own usage. A request for several results
+ * makes several records, which clients see as one task under the id of the first.
  */
 import { Effect, type Option, Schema, Struct } from "effect"
 import { JobError } from "../contract/JobError.ts"
@@ -14,18 +14,18 @@ export type Holder = typeof Holder.Type
 
 /** The call to a provider that does the work. */
 const ProviderTask = Schema.Struct({
-  /** The provider's name in the catalogue, and the provider's name of the model. */
+  /** The provider's name in the catalogue, and the model's name at the provider. */
   provider: Schema.String,
   model: Schema.String,
   /** The provider's reference to the work, which only its engine can read. `null` until the provider has answered. */
   task: Schema.Unknown
 })
 
-/** What a worker needs to know about a request whose answer is stored. Absent for videos. */
+/** What a worker needs to know about a request whose answer is stored. Videos do not have it. */
 const AnswerRequest = Schema.Struct({
   workload: Schema.Literals(workloads),
   contentType: Schema.String,
-  /** Further headers that concern the worker. */
+  /** Further request headers that the worker needs. */
   headers: Schema.optionalKey(Schema.Record(Schema.String, Schema.String)),
   /** How many tokens the work is expected to use. */
   tokens: Schema.Finite,
@@ -33,7 +33,7 @@ const AnswerRequest = Schema.Struct({
   pages: Schema.Int,
   /** The size of the body. Absent in records of older gateways. */
   bytes: Schema.optionalKey(Schema.Int),
-  /** Whether it asks for a stream of events. */
+  /** Whether the request asks for a stream of events. */
   streams: Schema.Boolean
 })
 export type AnswerRequest = typeof AnswerRequest.Type
@@ -45,25 +45,25 @@ export const TaskRecord = Schema.Struct({
   count: Schema.Int.pipe(Schema.withDecodingDefaultKey(Effect.succeed(1))),
   index: Schema.Int.pipe(Schema.withDecodingDefaultKey(Effect.succeed(0))),
   tenant: Schema.String,
-  /** Whose task it is, if its records are not sealed for them. Absent in records of older gateways. */
+  /** The owner's id, for tasks whose records are not sealed for the owner. Absent in records of older gateways. */
   ownerId: Schema.optionalKey(Schema.String),
   operation: Schema.String,
   model: Schema.String,
   pool: Schema.String,
   /** SHA-256 of the request's body, part of the name of the stored object. */
   bodyHash: Schema.String,
-  /** The span of the request that created it; later spans belong to its trace or link to it. */
+  /** The span of the request that created the task; later spans belong to its trace or link to it. */
   traceparent: Schema.optionalKey(Schema.String),
   status: TaskStatus,
   /** Percent. */
   progress: Schema.Int,
-  /** Stored as `owner`, its name in records of older gateways. */
+  /** Stored in the field `owner`, the name that older gateways use. */
   holder: Schema.NullOr(Holder),
   /** The number of the last claim; 0 before the first. */
   claims: Schema.Int,
   /**
-   * How many claims in a row have expired without a release or a new `state`: the workers died or froze. Absent in records of older
-   * gateways.
+   * How many claims in a row have expired without a release or a new `state`, because the worker died or froze. Absent in records
+   * of older gateways.
    */
   losses: Schema.Int.pipe(Schema.withDecodingDefaultKey(Effect.succeed(0))),
   /** When the holder's claim expires, in epoch milliseconds. */
@@ -71,18 +71,18 @@ export const TaskRecord = Schema.Struct({
   /** Set before the call to the provider, so that a later worker knows that it may have been made. */
   providerTask: Schema.NullOr(ProviderTask),
   request: Schema.optionalKey(AnswerRequest),
-  /** Where its idempotency key is stored, if it has one; see `KeyBindings.ts`. */
+  /** Where the task's idempotency key is stored, if it has one; see `KeyBindings.ts`. */
   binding: Schema.optionalKey(Schema.String),
-  /** What the workload's own code stores about the request, and about the work while it runs. */
+  /** Set by the workload's own code: about the request, and about the work while it runs. */
   details: Schema.optionalKey(Schema.Unknown),
   state: Schema.optionalKey(Schema.Unknown),
   /** When a client asked to end the work early, in epoch milliseconds. */
   stopping: Schema.optionalKey(Schema.Finite),
-  /** When its queue drops its job, in epoch milliseconds. Absent: `taskAgeMs` after its creation. */
+  /** When the queue drops the task's job, in epoch milliseconds. Default: `taskAgeMs` after the task's creation. */
   expires: Schema.optionalKey(Schema.Finite),
-  /** What its end is announced as to the owner's webhook; absent: not at all. */
+  /** The kind of event that announces the end to the owner's webhook. Absent if the end is not announced. */
   announcedAs: Schema.optionalKey(Schema.Literals(["response", "task", "batch"])),
-  /** What the operation's own code stores about the finished work. */
+  /** Set by the operation's own code: about the finished work. */
   result: Schema.Unknown,
   error: Schema.NullOr(JobError),
   /** Epoch milliseconds. */
@@ -95,7 +95,7 @@ export type TaskRecord = typeof TaskRecord.Type
 const codec = Schema.fromJsonString(TaskRecord)
 export const encode = Schema.encodeSync(codec)
 
-/** `None` for a record that a newer gateway wrote in a format unknown to this one. */
+/** `None` for a record that a newer gateway has written in an unknown format. */
 export const decode: (text: string) => Option.Option<TaskRecord> = Schema.decodeUnknownOption(codec)
 
 const given = ["id", "tenant", "operation", "model", "pool", "bodyHash"] as const
@@ -127,7 +127,7 @@ export const make = (task: NewTask, now: number): TaskRecord => ({
 /** The id of the first record of a request. */
 export const firstIdOf = (id: string): string => id.split("-", 1)[0] ?? id
 
-/** The id of the record of another result of the same request, by its index. */
+/** The id of the record with this index, of the same request. */
 export const siblingId = (id: string, index: number): string =>
   index === 0 ? firstIdOf(id) : `${firstIdOf(id)}-${index}`
 

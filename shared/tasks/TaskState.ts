@@ -1,10 +1,10 @@
 /**
  * The states of a task, as pure functions from record, event and time to record; the README has the diagram. `RecordStore.ts`
- * stores their results by compare-and-set, so that of two concurrent events the second meets the first one's record.
+ * stores the results by compare-and-set, so that the second of two concurrent events applies to the first one's result.
  *
  * Ingress creates and cancels tasks; any reader ends abandoned ones. All other events come from the worker that has claimed the task.
- * Claims expire unless they are renewed. They are numbered, and events with an older number are refused, so a worker that wakes from a
- * freeze cannot overwrite its successor's work.
+ * A claim expires unless it is renewed. Claims are numbered, and events with an older number are refused, so a worker that wakes from
+ * a freeze cannot overwrite its successor's work.
  */
 import { Result } from "effect"
 import { maxLosses, taskAgeMs } from "../bus/protocol/Timings.ts"
@@ -21,21 +21,21 @@ export type TaskEvent =
   | { readonly event: "starting"; readonly holder: Holder; readonly provider: string; readonly model: string }
   /** The provider has accepted the work. */
   | { readonly event: "started"; readonly holder: Holder; readonly task: unknown }
-  /** `state` is set if the work has got on: then it has not ended its workers. */
+  /** `state` is set if the work has progressed, which resets the count of losses. */
   | { readonly event: "renewed"; readonly holder: Holder; readonly progress: number; readonly state?: unknown }
-  /** The worker releases the task for another one to continue. */
+  /** The worker releases the task, for another worker to continue. */
   | { readonly event: "released"; readonly holder: Holder }
-  /** The task waits in its queue again: its key's limits do not allow the work now. */
+  /** The task waits in its queue again, because its key's limits do not allow the work now. */
   | { readonly event: "deferred"; readonly holder: Holder }
   | { readonly event: "completed"; readonly holder: Holder; readonly result: unknown }
   | { readonly event: "failed"; readonly holder: Holder; readonly error: JobError }
-  /** The worker, or the next one, is to end the work early. */
+  /** A client asks the worker, or the next one, to end the work early. */
   | { readonly event: "stopping" }
   | { readonly event: "cancelled" }
   /** The task is abandoned: no worker will end it. */
   | { readonly event: "expired" }
 
-/** `ended`: the task accepts no further events. `fenced`: another worker has it, or the sender has lost it. */
+/** `ended`: the task accepts no further events. `fenced`: the sender does not have the task, or the event does not apply now. */
 export type Refusal = "ended" | "fenced"
 
 interface Transition<Event> {
@@ -49,7 +49,7 @@ const open: ReadonlyArray<TaskStatus> = ["queued", "in_progress"]
 
 export const hasEnded = (status: TaskStatus): boolean => !open.includes(status)
 
-/** An event that leads to `in_progress` also renews the lease. */
+/** An event whose result is not an ended task also renews the claim, unless `change` sets `leaseUntil`. */
 const transitions: {
   readonly [Name in TaskEvent["event"]]: Transition<Extract<TaskEvent, { readonly event: Name }>>
 } = {
@@ -126,7 +126,7 @@ export const transition = (record: TaskRecord, event: TaskEvent, now: number): R
 const isHolder = ({ holder }: TaskRecord, { claim, worker }: Holder): boolean =>
   holder !== null && holder.worker === worker && holder.claim === claim
 
-/** How long after its record a task may be submitted, in milliseconds, and how much clocks may differ. */
+/** How long after the creation of its record a task may be submitted, plus the difference between clocks, in milliseconds. */
 const submittedWithinMs = 2 * 60_000
 
 /** Whether the queue no longer has the task's job, and no worker runs it. */
@@ -135,12 +135,12 @@ export const isAbandoned = (
   now: number
 ): boolean => !hasEnded(status) && now >= leaseUntil && now >= expires + submittedWithinMs
 
-/** Whether the task itself has likely ended its workers. It is not started again. `most`: how many losses in a row show that. */
+/** Whether the task has probably killed its workers, and so must not be started again: after `most` losses in a row. */
 export const isPoison = ({ losses }: TaskRecord, most = maxLosses): boolean => losses >= most
 
 /**
- * How a worker continues a task that it has claimed. `begin`: no provider has it. `continue`: a provider has it under this
- * reference. `unconfirmed`: a provider may have it and charge for it, so the task fails.
+ * How a worker continues a task that it has claimed. `begin`: no provider has the work, or a repetition is harmless. `continue`: a
+ * provider has it under this reference. `unconfirmed`: a provider may have it and charge for it, so the task fails.
  */
 export type Resumption<Provider> =
   | { readonly step: "begin" }
@@ -161,25 +161,25 @@ export const resumption = <Provider extends { readonly mayRepeat: boolean }>(
 }
 
 /**
- * What the queue does with a delivery: `done` removes the task, otherwise it is delivered again, perhaps to another worker: soon
- * (`later`), or after a time.
+ * What the queue does with a delivery. `done`: removes the task. Otherwise it delivers the task again, perhaps to another worker:
+ * soon (`later`) or after `afterMs` milliseconds.
  */
 export type Settlement = "done" | "later" | { readonly afterMs: number }
 
 /**
- * How long a new task may be unknown, in milliseconds: a server that was the leader until a moment ago does not know its record,
- * which ingress stores before it submits the task.
+ * How long a new task may seem to have no record, in milliseconds. Ingress stores the record before it submits the task, but a NATS
+ * server that was the leader until a moment ago may not have it.
  */
 const unknownForMs = 60_000
 
 /**
- * Settles the delivery of a task whose record refuses an event. `unknown`: there is no record. `unreadable`: a newer gateway wrote
- * it, and has to continue the task. `ageMs`: since the task was submitted.
+ * Settles the delivery of a task whose record refuses an event. `unknown`: there is no record. `unreadable`: a newer gateway has
+ * written the record and must continue the task. `ageMs`: the time since the task was submitted.
  */
 export const settlementOf = (refusal: Refusal | "unknown" | "unreadable", ageMs: number): Settlement =>
   refusal === "ended" || (refusal === "unknown" && ageMs >= unknownForMs) ? "done" : "later"
 
-/** The status of all records of a request together. */
+/** The combined status of all records of a request. */
 export const statusOf = (records: ReadonlyArray<TaskRecord>): TaskStatus => {
   const has = (status: TaskStatus): boolean => records.some((record) => record.status === status)
   if (records.some(({ status }) => !hasEnded(status))) {

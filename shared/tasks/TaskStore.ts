@@ -1,5 +1,5 @@
 /**
- * Stores videos: the records of their tasks in a bucket, under their ids, and requests and results in an object store. Everything
+ * Stores the tasks of videos: their records in a bucket, by id, and their requests and results in an object store. Everything
  * expires 24 hours after its last change.
  */
 import { Context, Effect, Layer, Option, Schedule, Stream } from "effect"
@@ -21,21 +21,21 @@ const storeWithinMs = 10_000
 
 export class TaskStore extends Context.Service<TaskStore, {
   /**
-   * Stores a new task; returns the existing task if the id is taken. The first record of a request also stores the body,
-   * for all of them.
+   * Stores a new task; returns the existing task if the id is taken. With the first record of a request, also stores the body,
+   * which all its records share.
    */
   readonly create: (
     task: TaskRecord.TaskRecord,
     body: Uint8Array
   ) => Effect.Effect<TaskRecord.TaskRecord, JetStreamFailed>
   readonly find: RecordStore.RecordStore["find"]
-  /** Returns the task: cancelled, or already ended. */
+  /** Cancels a task. Returns it: cancelled now, or already ended. */
   readonly cancel: RecordStore.RecordStore["cancel"]
   /** Claims the task for a worker. */
   readonly claim: RecordStore.RecordStore["claim"]
   /** The request's body as the client sent it. */
   readonly readBody: (task: TaskRecord.TaskRecord) => Effect.Effect<Uint8Array, JetStreamFailed>
-  /** Stores a large result. May be repeated; clients cannot read it before the task is completed. */
+  /** Stores a large result. May be repeated, because clients cannot read it before the task is completed. */
   readonly writeContent: (id: string, bytes: Uint8Array) => Effect.Effect<void, JetStreamFailed>
   /** The bytes from `from` up to but not including `until`. */
   readonly readContent: (id: string, from: number, until: number) => Stream.Stream<Uint8Array, JetStreamFailed>
@@ -94,6 +94,6 @@ const open = Effect.fn("TaskStore.open")(function*(patienceMs: number) {
   })
 })
 
-/** By hash, so that two requests with one id never overwrite each other's body. */
+/** The name contains the hash, so that two requests with the same id never overwrite each other's body. */
 const bodyName = ({ bodyHash, id }: TaskRecord.TaskRecord): string => `${TaskRecord.firstIdOf(id)}/${bodyHash}`
 const partName = (id: string, part: number): string => `${id}/${part}`

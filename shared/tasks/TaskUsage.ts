@@ -1,4 +1,4 @@
-/** Writes the usage of a task when it has ended. */
+/** Writes the usage event of a task that has ended. */
 import { Effect, Option, Schedule } from "effect"
 import type { Usage } from "../contract/Usage.ts"
 import { backOff, JetStreamFailed } from "../nats/JetStream.ts"
@@ -14,7 +14,7 @@ export interface TaskMetering {
   /** A workload, or another service's name. */
   readonly workload: string
   readonly log: UsageLog["Service"]
-  /** The cost in US dollars of this usage of a model at a provider; `null` if unknown. */
+  /** The cost of this usage of a provider's model, in US dollars; `null` if unknown. */
   readonly cost: (
     model: string,
     usage: Usage | undefined,
@@ -22,12 +22,12 @@ export interface TaskMetering {
   ) => number | null
 }
 
-/** What a task that has ended has used, from its record alone; `undefined` if that is unknown. */
+/** The usage of a task that has ended, from its record alone; `undefined` if unknown. */
 export type UsageOf = (task: TaskRecord) => Usage | undefined
 
 const outcomes = { completed: "success", failed: "failure", cancelled: "cancelled" } as const
 
-/** What an event says about a task, or about a line of a batch. */
+/** The data about a task, or about a line of a batch, from which its usage event is made. */
 export interface Metered extends
   Pick<
     TaskRecord,
@@ -46,7 +46,7 @@ export interface Metered extends
   readonly error: { readonly _tag: string } | null
 }
 
-/** The event, from what is stored alone, so that every worker writes the same. `undefined` if no provider was called. */
+/** The usage event, from stored data alone, so that every worker writes the same one. `undefined` if no provider was called. */
 export const eventOf = (
   cost: TaskMetering["cost"],
   task: Metered,
@@ -77,7 +77,7 @@ export const eventOf = (
 
 const patience = backOff.pipe(Schedule.upTo({ duration: "10 seconds" }))
 
-/** The record of a task that has ended. A server that was the leader until a moment ago may answer with an older one, or none. */
+/** Reads the record of a task that has ended. Retries, because a former leader of NATS may answer with an older record or none. */
 const readEnded = (store: TaskMetering["store"], key: string) => {
   const read = Effect.map(store.find(key), Option.getOrUndefined)
   return read.pipe(
@@ -91,11 +91,11 @@ const readEnded = (store: TaskMetering["store"], key: string) => {
   )
 }
 
-/** Returns when the event is stored. */
+/** Writes an event, and returns when it is stored. */
 export const storeEvent = (log: UsageLog["Service"], workload: string, event: UsageEvent): Effect.Effect<void> =>
   Effect.callback<void>((resume) => log.write(workload, event, () => resume(Effect.void)))
 
-/** Returns when the event is stored. If the worker dies before, the task is redelivered to another one. */
+/** Writes a task's usage, and returns when it is stored. If the worker dies before that, the task is redelivered. */
 export const writeUsage = Effect.fnUntraced(function*(
   { cost, log, store, workload }: TaskMetering,
   usageOf: UsageOf,

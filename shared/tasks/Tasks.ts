@@ -1,6 +1,6 @@
 /**
- * Tasks as ingress sees them: created for a request, read, and cancelled. A request for several results has several records,
- * first to last, which clients see as one task.
+ * Creates, reads and cancels tasks of videos for ingress. A request for several results has several records, in order, which
+ * clients see as one task.
  */
 import { Clock, Context, Effect, Layer, Option } from "effect"
 import { type QueueFull, Unavailable } from "../contract/JobError.ts"
@@ -15,8 +15,8 @@ export type Records = readonly [TaskRecord.TaskRecord, ...Array<TaskRecord.TaskR
 export { OtherBody }
 
 /**
- * A task that is queued at this age, in milliseconds, is submitted again: its ingress may have died before it submitted the
- * task. The queue drops duplicates up to the upper bound.
+ * A task that is still queued at an age between these, in milliseconds, is submitted again: its ingress may have died before it
+ * submitted the task. The queue drops duplicates up to the upper bound.
  */
 const resubmitMs = { from: 10_000, until: 100_000 }
 
@@ -25,9 +25,9 @@ const patienceMs = 5_000
 
 export class Tasks extends Context.Service<Tasks, {
   /**
-   * Stores and submits the tasks of a request, and returns when JetStream has stored both. If several requests have one id, one of
-   * them creates the task, and the others find it. `mayRepeat`: whether the client can send the request again under its id; if
-   * not, a task that cannot be submitted is cancelled, since the client would pay for results whose task it does not know.
+   * Stores and submits the tasks of a request, and returns when JetStream has stored records and jobs. If several requests have the
+   * same id, one creates the task and the others find it. `mayRepeat`: the client can send the request again under the same id. If
+   * not, a task that cannot be submitted is cancelled: the client would pay for results of a task that it does not know.
    */
   readonly create: (
     task: Omit<TaskRecord.NewTask, "index">,
@@ -40,10 +40,10 @@ export class Tasks extends Context.Service<Tasks, {
   readonly withOthers: (first: TaskRecord.TaskRecord) => Effect.Effect<Option.Option<Records>, Unavailable>
   /** Submits waiting tasks again if their submission may have been lost. */
   readonly resubmit: (records: Records) => Effect.Effect<void>
-  /** Cancels what has not ended. Returns the new records; `None` if one has expired. */
+  /** Cancels those that have not ended. Returns the new records; `None` if one has expired. */
   readonly cancel: (records: Records) => Effect.Effect<Option.Option<Records>, Unavailable>
 }>()("shared/tasks/Tasks") {
-  /** For tasks of this queue. */
+  /** Provides `Tasks` for the tasks of one queue. */
   static readonly layer = (name: TaskQueueName) =>
     Layer.effect(
       Tasks,
@@ -72,7 +72,7 @@ export class Tasks extends Context.Service<Tasks, {
             const add = (record: TaskRecord.TaskRecord) => orUnavailable(store.create(record, body))
             const first = yield* add(TaskRecord.make(task, now))
             if (first.bodyHash !== task.bodyHash) return yield* new OtherBody()
-            // a missing record of an old task has expired: its work would be done and paid for again
+            // if a record of an old task is missing, it has expired: a new one would do and charge for the work again
             const siblings = now - first.created < keptForMs / 2 ? TaskRecord.siblingsOf(first, now) : []
             const records: Records = [first, ...yield* Effect.forEach(siblings, add, { concurrency: "unbounded" })]
             yield* Effect.forEach(records.filter(({ status }) => status === "queued"), submit, { discard: true }).pipe(

@@ -1,4 +1,4 @@
-/** What a task's record stores about its video, which workers write and ingress shows. */
+/** The result in the record of a video's task, which workers write and ingress shows. */
 import { Schema } from "effect"
 import { VideoFormat, VideoMetadata } from "../contract/operations/VideoGenerations.ts"
 

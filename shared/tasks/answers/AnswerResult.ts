@@ -1,4 +1,4 @@
-/** What a task's record stores about its answer, which workers write. */
+/** The result in the record of an answer's task, which workers write. */
 import { Schema } from "effect"
 import { Usage } from "../../contract/Usage.ts"
 
@@ -6,9 +6,9 @@ export const AnswerResult = Schema.Struct({
   pages: Schema.Int,
   /** The size of the answer. */
   bytes: Schema.Int,
-  /** The answer ends before its end, as at the limit of its tokens. */
+  /** The answer is cut short, for example at its token limit. */
   isIncomplete: Schema.optionalKey(Schema.Literal(true)),
-  /** For the worker that writes the usage event if this one is lost before. */
+  /** Stored for another worker, which writes the usage event if this one is lost before it does. */
   usage: Schema.optionalKey(Usage)
 })
 export type AnswerResult = typeof AnswerResult.Type

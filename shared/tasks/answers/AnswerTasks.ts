@@ -1,6 +1,6 @@
 /**
- * Tasks whose results are the answers to requests, as ingress sees them: created for a request, listed, read, cancelled and
- * deleted, each only by its owner.
+ * Creates, lists, reads, cancels and deletes tasks whose results are answers to requests, for ingress. Each task is accessible only
+ * to its owner.
  */
 import { Clock, Config, Context, Effect, Layer, Option, Schedule, Stream } from "effect"
 import { hash } from "node:crypto"
@@ -36,16 +36,16 @@ export interface NewAnswerTask
   readonly body: Uint8Array
 }
 
-/** What a reader of an answer gets: the next page, or word that none has come for a while. */
+/** What a reader of an answer gets: the next page, or `silence` if none has come for `silenceMs`. */
 export type NextPage = Page.Page | "silence"
 
 /** How long to wait for the store before a client gets 503, in milliseconds. */
 const patienceMs = 5_000
 
-/** How often a reader looks for the next page of an answer without a hint, in milliseconds. */
+/** How long a reader waits for a hint before it looks for the next page of an answer, in milliseconds. */
 const lookEveryMs = 2_000
 
-/** After how long without a page a reader is told, in milliseconds: load balancers cut silent connections. */
+/** After how long without a page a reader gets `silence`, in milliseconds, to write something: load balancers cut silent connections. */
 const silenceMs = 15_000
 
 /** How long a task is kept after its end, in milliseconds. */
@@ -58,29 +58,29 @@ const orUnavailable = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, Unav
 
 export class AnswerTasks extends Context.Service<AnswerTasks, {
   /**
-   * Stores and submits a task, or finds the one that the request's idempotency key stands for. Fails with `QueueFull` if the owner
-   * has too many that wait, and with `TaskStorageFull` if they store too much.
+   * Stores and submits a task, or returns the existing task of the request's idempotency key. Fails with `QueueFull` if too many
+   * tasks of the owner wait, and with `TaskStorageFull` if they store too much.
    */
   readonly create: (
     task: NewAnswerTask,
     keyed?: KeyedRequest
   ) => Effect.Effect<TaskRecord.TaskRecord, OtherBody | QueueFull | TaskBytes.TaskStorageFull | Unavailable>
-  /** The task that an idempotency key stands for. */
+  /** The existing task of an idempotency key. Submits it again if its submission may have been lost. */
   readonly join: (
     owner: Owner,
     keyed: KeyedRequest
   ) => Effect.Effect<Option.Option<TaskRecord.TaskRecord>, OtherBody | Unavailable>
   /** `None` if the task is unknown, expired or another owner's. */
   readonly find: (owner: Owner, id: string) => Effect.Effect<Option.Option<TaskRecord.TaskRecord>, Unavailable>
-  /** At most `limit` tasks, the latest first, before the one with the id `after`. */
+  /** At most `limit` tasks, the latest first, that are older than the one with the id `after`. */
   readonly list: (
     owner: Owner,
     limit: number,
     after: string | undefined
   ) => Effect.Effect<StoredTasks.TaskPage, Unavailable>
-  /** Cancels a task that has not ended, and returns it. `None` if there is none. */
+  /** Cancels a task unless it has ended, and returns it. `None` if there is none. */
   readonly cancel: (owner: Owner, id: string) => Effect.Effect<Option.Option<TaskRecord.TaskRecord>, Unavailable>
-  /** Deletes a task with its request and answer. Stops it first. */
+  /** Stops a task, and deletes it with its request and answer. `false` if there is none. */
   readonly delete: (owner: Owner, id: string) => Effect.Effect<boolean, Unavailable>
   /** The body of the request. `None` if it is missing. */
   readonly readRequest: (
@@ -92,8 +92,8 @@ export class AnswerTasks extends Context.Service<AnswerTasks, {
   /** Waits until the answer begins. `None` if the task has ended without one. */
   readonly head: (owner: Owner, id: string) => Effect.Effect<Option.Option<Page.AnswerHead>, Unavailable>
   /**
-   * The pages of an answer, while it is made or afterwards, up to the task's end: all of them, or those from an event on. The first
-   * page may begin with earlier events.
+   * The pages of an answer up to the task's end, also while the answer is being made: all of them, or those from an event on. In that
+   * case the first page may begin with earlier events.
    */
   readonly pages: (owner: Owner, id: string, event?: number) => Stream.Stream<NextPage, Unavailable>
 }>()("shared/tasks/answers/AnswerTasks") {
@@ -146,8 +146,8 @@ export class AnswerTasks extends Context.Service<AnswerTasks, {
         })
 
       /**
-       * Reads pages by their numbers, each as soon as it is stored; `undefined` if the task has ended without it. The subscription
-       * to hints ends with the scope.
+       * Returns a function that reads a page by its number as soon as the page is stored; `undefined` if the task has ended without
+       * it. The subscription to hints ends with the scope.
        */
       const follow = Effect.fnUntraced(function*(owner: Owner, id: string) {
         const hinted = yield* hints.follow(recordKey(owner, id))
@@ -158,7 +158,7 @@ export class AnswerTasks extends Context.Service<AnswerTasks, {
               if (Option.isSome(found)) return found.value
               const record = Option.getOrUndefined(yield* find(owner, id))
               if (record === undefined || hasEnded(record.status)) {
-                // written before the end, but after the first look
+                // the page may have been written after the first look, but before the end
                 const last = Option.getOrUndefined(yield* read(owner, id, page))
                 const { pages = 0 } = Option.getOrUndefined(answerResult(record?.result)) ?? {}
                 return last === undefined && page < pages ? yield* Unavailable.briefly() : last
@@ -169,7 +169,7 @@ export class AnswerTasks extends Context.Service<AnswerTasks, {
           })
       })
 
-      /** A page that begins with this event or an earlier one: the last such page, unless a large event is near. */
+      /** The last page that begins with this event or an earlier one; perhaps an earlier page if a large event is near. */
       const seek = Effect.fnUntraced(function*(owner: Owner, id: string, event: number) {
         const isBefore = (page: number) =>
           Effect.map(
@@ -191,7 +191,7 @@ export class AnswerTasks extends Context.Service<AnswerTasks, {
           const bound = keyed === undefined ? task.id : yield* failing(keys.bind(owner, keyed, task.id))
           const known = bound === task.id ? Option.none() : yield* find(owner, bound)
           if (Option.isSome(known)) return known.value
-          // or under the id of an ingress that has died before it could do so
+          // an earlier ingress may have bound the key and died before it created the task: create it under that id
           const id = bound
           yield* failing(counted.request(ownerToken(owner), body.length, quota)).pipe(
             Effect.tapError(() =>
@@ -209,13 +209,13 @@ export class AnswerTasks extends Context.Service<AnswerTasks, {
             now
           )
           yield* orUnavailable(records.create(recordKey(owner, id), record))
-          // the client does not know the task, so nothing of it may stay and count
+          // the client will not learn of the task, so nothing of it may stay and count towards the quota
           yield* Effect.tapError(submit(owner, record), () => Effect.ignore(stored.delete(recordKey(owner, id))))
           return record
         }),
         join: Effect.fnUntraced(function*(owner, keyed) {
           const found = yield* failing(keys.find(owner, keyed))
-          // its ingress may have died before it submitted the task; the queue drops duplicates
+          // the task's ingress may have died before it submitted the task; the queue drops duplicates
           if (Option.isSome(found) && found.value.claims === 0) yield* Effect.ignore(submit(owner, found.value))
           return found
         }),

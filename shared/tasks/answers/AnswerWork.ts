@@ -1,4 +1,4 @@
-/** The work of a task whose result is the answer to a request; see `StoredAnswer.ts`. */
+/** Performs a task whose result is the answer to a request: asks for units of the key's limits, then runs `StoredAnswer.ts`. */
 import { Clock, Effect, Option, Random } from "effect"
 import type { PulledJob } from "../../bus/worker/JobSource.ts"
 import { InternalError, type JobError, WorkerLost } from "../../contract/JobError.ts"
@@ -17,7 +17,7 @@ import { resumption } from "../TaskState.ts"
 export const ownerOf = ({ owner }: PulledJob): Effect.Effect<Owner, JobError> =>
   owner === undefined ? Effect.fail(new InternalError()) : Effect.succeed(owner)
 
-/** Fails if an earlier worker may have caused costs, or has stored a part of an answer that another one would contradict. */
+/** Fails if an earlier worker may have caused costs, or has stored part of an answer, which a new answer would contradict. */
 const refuseRepetition = Effect.fnUntraced(function*(claimed: ClaimedTask, firstPage: Option.Option<unknown>) {
   const next = resumption(claimed.current(), () => undefined)
   if (next.step === "unconfirmed") return yield* unconfirmed(next.provider)
@@ -36,12 +36,12 @@ const eventOf = ({ announcedAs, ended, id, result, status, updated }: TaskRecord
   }
 }
 
-/** How long a task waits at most before its key's limits are asked again, in milliseconds, give or take a quarter. */
+/** The longest time before a task whose key's limits were reached asks for units again, in milliseconds, give or take a quarter. */
 const mostDeferredMs = 30_000
 
 /**
- * How long work that its key's limits do not allow now returns to the queue, in milliseconds: at least about a tenth of the time
- * since `created`, so that much waiting work does not keep the workers busy.
+ * How long work that exceeds its key's limits goes back to the queue, in milliseconds: normally at least a tenth of the time since
+ * `created`, so that a large backlog does not keep the workers busy.
  */
 export const deferralMs = Effect.fnUntraced(function*({ retryAfterMs }: NotNow, created: number) {
   const waitedMs = (yield* Clock.currentTimeMillis) - created
@@ -100,7 +100,7 @@ export const make = (
 
   return {
     perform: (claimed, _, job) => perform(claimed, job),
-    // the call ends with the work
+    // nothing to stop: the call to the provider ends with the work
     stop: () => Effect.void,
     keyOf: ({ id, owner }) => owner === undefined ? id : recordKey(owner, id),
     usageOf: ({ result }) => Option.getOrUndefined(answerResult(result))?.usage,

@@ -1,4 +1,4 @@
-/** Serves the tasks of a worker whose results are answers to requests, beside its jobs. */
+/** Serves, in a worker, the tasks whose results are answers to requests, beside the worker's jobs. */
 import { Clock, Config, Effect, Layer, Schedule } from "effect"
 import type { Workload } from "../../contract/Operation.ts"
 import { atLeast } from "../../contract/Fields.ts"
@@ -24,18 +24,18 @@ import * as TaskHints from "./TaskHints.ts"
 import * as TaskPages from "./TaskPages.ts"
 import { TaskQueue } from "../TaskQueue.ts"
 
-/** The wait for the store before the worker releases a task, in milliseconds. */
+/** How long a worker waits for the store before it releases a task, in milliseconds. */
 const patienceMs = 60_000
 
 export interface Tools {
   readonly means: Dependencies
   readonly holds: Holds["Service"]
   readonly worker: string
-  /** How long the store is waited for. */
+  /** How to wait for the store. */
   readonly patience: Schedule.Schedule<unknown>
 }
 
-/** Jobs of the same queue that have no record of a task. */
+/** Handles jobs in the same queue that have no task record, such as lines of batches. */
 export interface OtherJobs {
   readonly isOne: (id: string) => boolean
   readonly open: (
@@ -48,8 +48,8 @@ export interface OtherJobs {
 }
 
 /**
- * Reads `WORKER_TASK_SLOTS`: how many tasks run at once, beside the worker's jobs; by default a quarter of its slots. Does not
- * delay the worker's jobs while the storage of tasks is unavailable.
+ * Reads `WORKER_TASK_SLOTS`: how many tasks run at once, beside the worker's jobs; default `defaultSlots`. The worker's jobs are not
+ * delayed while the storage of tasks is unavailable.
  */
 export const layer = (workload: Workload, defaultSlots: number, others?: OtherJobs) =>
   Layer.effectDiscard(Effect.gen(function*() {

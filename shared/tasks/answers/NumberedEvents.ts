@@ -1,13 +1,13 @@
 /**
- * Numbers the server-sent events of an answer, so that a client can ask for those after the last one that it has. The number is the
- * event's own `sequence_number`; an event without one follows the event before it, from 0.
+ * Numbers the server-sent events of an answer, so that a client can ask for those after the last one that it has. An event's number
+ * is its own `sequence_number`, or else one more than the number of the event before it. The first is 0.
  */
 import { Option, Schema } from "effect"
 import { dataOf, SseFrames } from "../../bounds/SseFrames.ts"
 
 export interface NumberedEvent {
   readonly bytes: Uint8Array
-  /** `undefined`: a comment. */
+  /** `undefined` for a comment. */
   readonly number: number | undefined
 }
 
@@ -15,12 +15,12 @@ const decode = Schema.decodeUnknownOption(
   Schema.fromJsonString(Schema.Struct({ sequence_number: Schema.Natural }))
 )
 
-/** Larger events are not read: they are the last ones, and follow those before them. */
+/** Larger events are not parsed: they are final events, whose numbers follow from the events before them. */
 const maxReadBytes = 64 * 1024
 
 export class NumberedEvents {
   readonly #frames = new SseFrames()
-  /** The number of the next event, unless it has its own. */
+  /** The number of the next event unless it has its own. */
   #next: number
 
   constructor(first = 0) {
@@ -32,17 +32,17 @@ export class NumberedEvents {
     return this.#next
   }
 
-  /** How many bytes of an incomplete event there are. */
+  /** The size of the incomplete event so far, in bytes. */
   get restBytes(): number {
     return this.#frames.restBytes
   }
 
-  /** The end of an answer without a blank line. */
+  /** The bytes of the incomplete event: the last one, if the answer ends without a blank line. */
   get rest(): Uint8Array {
     return this.#frames.rest
   }
 
-  /** The events that are complete with these bytes. */
+  /** Adds bytes, and returns the events that are now complete. */
   push(bytes: Uint8Array): ReadonlyArray<NumberedEvent> {
     return this.#frames.push(bytes).map((frame) => {
       const data = dataOf(frame)

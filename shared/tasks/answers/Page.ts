@@ -1,4 +1,4 @@
-/** A page of an answer: a line about it in JSON, and bytes of the answer. */
+/** The format of a page of an answer: one line of JSON about the page, followed by bytes of the answer. */
 import { Option, Schema } from "effect"
 
 const AnswerHead = Schema.Struct({
@@ -11,7 +11,7 @@ export type AnswerHead = typeof AnswerHead.Type
 const About = Schema.Struct({
   /** Only in the first page. */
   head: Schema.optionalKey(AnswerHead),
-  /** The number of the event that the page begins with; absent if it begins with something else. */
+  /** The number of the event with which the page begins; absent if it does not begin with a numbered event. */
   event: Schema.optionalKey(Schema.Natural)
 })
 export interface About extends Schema.Schema.Type<typeof About> {}

@@ -1,6 +1,6 @@
 /**
- * Answers a request into storage: the same life that a job has, with storage in place of the ingress that waits for it. A claim is
- * recorded where a job asks its ingress, and the answer goes into pages.
+ * Answers a request into storage. Runs the same pipeline as for a job (`JobLife.ts`), with storage in place of the waiting ingress:
+ * claims are recorded instead of agreed with the ingress, and the answer is written in pages.
  */
 import { Clock, Effect, Latch } from "effect"
 import * as Fiberless from "../../bounds/Fiberless.ts"
@@ -15,10 +15,10 @@ import type { Failure } from "../TaskLife.ts"
 import type { AnswerResult } from "./AnswerResult.ts"
 import { type Claim, TaskReply, type TaskReplyOptions } from "./TaskReply.ts"
 
-/** The wait for a provider's limits and circuit breakers, in milliseconds. */
+/** How long a request may wait for a provider's limits and circuit breakers, in milliseconds. */
 const admittedWithinMs = 30 * 60_000
 
-/** How long the usage event of a task may take to be stored before the next worker has to see to it, in milliseconds. */
+/** How long to wait for the usage event of a task to be stored, in milliseconds. */
 const meteredWithinMs = 10_000
 
 const nothing = () => undefined
@@ -38,23 +38,23 @@ export interface StoredRequest {
   readonly claim: RequestClaim
   readonly append: TaskReplyOptions["append"]
   readonly spend: Spend
-  /** A provider is about to be called, or has been. */
+  /** A call to this provider counts: it is about to be made, or has been made. */
   readonly onCall?: (endpoint: Endpoint) => void
-  /** Of the task, for the operation's own code; absent: the answer has no id of its own. */
+  /** The task's id, for the operation's own code. Absent if the answer has no id of its own. */
   readonly taskId?: string
 }
 
 export interface StoredAnswers {
-  /** Returns when the last page is stored. */
+  /** Answers a request, and returns when the last page is stored. */
   readonly answer: (request: StoredRequest) => Effect.Effect<AnswerResult, Failure>
-  /** Waits until the usage event of work that ran here is stored. `false` if it did not run here. */
+  /** Waits until the usage event of work that ran here is stored, at most `meteredWithinMs`. `false` if it did not run here. */
   readonly metered: (id: string) => Effect.Effect<boolean>
-  /** The work begins anew, and with it its metering. */
+  /** Forgets the metering of an earlier run, because the work begins anew. */
   readonly forget: (id: string) => void
 }
 
 export const make = (means: JobLife.Dependencies): StoredAnswers => {
-  /** Whether the usage events of work that ran here are stored. */
+  /** By id of the work that ran here; opens when its usage event is stored. */
   const metered = new Map<string, Latch.Latch>()
 
   const answer = Effect.fnUntraced(function*(
@@ -64,7 +64,7 @@ export const make = (means: JobLife.Dependencies): StoredAnswers => {
     const clock = yield* Clock.Clock
     const now = monotonicMs(clock)
     const reply = new TaskReply({ claim, now, append })
-    /** Of the last call that counts. */
+    /** The provider of the last call that counts. */
     let endpoint: Endpoint | undefined
     /** The latest call, which counts unless `commit` refuses it. */
     let announced: { readonly endpoint: Endpoint; readonly meter: () => void } | undefined
@@ -78,7 +78,7 @@ export const make = (means: JobLife.Dependencies): StoredAnswers => {
       announced.meter()
       announced = undefined
     }
-    /** Before a call that must not be made twice. A failed one that may be billed is not followed by another. */
+    /** Runs before a call that must not be made twice. Fails if an earlier call has failed but may be billed. */
     const commit = Effect.suspend((): Effect.Effect<unknown, Failure> => {
       const none = { name: "", model: job.model }
       return isRepeated
@@ -93,7 +93,7 @@ export const make = (means: JobLife.Dependencies): StoredAnswers => {
       Effect.asVoid
     )
     const served: ServedJob = {
-      // the queue's message is settled when the end is recorded
+      // the caller settles the queue's message once the end is recorded
       pulled: {
         ...job,
         delivery: 1,

@@ -1,6 +1,6 @@
 /**
- * Tasks of all owners as they are stored: listed, found, cancelled and deleted by the keys of their records, without access to
- * what clients asked and got.
+ * Lists, finds, cancels and deletes the stored tasks of all owners by the keys of their records, without access to the contents of
+ * requests and answers.
  */
 import { Effect, Option, type Schedule } from "effect"
 import type { JetStreamFailed } from "../../nats/JetStream.ts"
@@ -14,15 +14,15 @@ import type { TaskKeys } from "./TaskKeys.ts"
 /** The keys of all records. */
 export const allRecords = "*.*"
 
-/** Records that are read at the same time. */
+/** Maximum number of records that are read concurrently. */
 const readAtOnce = 16
 
 export interface PageRequest {
   readonly limit: number
-  /** The id that the page before ended with. */
+  /** The last id of the previous page. */
   readonly after: string | undefined
   readonly isWanted?: (task: TaskRecord) => boolean
-  /** Ends the page, perhaps before it is full, after so many records. Absent: when it is full. */
+  /** Maximum number of records to read, after which the page ends even if it is not full. Default: no maximum. */
   readonly mostRead?: number
 }
 
@@ -35,11 +35,11 @@ export interface TaskPage {
 export interface StoredTasks {
   /** The keys that match a filter, the latest tasks first. */
   readonly keys: (filter: string) => Effect.Effect<ReadonlyArray<string>, JetStreamFailed>
-  /** The tasks of these keys, in their order. */
+  /** A page of the tasks with these keys, in the order of the keys. */
   readonly page: (keys: ReadonlyArray<string>, page: PageRequest) => Effect.Effect<TaskPage, JetStreamFailed>
   /** The key of the task with this id. `None` if the id is unknown. */
   readonly keyOf: (id: string) => Effect.Effect<Option.Option<string>, JetStreamFailed>
-  /** Cancels a task that has not ended, and returns it. `None` if there is none. */
+  /** Cancels a task unless it has ended, and returns it. `None` if there is none. */
   readonly cancel: (key: string) => Effect.Effect<Option.Option<TaskRecord>, JetStreamFailed>
   /** Stops a task, and deletes it with its request and answer. Returns its last record; `None` if there is none. */
   readonly delete: (key: string) => Effect.Effect<Option.Option<TaskRecord>, JetStreamFailed>
@@ -47,13 +47,13 @@ export interface StoredTasks {
 
 export const idOf = (key: string): string => key.slice(key.indexOf(".") + 1)
 
-/** Where records are. */
+/** Access to the stored records. */
 export interface Place extends Pick<Bucket, "keys">, Pick<RecordStore, "cancel" | "find">, Pick<TaskKeys, "free"> {
-  /** Removes a task, whose record has this key, and its pages. */
+  /** Removes a task and its pages. `key`: of the task's record. */
   readonly remove: (key: string, task: TaskRecord) => Effect.Effect<void, JetStreamFailed>
 }
 
-/** The record first: without it no client finds the pages. */
+/** Removes the record first: without it no client finds the pages. */
 export const removeFrom = (bucket: Bucket): Place["remove"] =>
   Effect.fnUntraced(function*(key, task) {
     yield* bucket.purge(key)

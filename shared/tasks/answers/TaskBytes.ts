@@ -1,9 +1,9 @@
 /**
- * Bounds what each owner's tasks store, so that no key fills the disk that all share.
+ * Limits how much each owner's tasks store, so that no key fills the shared disk.
  *
- * A counter per owner and hour says how many bytes were stored in that hour. It counts until they have expired, so the sum of an
- * owner's counters is what the owner stores. A process counts whole blocks in advance and seldom writes a counter. If it ends, the rest of its block
- * counts until the counter expires.
+ * A counter per owner and hour holds how many bytes were stored in that hour, and counts until they have expired. So the sum of an
+ * owner's counters is what the owner stores. A process counts whole blocks in advance, so that it seldom writes a counter. If the
+ * process ends, the rest of its block counts until the counter expires.
  */
 import { Clock, Effect, Option, type Schedule, Schema, Semaphore, Stream } from "effect"
 import type { JetStreamFailed } from "../../nats/JetStream.ts"
@@ -13,13 +13,13 @@ import * as Counter from "../../records/Counter.ts"
 import type { TaskRecord } from "../TaskRecord.ts"
 import { answerResult } from "./AnswerResult.ts"
 
-/** What each request counts at least, so that the quota also bounds the number of tasks. */
+/** The least that each request counts, so that the quota also limits the number of tasks. */
 const leastBytes = 8 * 1024
 
-/** How much a process counts in advance. */
+/** How many bytes a process counts in advance. */
 const blockBytes = 64 * 1024
 
-/** For how many owners a process keeps the rest of a block. */
+/** Maximum number of owners for which a process keeps the rest of a block. */
 const maxRests = 1_000
 
 const hourMs = 60 * 60_000
@@ -34,17 +34,17 @@ export class TaskStorageFull
 }
 
 export interface TaskBytes {
-  /** Counts a request, if the tasks of its owner then store at most so many mebibytes. */
+  /** Counts a request. Fails if the tasks of its owner would then store more than `mebibytes`. */
   readonly request: (
     ownerToken: string,
     bytes: number,
     mebibytes: number
   ) => Effect.Effect<void, JetStreamFailed | TaskStorageFull>
-  /** Counts a part of an answer, for which there is always room, because it may have been paid for. */
+  /** Counts a part of an answer. There is always room for it, because it may have been paid for. */
   readonly answer: (ownerToken: string, bytes: number) => Effect.Effect<void, JetStreamFailed>
 }
 
-/** Whether all that was stored in this counter's hour has expired. The counter is younger if a task was deleted later. */
+/** Whether all that was stored in this counter's hour has expired. The counter itself may expire later: a deletion rewrites it. */
 const isOver = (counter: string, now: number): boolean =>
   (Number(counter.slice(counter.lastIndexOf(".") + 1)) + 1) * hourMs + buckets.tasks.ttlMs < now
 
@@ -77,7 +77,7 @@ export const make = Effect.fnUntraced(function*(bucket: Bucket, patience: Schedu
     rests.set(ownerToken, rest)
   }
 
-  /** `false` if there is no room. Counts first and then adds up, so two processes never exceed the quota together. */
+  /** Counts bytes; `false` if there is no room. Counts before it adds up, so two processes never exceed the quota together. */
   const take = (ownerToken: string, bytes: number, mebibytes = Number.POSITIVE_INFINITY) =>
     isTaken(ownerToken, bytes) ? Effect.succeed(true) : counting.withPermit(Effect.gen(function*() {
       if (isTaken(ownerToken, bytes)) return true
@@ -87,7 +87,7 @@ export const make = Effect.fnUntraced(function*(bucket: Bucket, patience: Schedu
       for (const taken of new Set([Math.max(blockBytes, bytes), bytes])) {
         yield* again(Counter.add(bucket, counter, taken))
         if (mebibytes === Number.POSITIVE_INFINITY || (yield* addUp(ownerToken, now)) <= mebibytes * 1024 ** 2) {
-          // others may have taken of the rest meanwhile
+          // the rest may have changed in the meantime
           keep(ownerToken, (rests.get(ownerToken) ?? 0) + taken - bytes)
           return true
         }
@@ -105,7 +105,7 @@ export const make = Effect.fnUntraced(function*(bucket: Bucket, patience: Schedu
   } satisfies TaskBytes
 })
 
-/** Counts no more what a deleted task has stored. `key` is that of its record. */
+/** Subtracts what a deleted task has stored. `key`: of the task's record. */
 export const free = Effect.fnUntraced(function*(bucket: Bucket, key: string, task: TaskRecord) {
   const ownerToken = key.slice(0, key.indexOf("."))
   const { created, ended, request, result } = task

@@ -1,5 +1,5 @@
 /**
- * Wakes those who follow a task when it has a new page or has ended. A hint may be lost: its readers also look from time to time.
+ * Wakes the readers of a task when it has a new page or has ended. A hint may be lost, so readers also look from time to time.
  */
 import { Effect, Latch, type Scope } from "effect"
 import * as Subjects from "../../bus/protocol/Subjects.ts"
@@ -7,7 +7,7 @@ import type { Nats } from "../../nats/Nats.ts"
 
 export interface TaskHints {
   readonly give: (recordKey: string) => void
-  /** Returns an effect that waits for a hint which came after its previous run. */
+  /** Returns an effect that waits for a hint that was given after the effect's previous run. */
   readonly follow: (recordKey: string) => Effect.Effect<Effect.Effect<void>, never, Scope.Scope>
 }
 

@@ -1,6 +1,6 @@
 /**
- * Idempotency keys of tasks. A key is free again if its request was refused, failed before a provider was called, or was deleted. A
- * key without a task is about to get it.
+ * The idempotency keys of tasks. A key becomes free again if its task was refused, failed before a provider was called, or was
+ * deleted. A key whose task does not exist is not free: its task is about to be created.
  */
 import { Option, type Schedule } from "effect"
 import type { JobError } from "../../contract/JobError.ts"
@@ -10,7 +10,7 @@ import type { TaskRecord } from "../TaskRecord.ts"
 import { hasEnded } from "../TaskState.ts"
 import { recordKey } from "./TaskPages.ts"
 
-/** Refusals by ingress's rules or by a provider: nothing was made, and nothing is to be paid. */
+/** Refusals by ingress's rules or by a provider: nothing was made, and nothing is billed. */
 const refusals: ReadonlySet<JobError["_tag"]> = new Set([
   "InvalidRequest",
   "ModelNotFound",

@@ -1,5 +1,5 @@
 /**
- * Stores requests and answers of tasks in pages, sealed for their owners. A page of an answer is written once: of two workers that
+ * Stores requests and answers of tasks in pages, sealed for their owners. A page of an answer is written only once: if two workers
  * write the same one, the second is refused.
  */
 import { Effect, Option, type Schedule } from "effect"
@@ -12,10 +12,10 @@ import * as Page from "./Page.ts"
 import type { TaskBytes } from "./TaskBytes.ts"
 import type { TaskHints } from "./TaskHints.ts"
 
-/** The most bytes of a request or an answer in one page: below NATS's limit of 1 MB for a message. */
+/** Maximum number of bytes of a request or an answer in one page: below NATS's limit of 1 MiB for a message. */
 export const maxPageBytes = 512 * 1024
 
-/** Pages that are sent or requested at the same time. */
+/** Maximum number of pages that are written or read concurrently. */
 const concurrency = 4
 
 /** The key of a task's record. Keys of pages have two more parts. */
@@ -27,15 +27,15 @@ export const recordKeys = (owner: Owner): string => recordKey(owner, "*")
 type Kind = "request" | "answer"
 
 export interface TaskPages {
-  /** Returns the number of pages. */
+  /** Stores the body of a request, and returns the number of its pages. */
   readonly writeRequest: (owner: Owner, id: string, body: Uint8Array) => Effect.Effect<number, JetStreamFailed>
-  /** `None` if a page is missing. */
+  /** The body of a request; `None` if a page is missing. */
   readonly readRequest: (
     owner: Owner,
     id: string,
     pages: number
   ) => Effect.Effect<Option.Option<Uint8Array>, JetStreamFailed>
-  /** Stores a page of the answer, at most `maxPageBytes`. `false` if there is another one of this number. */
+  /** Stores a page of the answer, at most `maxPageBytes`. `false` if a different page with this number exists. */
   readonly append: (
     owner: Owner,
     id: string,
@@ -43,7 +43,7 @@ export interface TaskPages {
     about: Page.About,
     bytes: Uint8Array
   ) => Effect.Effect<boolean, JetStreamFailed>
-  /** A page of the answer, from 0. */
+  /** A page of the answer. Numbers start at 0. */
   readonly read: (
     owner: Owner,
     id: string,
@@ -51,7 +51,7 @@ export interface TaskPages {
   ) => Effect.Effect<Option.Option<Page.Page>, JetStreamFailed>
 }
 
-/** `countAnswer`: counts a page of an answer, if anything does. */
+/** `countAnswer`: counts the bytes of each stored page of an answer. */
 export const make = (
   bucket: Bucket,
   seal: Seal.Seal,
@@ -97,7 +97,7 @@ export const make = (
       const sealed = seal.seal(placeOf(owner, id, "answer", page), Page.encode(about, bytes))
       yield* countAnswer(ownerToken(owner), bytes.length)
       if (!(yield* again(bucket.createBytes(key, sealed)))) {
-        // an earlier try whose confirmation was lost
+        // the stored page may be from an earlier try whose confirmation was lost
         const stored = yield* again(bucket.getBytes(key))
         if (Option.isNone(stored) || !Buffer.from(sealed).equals(stored.value)) return false
       }

@@ -1,9 +1,9 @@
 /**
- * A worker's answer to the request of a task: written to storage in pages instead of to an ingress in frames. A page of a stream
- * has whole events, except for an event that is larger than a page.
+ * Writes a worker's answer to the request of a task into storage, in pages, instead of to an ingress in frames. A page of a stream
+ * consists of whole events, unless an event is larger than a page.
  *
- * A page is written when it is full, or a moment after its first bytes. While one is on its way, the next one grows; if it grows
- * too much, the provider is asked to wait.
+ * A page is written when it is full, or a moment after its first bytes. Bytes that arrive while a page is being written wait for the
+ * next one; if too many wait, the provider is paused.
  */
 import { Effect, Latch } from "effect"
 import type { AnswerEnd, AnswerHead } from "../../bus/protocol/Frame.ts"
@@ -16,14 +16,14 @@ import * as Page from "./Page.ts"
 import { maxPageBytes } from "./TaskPages.ts"
 import { TaskRefused } from "../RecordStore.ts"
 
-/** A page is written after this many milliseconds, or with this many bytes. */
+/** A page is written after this many milliseconds, or once it has this many bytes. */
 const pageAfterMs = 250
 const pageBytes = 64 * 1024
 
-/** How many bytes may wait to be written before the provider has to wait. */
+/** How many bytes may wait to be written before the provider is paused. */
 const windowBytes = 1024 * 1024
 
-/** Bytes of the answer: one event of a stream, with its number, or any others. */
+/** Bytes of the answer: one event of a stream, with its number, or any bytes of another answer. */
 interface Piece {
   readonly bytes: Uint8Array
   readonly number?: number | undefined
@@ -31,9 +31,9 @@ interface Piece {
 
 /** A worker's claim to the work that the answer is for. */
 export interface Claim {
-  /** Why this worker has lost it; `undefined` while it has it, as far as it knows. */
+  /** Why this worker has lost the work; `undefined` if it has not, as far as it knows. */
   readonly refusal: () => TaskRefused["refusal"] | undefined
-  /** Whether it is recorded that a provider may have been called. */
+  /** Whether storage records that a provider may have been called. */
   readonly isCommitted: () => boolean
 }
 
@@ -41,28 +41,28 @@ export interface TaskReplyOptions {
   readonly claim: Claim
   /** A monotonic clock, in milliseconds. */
   readonly now: () => number
-  /** Stores a page; `false` if another worker has stored one of this number. */
+  /** Stores a page; `false` if another worker has stored a page with this number. */
   readonly append: (page: number, about: Page.About, bytes: Uint8Array) => Effect.Effect<boolean, JetStreamFailed>
 }
 
 export class TaskReply implements Reply {
   readonly #options: TaskReplyOptions
   #startedAt: number | undefined
-  /** The head, until the first page is written. */
+  /** The head of the answer, until the first page is written. */
   #head: AnswerHead | undefined
-  /** Of a stream. */
+  /** Splits a stream into events; `undefined` for other answers. */
   #events: NumberedEvents | undefined
   #waiting: Array<Piece> = []
   #waitingBytes = 0
   #page = 0
-  /** Of all pages. */
+  /** The size of all written pages. */
   #bytes = 0
   #isOver = false
   #onDrain: (() => void) | undefined
   #end: AnswerEnd | JobError | undefined
-  /** There is something to write, or the answer is over. */
+  /** Open while there is something to write, or the answer is over. */
   readonly #isDue = Latch.makeUnsafe(false)
-  /** It is to be written at once. */
+  /** Open while the next page should be written at once. */
   readonly #isUrgent = Latch.makeUnsafe(false)
 
   constructor(options: TaskReplyOptions) {
@@ -90,7 +90,7 @@ export class TaskReply implements Reply {
     return this.#options.claim.isCommitted()
   }
 
-  /** The size of the answer, and how it ended; `undefined` if it was given up. */
+  /** The size of the written answer. `end` is `undefined` if the answer was abandoned, or has not ended. */
   get outcome(): { readonly pages: number; readonly bytes: number; readonly end: AnswerEnd | JobError | undefined } {
     return { pages: this.#page, bytes: this.#bytes, end: this.#end }
   }
@@ -104,7 +104,7 @@ export class TaskReply implements Reply {
 
   write(bytes: Uint8Array): boolean {
     if (this.#isOver || bytes.length === 0) return true
-    // the original may be a part of a much larger buffer
+    // copied, because `bytes` may be part of a much larger buffer
     const copy = Buffer.from(bytes)
     this.#add(this.#events?.push(copy) ?? [{ bytes: copy }])
     return !this.#isFull
@@ -193,7 +193,7 @@ export class TaskReply implements Reply {
     }
   }
 
-  /** As many bytes as a page holds. */
+  /** Takes as many waiting bytes as a page holds. */
   #takePieces(): ReadonlyArray<Uint8Array> {
     const taken: Array<Uint8Array> = []
     let [left, count] = [maxPageBytes, 0]
