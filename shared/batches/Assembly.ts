@@ -1,4 +1,4 @@
-/** Puts the results of a batch together: a file of answers and a file of errors, each with one line for each of its requests. */
+/** Assembles the results of a batch: a file of answers and a file of errors, with one line for each request. */
 import { Stream } from "effect"
 import type { Owner } from "../contract/Owner.ts"
 import { JetStreamFailed } from "../nats/JetStream.ts"
@@ -14,11 +14,11 @@ interface Parts<E> {
   /** The batch's id. */
   readonly id: string
   readonly ran: Ran
-  /** Absent: the requests are gone. */
+  /** Reads the requests. `undefined` if their file is lost. */
   readonly input: (() => Stream.Stream<InputLine, E>) | undefined
 }
 
-/** How long the log may tell nothing while results are missing, in milliseconds. */
+/** How long the log may be silent while results are missing, in milliseconds. */
 const silentMs = 30_000
 
 const reasons = {
@@ -27,15 +27,15 @@ const reasons = {
 } as const
 
 /**
- * The content of each file; `undefined` if nothing belongs into it. Lines without a result are left out if the requests are lost, since
- * only these have their ids.
+ * The content of each file; `undefined` for a file that would be empty. If the requests are lost, lines without a result are left
+ * out, since only the requests have their ids.
  */
 export const partsOf = <E>({ id, input, log, owner, ran: { early, lines } }: Parts<E>) => {
   const results = (kind: "completed" | "failed") => {
     const count = lines.count(kind)
     return log.follow(owner, id).pipe(
       Stream.filter((found): found is Followed => found.line !== "closed" && found.entry.kind === kind),
-      // a line is written once more at most, and has a result then
+      // the log has exactly `count` such lines: a line with a result is not written again
       Stream.take(count),
       Stream.timeoutOrElse({
         duration: silentMs,
@@ -45,7 +45,7 @@ export const partsOf = <E>({ id, input, log, owner, ran: { early, lines } }: Par
     )
   }
 
-  /** The lines that have no result, from the requests. */
+  /** An error for each request that has no result. */
   const unfinished = (reason: keyof typeof reasons, input: () => Stream.Stream<InputLine, E>) =>
     Stream.suspend(input).pipe(
       Stream.filter(({ index }) => !["completed", "failed"].includes(lines.stateOf(index))),

@@ -1,4 +1,4 @@
-/** What a line of a file of requests asks for, and why it is refused. */
+/** Reads a line of a file of requests: what it asks for, or why it is refused. */
 import { Option, Predicate, Result, Schema } from "effect"
 import { InvalidRequest, type JobError, ModelNotFound } from "../contract/JobError.ts"
 import type { Operation, Workload } from "../contract/Operation.ts"
@@ -17,11 +17,11 @@ type RequestLine = typeof RequestLine.Type
 
 const decodeLine = Schema.decodeUnknownOption(Schema.fromJsonString(RequestLine))
 
-/** For lines of answers only the id matters. */
+/** The id that the client gave a line; empty if the line is unreadable. */
 export const customIdOf = ({ text }: InputLine): string =>
   Option.match(decodeLine(text), { onNone: () => "", onSome: ({ custom_id: id }) => id })
 
-/** Why a line does not belong into this batch; `undefined` if it does. */
+/** Why a line is not valid in this batch; `undefined` if it is. */
 export const mistakeOf = ({ endpoint }: BatchRequest, { number: line, text }: InputLine): Mistake | undefined => {
   const found = Option.getOrUndefined(decodeLine(text))
   if (found === undefined) {
@@ -41,7 +41,7 @@ export interface LineRequest {
   readonly model: string
   readonly workload: Workload
   readonly pool: string
-  /** How many tokens it may use. */
+  /** How many tokens the request is expected to use. */
   readonly tokens: number
   readonly body: Uint8Array
 }
@@ -51,7 +51,7 @@ interface Offered {
   readonly pool: string
 }
 
-/** The request of a line that belongs into its batch, or why no worker can perform it. */
+/** The request of a line that is valid in its batch, or why no worker can perform it. */
 export const requestOf = (
   operation: Operation,
   batch: BatchRequest,

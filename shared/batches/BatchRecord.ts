@@ -1,23 +1,23 @@
-/** What the record of a batch's task stores: the request, how far the work has come, and what came of it. */
+/** The parts of a task record that are specific to batches: the request, the progress and the result. */
 import { Schema } from "effect"
 import type { TaskRecord } from "../tasks/TaskRecord.ts"
 
 const Metadata = Schema.Record(Schema.String, Schema.String)
 
 export const BatchRequest = Schema.Struct({
-  /** The path of the requests, and the model that it names. */
+  /** The path of the requests, and the model that the path names, if any. */
   endpoint: Schema.String,
   model: Schema.optionalKey(Schema.String),
-  /** The id of the file with the requests, and how many they are. */
+  /** The id of the file with the requests. `total`: the number of requests. */
   input: Schema.String,
-  /** Whether the file was made for this batch, and is deleted with it. */
+  /** Whether the file was made for this batch and is deleted with it. */
   ownsInput: Schema.optionalKey(Schema.Boolean),
   total: Schema.Int,
-  /** The most requests that are in queues or run at once: as many as the key allows. */
+  /** Maximum number of requests that wait in queues or run at once, from the key's settings. */
   atOnce: Schema.Int,
-  /** Within which time clients ask for the results, such as `24h`. */
+  /** The time within which the client wants the results, such as `24h`. */
   window: Schema.String,
-  /** When requests that have no answer fail, in epoch milliseconds. */
+  /** When the remaining requests fail, in epoch milliseconds. */
   expires: Schema.Finite,
   /** Headers that travel with each request. */
   headers: Schema.Record(Schema.String, Schema.String),
@@ -25,7 +25,7 @@ export const BatchRequest = Schema.Struct({
 })
 export type BatchRequest = typeof BatchRequest.Type
 
-/** Epoch milliseconds; `null` if it has not happened. */
+/** Epoch milliseconds; `null` if the event has not happened. */
 const Moment = Schema.NullOr(Schema.Finite)
 
 export const BatchProgress = Schema.Struct({
@@ -33,7 +33,7 @@ export const BatchProgress = Schema.Struct({
   /** How many requests have an answer, and how many have failed. */
   completed: Schema.Int,
   failed: Schema.Int,
-  /** How many of the failed ones were not finished before the batch ended. */
+  /** How many requests were not finished before the batch ended. Included in `failed`. */
   unfinished: Schema.Int,
   began: Moment,
   finalizing: Moment,
@@ -81,7 +81,7 @@ export const decodeResult = Schema.decodeUnknownOption(BatchResult)
 export const batchStatuses = ["validating", "in_progress", "finalizing", "cancelling", ...ends] as const
 export type BatchStatus = typeof batchStatuses[number]
 
-/** A batch as its record tells. */
+/** A batch, decoded from its task's record. */
 export interface Batch {
   readonly task: TaskRecord
   readonly request: BatchRequest
@@ -92,5 +92,5 @@ export interface Batch {
 
 const batchId = /^batch_[0-9a-f]{32}$/
 
-/** No other text from a client may become part of a key. */
+/** Checks text from a client before it becomes part of a key. */
 export const isBatchId = (id: string): boolean => batchId.test(id)

@@ -1,8 +1,9 @@
 /**
  * Runs the lines of a batch: puts each into the queue of its workload, a few at a time, and follows the log until every line has a
- * result, a client cancels the batch, its time is over or its file is lost.
+ * result, a client cancels the batch, the batch expires or its file is lost.
  *
- * A new holder reads the log, and goes on with the lines that are not in it. A line that is in the queue twice has one result.
+ * The worker that runs a batch is its holder. A new holder reads the log and continues with the lines that are not in it. A line that
+ * is in the queue twice still has only one result.
  */
 import { Clock, Effect, Latch, Option, Result, Stream } from "effect"
 import { taskQueueOf } from "../bus/protocol/Subjects.ts"
@@ -37,9 +38,9 @@ export interface Run {
   readonly owner: Owner
   readonly batch: BatchRequest
   readonly operation: Operation
-  /** Absent: it was deleted, or has expired, while the batch was running. */
+  /** `undefined` if the file was deleted, or has expired, while the batch was running. */
   readonly file: ClientFile | undefined
-  /** Learns from time to time how far the run is. */
+  /** Runs every `tickMs` with the state of the lines. */
   readonly onProgress: (lines: LineTable) => void
 }
 
@@ -51,16 +52,16 @@ export interface Ran {
   readonly early: Early | undefined
 }
 
-/** The most lines of a batch that wait for a worker: no more than become free in a moment, so that other tasks wait little. */
+/** Maximum number of lines of a batch that wait for a worker: few, so that other tasks in the queue wait only a moment. */
 const maxWaiting = 16
 
-/** How often the end of a batch is looked for, in milliseconds. */
+/** How often the holder checks whether the batch was cancelled or has expired, in milliseconds. */
 const tickMs = 200
 
-/** How long a new holder reads the log before it goes on, in milliseconds. */
+/** How long a new holder reads the log at most before it submits lines, in milliseconds. */
 const readWithinMs = 30_000
 
-/** Lines that are stopped at the same time. */
+/** Maximum number of lines that are stopped concurrently. */
 const stopConcurrency = 8
 
 export const run = Effect.fnUntraced(function*(means: RunMeans, about: Run) {
@@ -68,7 +69,7 @@ export const run = Effect.fnUntraced(function*(means: RunMeans, about: Run) {
   const { batch, file, owner, task } = about
   const { id, traceparent } = task.current()
   const lines = new LineTable(batch.total)
-  /** Opens with each change of a line. */
+  /** Opens whenever a line changes. */
   const changed = Latch.makeUnsafe(false)
   const read = Latch.makeUnsafe(yield* log.isEmpty(owner, id))
   const closed = Latch.makeUnsafe(false)
@@ -118,7 +119,7 @@ export const run = Effect.fnUntraced(function*(means: RunMeans, about: Run) {
     }
     const { body, customId, model, pool, tokens, workload } = request.success
     const sealed = yield* log.sealJob(place, { customId, tokens }, body)
-    // a trace of its own: one of a whole batch would be too large to be seen
+    // each line has its own trace, because a trace of a whole batch would be too large to display
     yield* means.queue.submit({
       queue: taskQueueOf(workload),
       id: lineId(place),
@@ -129,7 +130,7 @@ export const run = Effect.fnUntraced(function*(means: RunMeans, about: Run) {
       traceparent: undefined,
       ...{ model, owner, pool, body: sealed }
     }).pipe(
-      // the owner has too many tasks, or NATS is away: the batch waits, at most until its time is over
+      // the owner has too many tasks, or NATS is away: the batch waits, at most until it expires
       Effect.retry(backOff),
       Span.around("batch.line", { root: true, kind: "internal" }, (span) => {
         const { parent } = TraceParent.asParent(traceparent)
@@ -144,7 +145,7 @@ export const run = Effect.fnUntraced(function*(means: RunMeans, about: Run) {
         Effect.gen(function*() {
           if (lines.stateOf(line.index) !== "unknown") return
           yield* waitForRoom
-          // meanwhile the log may have told of it
+          // the log may have reported the line in the meantime
           if (lines.stateOf(line.index) !== "unknown") return
           lines.set(line.index, "submitted")
           yield* submit(line)
@@ -152,7 +153,7 @@ export const run = Effect.fnUntraced(function*(means: RunMeans, about: Run) {
       )
     )
 
-  /** Lines that have begun may be paid for: they end first. */
+  /** Ends a run whose file is lost, after all open lines have ended: they may have been paid for. */
   const endOpen = Effect.gen(function*() {
     while (lines.open > 0) {
       changed.closeUnsafe()
@@ -168,11 +169,11 @@ export const run = Effect.fnUntraced(function*(means: RunMeans, about: Run) {
 
   const whole = Effect.andThen(Effect.timeoutOption(read.await, readWithinMs), Effect.andThen(feed, finished.await))
   yield* lines.isComplete ? Effect.void : Effect.raceFirst(whole, over.await)
-  // results that came at the last moment count
+  // results that arrived at the last moment count
   if (lines.isComplete) early = undefined
 
   yield* log.close(owner, id)
-  // from here on no line begins, and all that have begun are known
+  // from here on no line calls a provider for the first time, and all lines that have begun are known
   yield* closed.await
   const stop = Effect.fnUntraced(function*(line: number) {
     const place = { owner, batch: id, line }

@@ -1,4 +1,4 @@
-/** The state of a batch, as a pure function of the record of its task; the README has the diagram. */
+/** Derives the state of a batch from the record of its task, as a pure function; the README has the diagram. */
 import { Option } from "effect"
 import type { JobError } from "../contract/JobError.ts"
 import { type Batch, type BatchStatus, decodeProgress, decodeRequest, decodeResult, noProgress } from "./BatchRecord.ts"
@@ -6,7 +6,7 @@ import type { TaskRecord } from "../tasks/TaskRecord.ts"
 
 const mistakeOf = ({ _tag, message }: JobError) => ({ code: _tag, message, line: null, param: null })
 
-/** `None` if the record is in a format of a newer gateway. */
+/** The batch of a task; `None` if the record is in the format of a newer gateway. */
 export const batchOf = (task: TaskRecord): Option.Option<Batch> =>
   Option.map(decodeRequest(task.details), (request): Batch => {
     const result = Option.getOrUndefined(decodeResult(task.result))

@@ -1,6 +1,6 @@
 /**
- * The work of a batch's task, in the service of batches: checks the file of requests, runs its lines, and puts the results together.
- * Its worker is the holder of the batch. If it is lost, another one goes on from the record and the log of lines.
+ * Performs the task of a batch, in the service for batches: checks the file of requests, runs the lines and assembles the results.
+ * The worker that has the task is the batch's holder. If it is lost, another one continues from the record and the log of lines.
  */
 import { Clock, Effect, Option, Stream } from "effect"
 import type { PulledJob } from "../bus/worker/JobSource.ts"
@@ -24,12 +24,12 @@ import { batchOf } from "./BatchState.ts"
 import { linesOf } from "./lines/InputLines.ts"
 import type { LineTable } from "./LineTable.ts"
 
-/** The most mistakes that a batch lists. */
+/** Maximum number of mistakes that a batch lists. */
 const maxMistakes = 100
 
 /**
- * After how many losses of holders in a row, without progress between them, a batch fails. More than for other tasks: its requests may
- * have been paid already, and what they ask for does not run in the holder.
+ * After how many losses of holders in a row, without progress in between, a batch fails. More than for other tasks, because its
+ * requests may have been paid for, and cannot have killed the holder: they do not run in it.
  */
 const maxLosses = 20
 
@@ -37,7 +37,7 @@ export interface Means extends RunMeans {
   readonly announcer: Announcer
 }
 
-/** The storage may be back later. Nothing helps against damaged content. */
+/** Failures of the storage can be retried; damaged content cannot be repaired. */
 const whileStored = (error: JetStreamFailed | { readonly _tag: string }): JetStreamFailed | InternalError =>
   error instanceof JetStreamFailed ? error : new InternalError()
 
@@ -78,7 +78,7 @@ export const make = (means: Means): TaskWork => {
       progress = { ...progress, ...change }
       report((progress.completed + progress.failed) / Math.max(1, batch.total) * 99, progress)
     }
-    /** Returns when the record has it. */
+    /** Saves a change of the progress, and returns when the record has it. */
     const save = (change: Partial<BatchProgress>) => {
       update(change)
       return task.record({ event: "renewed", progress: 0, state: progress })
@@ -115,7 +115,7 @@ export const make = (means: Means): TaskWork => {
     return { end: ran.early ?? "completed", progress, mistakes: [] }
   })
 
-  /** Each file once: a former holder may have put it together. */
+  /** Writes the files of results, except those that a former holder has already written. */
   const assemble = Effect.fnUntraced(function*(
     owner: Owner,
     { id }: TaskRecord,
@@ -131,7 +131,7 @@ export const make = (means: Means): TaskWork => {
       const stored = progress()[name]
       if (content === undefined || (stored !== null && Option.isSome(yield* files.find(owner, stored)))) continue
       const file = newId(yield* Clock.currentTimeMillis)
-      // before it exists, so that no other holder makes it again
+      // saves the file's id before the file exists, so that another holder does not make a second file
       yield* save({ [name]: file })
       const about = {
         id: file,
@@ -144,7 +144,7 @@ export const make = (means: Means): TaskWork => {
 
   return {
     perform,
-    // deleted: its lines stop with their log
+    // nothing to stop: the lines of a deleted batch stop when their log does
     stop: () => Effect.void,
     keyOf: ({ id, owner }) => owner === undefined ? id : recordKey(owner, id),
     usageOf: () => undefined,

@@ -1,4 +1,4 @@
-/** Batches as ingress sees them: created, listed, read, cancelled and deleted, each only by its owner. */
+/** Creates, lists, reads, cancels and deletes batches for ingress. Each batch is accessible only to its owner. */
 import { Clock, Context, Effect, Layer, Option, Schedule } from "effect"
 import { batchPool, batchQueue } from "../bus/protocol/Subjects.ts"
 import { batchAgeMs } from "../bus/protocol/Timings.ts"
@@ -20,9 +20,9 @@ import { batchOf } from "./BatchState.ts"
 
 export interface NewBatch {
   readonly owner: Owner
-  /** The id of the key that pays for it. */
+  /** The id of the key that pays for the batch. */
   readonly tenant: string
-  /** The name of the operation of all requests. */
+  /** The name of the operation, which all requests share. */
   readonly operation: string
   readonly request: BatchRequest
   readonly traceparent: string | undefined
@@ -37,7 +37,7 @@ export interface Created {
 
 export interface BatchesAsked {
   readonly limit: number
-  /** The last batch of the page before it, or the first of the page after it. */
+  /** The page after this batch, or the page before this one. */
   readonly after?: string | undefined
   readonly before?: string | undefined
   /** Only batches of this operation. */
@@ -48,12 +48,13 @@ export interface BatchesAsked {
 const patienceMs = 5_000
 
 /**
- * When a batch without a holder is submitted again, in milliseconds after its creation: its ingress may have died before it did so.
- * Within two minutes the queue drops copies. A repeated request submits it at any time before, a poll only later.
+ * When ingress submits a batch without a holder again, in milliseconds after its creation: the first ingress may have died before it
+ * submitted the batch. The queue drops duplicates within two minutes. A repeated request submits the batch at any time up to `before`,
+ * a poll only from `polledAfter` on.
  */
 const submitAgain = { polledAfter: 10_000, before: 100_000 }
 
-/** Records that are requested at the same time. */
+/** Maximum number of records that are read concurrently. */
 const concurrency = 16
 
 const orUnavailable = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, Unavailable> =>
@@ -61,25 +62,25 @@ const orUnavailable = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, Unav
 
 export class Batches extends Context.Service<Batches, {
   /**
-   * Stores and submits a batch, or finds the one that the request's idempotency key stands for. Fails with `QueueFull` if the owner
-   * has too many that wait.
+   * Stores and submits a batch, or returns the existing batch of the request's idempotency key. Fails with `QueueFull` if too many
+   * batches of the owner wait.
    */
   readonly create: (
     batch: NewBatch,
     keyed?: KeyedRequest
   ) => Effect.Effect<Created, OtherBody | QueueFull | Unavailable>
-  /** The batch that an idempotency key stands for, as it was when it was created. */
+  /** The existing batch of an idempotency key, as it was when it was created. */
   readonly join: (owner: Owner, keyed: KeyedRequest) => Effect.Effect<Option.Option<Batch>, OtherBody | Unavailable>
   /** `None` if the batch is unknown, expired or another owner's. */
   readonly find: (owner: Owner, id: string) => Effect.Effect<Option.Option<Batch>, Unavailable>
-  /** The latest first, and whether there are more. */
+  /** A page of batches, the latest first, and whether there are more. */
   readonly list: (
     owner: Owner,
     asked: BatchesAsked
   ) => Effect.Effect<{ readonly batches: ReadonlyArray<Batch>; readonly hasMore: boolean }, Unavailable>
-  /** Asks for an end of the batch, unless it has ended. `None` if there is none. */
+  /** Asks the holder to end the batch, unless it has ended. `None` if there is no such batch. */
   readonly cancel: (owner: Owner, id: string) => Effect.Effect<Option.Option<Batch>, Unavailable>
-  /** Deletes a batch that has ended. Its files stay. */
+  /** Deletes a batch that has ended, but not its files. */
   readonly delete: (owner: Owner, id: string) => Effect.Effect<void, Unavailable>
 }>()("shared/batches/Batches") {
   static readonly layer = Layer.effect(
@@ -107,7 +108,7 @@ export class Batches extends Context.Service<Batches, {
       const asCreated = (task: TaskRecord.TaskRecord) =>
         Effect.orDie(Effect.fromOption(batchOf(TaskRecord.make(task, task.created))))
 
-      /** Frees its idempotency key first: without its record, a key stands for a batch that is about to be created. */
+      /** Frees the idempotency key first: a key without a record would stand for a batch that is about to be created. */
       const remove = Effect.fnUntraced(function*(owner: Owner, { binding, id }: TaskRecord.TaskRecord) {
         if (binding !== undefined) yield* keys.free(binding, id)
         yield* Effect.retry(bucket.delete(recordKey(owner, id)), patience)
@@ -126,7 +127,7 @@ export class Batches extends Context.Service<Batches, {
             return { batch: yield* asCreated(known.value), isRepeated: true }
           }
           const binding = keyed === undefined ? undefined : bindingOf(owner, keyed)
-          // under the id of an ingress that has died before it could do so, if there was one
+          // an earlier ingress may have bound the key and died before it created the batch: create it under that id
           const task = TaskRecord.make({
             ...{ id, tenant, operation, pool: batchPool },
             model: request.model ?? "",
@@ -138,7 +139,7 @@ export class Batches extends Context.Service<Batches, {
             announcedAs: "batch"
           }, now)
           yield* orUnavailable(records.create(recordKey(owner, id), task))
-          // the client does not know the batch
+          // the client will not learn of the batch
           yield* Effect.tapError(submit(owner, task), () => Effect.ignore(remove(owner, task)))
           return { batch: yield* asCreated(task), isRepeated: false }
         }),
@@ -157,10 +158,10 @@ export class Batches extends Context.Service<Batches, {
           const keys = yield* orUnavailable(Effect.retry(bucket.keys(recordKeys(owner)), patience))
           const ids = keys.map((key) => key.slice(key.indexOf(".") + 1)).toSorted().toReversed()
           const rest = ids.filter((id) => (after === undefined || id < after) && (before === undefined || id > before))
-          // of the page before a batch, its neighbours
+          // the page before a batch consists of its nearest neighbours
           const inOrder = before === undefined ? rest : rest.toReversed()
           const batches: Array<Batch> = []
-          // keys of deleted batches are listed, too
+          // some keys may be of deleted batches, so more are read until the page is full
           for (let at = 0; at < inOrder.length && batches.length <= limit; at += concurrency) {
             const page = inOrder.slice(at, at + concurrency)
             const found = yield* Effect.forEach(page, (id) => find(owner, id), { concurrency })

@@ -1,4 +1,4 @@
-/** What a holder knows about the lines of its batch: a byte for each. */
+/** The states of a batch's lines, as far as the holder knows: one byte for each line. */
 const states = ["unknown", "submitted", "taken", "begun", "completed", "failed", "stopped"] as const
 export type LineState = typeof states[number]
 
@@ -19,7 +19,7 @@ export class LineTable {
     return this.#counts[state]
   }
 
-  /** A line never goes back: the log may list it again. */
+  /** Sets a line's state. Ignores a return to an earlier state, because the log may repeat earlier writes. */
   set(line: number, state: LineState): void {
     if (line >= this.#lines.length) return
     const [before, after] = [this.#lines[line] ?? 0, states.indexOf(state)]
@@ -36,12 +36,12 @@ export class LineTable {
     }
   }
 
-  /** Lines that have a result. */
+  /** The number of lines that have a result. */
   get ended(): number {
     return this.#counts.completed + this.#counts.failed
   }
 
-  /** Lines that wait for a worker or have one. */
+  /** The number of lines that wait for a worker or have one. */
   get open(): number {
     return this.#counts.submitted + this.#counts.taken + this.#counts.begun
   }

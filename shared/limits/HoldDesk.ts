@@ -1,6 +1,6 @@
 /**
- * The side of ingress: holds units of keys' limits for workers that run tasks, as it does for requests. Workers have no access to
- * keys and their limits.
+ * Ingress's side of holds: takes units of keys' limits on behalf of workers that run tasks, since workers have no access to keys and
+ * their limits.
  */
 import { Effect, FiberMap, FiberSet, Option, type Scope } from "effect"
 import type { LimitReached } from "../bounds/Limit.ts"
@@ -9,15 +9,15 @@ import type { JobError } from "../contract/JobError.ts"
 import { Nats } from "../nats/Nats.ts"
 import { type Answer, decodeQuestion, encodeAnswer, type Question, silentMs, type Work } from "./HoldMessage.ts"
 
-/** Returns the units when the work has ended with so many tokens; `undefined`: unknown, so that the expected ones count. */
+/** Returns the units of work that has used `tokens`. `undefined` if unknown: then the expected number counts. */
 export type SettleWork = (tokens: number | undefined) => void
 
 /** The retry time of a task while another one of its key waits for units, in milliseconds. */
 const waitsMs = 1_000
 
 /**
- * Answers workers until the scope closes. `take` takes what the work needs from the limits of its key, at once or after a short
- * wait. At most one task of a key waits, since each wait takes a slot of a worker.
+ * Answers workers until the scope closes. `take` takes the units that the work needs from the limits of its key, at once or after a
+ * short wait. At most one task of a key waits, since a waiting task occupies a worker's slot.
  */
 export const serve = Effect.fnUntraced(function*(
   take: (work: Work) => Effect.Effect<SettleWork, LimitReached | JobError>

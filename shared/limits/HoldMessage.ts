@@ -1,26 +1,27 @@
 /**
- * What a worker and an ingress tell each other about the units that the work of a task takes from its key's limits.
+ * The messages between worker and ingress about holds: the units of a key's limits that an ingress keeps taken while a worker runs a
+ * task.
  */
 import { Schema } from "effect"
 import { JobError } from "../contract/JobError.ts"
 
-/** Work that starts when its units are held. */
+/** Work that starts once an ingress holds its units. */
 export const Work = Schema.Struct({
   /** The id of its task. */
   task: Schema.String,
-  /** The id of the key that pays for it. */
+  /** The id of the key that pays for the work. */
   key: Schema.String,
   model: Schema.String,
-  /** The tokens that it is expected to use. */
+  /** The expected number of tokens. */
   tokens: Schema.Finite,
-  /** Whether it is a line of a batch, which counts apart from requests. */
+  /** Whether the work is a line of a batch; these are limited separately from requests. */
   inBatch: Schema.optionalKey(Schema.Boolean),
-  /** The seconds of the video that it makes. It takes from budgets alone: its creation was counted as a request. */
+  /** For a video, its length in seconds. Videos take units of budgets only, because their creation has counted as a request. */
   seconds: Schema.optionalKey(Schema.Finite)
 })
 export type Work = typeof Work.Type
 
-/** `renew`: the work goes on. `settle`: it has ended with so many tokens, `null` if their number is unknown. */
+/** `take`: asks for a hold. `renew`: the work continues. `settle`: the work has ended; `tokens` is `null` if unknown. */
 const Question = Schema.Union([
   Schema.Struct({ ask: Schema.Literal("take"), work: Work }),
   Schema.Struct({ ask: Schema.Literal("renew"), task: Schema.String }),
@@ -28,7 +29,7 @@ const Question = Schema.Union([
 ])
 export type Question = typeof Question.Type
 
-/** `refused`: no wait would help. `unknown`: the ingress holds nothing for the task. */
+/** `later`: no units now. `refused`: waiting would not help. `unknown`: the ingress holds nothing for the task. */
 const Answer = Schema.Union([
   Schema.Struct({ answer: Schema.Literal("held") }),
   Schema.Struct({ answer: Schema.Literal("later"), retryAfterMs: Schema.Finite }),
@@ -46,8 +47,8 @@ const answer = Schema.fromJsonString(Answer)
 export const encodeAnswer = Schema.encodeSync(answer)
 export const decodeAnswer = Schema.decodeUnknownOption(answer)
 
-/** How often a worker renews what an ingress holds for it, in milliseconds. */
+/** How often a worker renews a hold, in milliseconds. */
 export const renewMs = 2_000
 
-/** After how long without renewal an ingress returns the units, in milliseconds: the worker is lost. */
+/** An ingress returns the units of a hold that was not renewed for this long, in milliseconds: the worker is lost. */
 export const silentMs = 10_000

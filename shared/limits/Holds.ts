@@ -1,6 +1,6 @@
 /**
- * The side of a worker: asks an ingress to hold units of a key's limits while it works on a task. If that ingress is gone, its
- * units return by themselves, and another one holds what the work still needs.
+ * A worker's side of holds: asks an ingress to hold units of a key's limits while the worker runs a task. If that ingress is gone, its
+ * units return by themselves, and another ingress holds what the work still needs.
  */
 import { Context, Effect, Layer, Option, Schema } from "effect"
 import * as Subjects from "../bus/protocol/Subjects.ts"
@@ -13,7 +13,7 @@ import { type Answer, decodeAnswer, encodeQuestion, type Question, renewMs, type
 /** The key has no units now, or no ingress answers. */
 export class NotNow extends Schema.TaggedError<NotNow>()("NotNow", { retryAfterMs: Schema.Finite }) {}
 
-/** Learns how many tokens the work has used; `undefined` if that is unknown, so that the expected ones count. */
+/** Reports how many tokens the work has used. `undefined` if unknown: then the expected number counts. */
 export type Spend = (tokens: number | undefined) => void
 
 /** How long an ingress may take to answer, in milliseconds. It may wait for units for a second. */
@@ -24,16 +24,16 @@ const findWithinMs = 1_000
 const unansweredMs = 2_000
 
 interface Hold {
-  /** `undefined`: none holds anything yet. */
+  /** The ingress that holds the units; `undefined` if there is none yet. */
   ingress: string | undefined
   spent: number | undefined
 }
 
 export class Holds extends Context.Service<Holds, {
   /**
-   * Runs `use` while an ingress holds the units of the work. The work counts as free until `use` says otherwise. Fails with
-   * `NotNow`, or with the error for which the key may not do this work at all. Work that `hasBegun` goes on in any case, and is held as
-   * soon as an ingress does so.
+   * Runs `use` while an ingress holds the units of the work. Until `use` calls `spend`, the work counts as having used no tokens. Fails
+   * with `NotNow`, or with the error for which the key may not do this work at all. If `hasBegun`, `use` runs even without a hold, and
+   * an ingress takes the hold as soon as it can.
    */
   readonly around: <A, E>(
     work: Work,
@@ -49,7 +49,7 @@ export class Holds extends Context.Service<Holds, {
         const { connection } = nats
         let known: string | undefined
 
-        /** The first ingress that answers. */
+        /** The known ingress, or else the first one that answers. */
         const find = Effect.suspend(() =>
           known !== undefined ? Effect.succeed(known) : Effect.map(
             attempt(() => connection.request(Subjects.admittersSubject(workload), "", { timeout: findWithinMs })),
@@ -79,7 +79,7 @@ export class Holds extends Context.Service<Holds, {
           )
 
         const acquire = Effect.fnUntraced(function*(work: Work): Effect.fn.Return<Hold, JobError | NotNow> {
-          // the ingress that was known may be gone
+          // retried once, because the known ingress may be gone
           const { answer, ingress } = yield* Effect.retry(take(work), { times: 1 }).pipe(
             Effect.mapError(() => new NotNow({ retryAfterMs: unansweredMs }))
           )
@@ -88,7 +88,7 @@ export class Holds extends Context.Service<Holds, {
           return yield* new NotNow({ retryAfterMs: "retryAfterMs" in answer ? answer.retryAfterMs : unansweredMs })
         })
 
-        /** Never ends. Work that has begun goes on, whatever the answer. */
+        /** Renews the hold forever. Work that has begun continues, whatever the answer. */
         const renew = (work: Work, hold: Hold): Effect.Effect<never> =>
           Effect.forever(Effect.gen(function*() {
             yield* Effect.sleep(renewMs)
@@ -97,7 +97,7 @@ export class Holds extends Context.Service<Holds, {
               const renewed = yield* Effect.option(askAt(hold.ingress, { ask: "renew", task }))
               if (Option.isSome(renewed) && renewed.value.answer === "held") return
             }
-            // the lost units of tokens count as used
+            // no tokens are taken again, because the lost hold's tokens count as used
             const taken = yield* Effect.option(take({ ...work, tokens: 0 }))
             if (Option.isSome(taken) && taken.value.answer.answer === "held") hold.ingress = taken.value.ingress
           }))
@@ -112,7 +112,7 @@ export class Holds extends Context.Service<Holds, {
               ({ ingress, spent }) =>
                 ingress === undefined ? Effect.void : Effect.ignore(Effect.try(() => {
                   const settled = encodeQuestion({ ask: "settle", task: work.task, tokens: spent ?? null })
-                  // ahead of the next question, which the outbox does not send
+                  // published directly, so that it precedes the next question, which bypasses the outbox too
                   connection.publish(Subjects.admitSubject(workload, ingress), settled)
                 }))
             )

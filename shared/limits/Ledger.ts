@@ -13,12 +13,12 @@ export type Terms = Omit<Limit, "key">
 /** Times are epoch milliseconds by the clock of the replica that wrote them. */
 export const Ledger = Schema.Struct({
   used: Schema.Array(Schema.Tuple([Schema.Finite, Schema.Finite])),
-  /** By replica. */
+  /** What each replica holds. */
   held: Schema.Record(
     Schema.String,
     Schema.Struct({
       units: Schema.Finite,
-      /** The end of its lease: it uses no units after this without another entry. */
+      /** The end of the lease: the replica uses no units after this without another entry. */
       until: Schema.Finite,
       /** Further units that it waits for. */
       waiting: Schema.Finite,
@@ -34,7 +34,7 @@ export const empty: Ledger = { used: [], held: {} }
 /** How long a unit counts beyond its window, in milliseconds, because clocks differ and requests take time to arrive. */
 const slackMs = ({ windowMs }: Terms): number => windowMs === 0 ? 250 : Math.min(1_500, windowMs / 40)
 
-/** Maximum number of different times of use in a ledger. Times are rounded up to stay within it. */
+/** Maximum number of different times of use in a ledger. Times are rounded up to stay within this number. */
 const maxMoments = 240
 
 const grainMs = ({ limit, windowMs }: Terms): number =>
@@ -90,13 +90,13 @@ const sum = (numbers: Iterable<number>): number => {
 
 type Holding = Ledger["held"][string]
 
-/** Whether the units that a replica holds still count. */
+/** Whether the units of this lease still count, even if it has expired. */
 const stillCounts = (terms: Terms, now: number, { until }: Holding): boolean =>
   until + terms.windowMs + slackMs(terms) > now
 
 export interface Available {
   readonly units: number
-  /** When the number changes if no replica makes an entry. */
+  /** When `units` changes if no replica makes an entry. */
   readonly until: number
 }
 
@@ -118,10 +118,10 @@ export const availableTo = (replica: string, { held, used }: Ledger, terms: Term
   return { units, until }
 }
 
-/** How long the ledger keeps an expired lease, in milliseconds, for a replica that does not know whether its entry was made. */
+/** How long the ledger keeps an expired lease, in milliseconds, so that a replica can find out whether its entry was made. */
 const rememberedMs = 60_000
 
-/** Makes an entry. */
+/** The ledger with a replica's entry, and what the replica gets. */
 export const enter = (before: Ledger, terms: Terms, entry: Entry): EntryResult => {
   const { now, replica } = entry
   const keep = entry.inUse + entry.idle
@@ -172,8 +172,8 @@ export const enter = (before: Ledger, terms: Terms, entry: Entry): EntryResult =
 }
 
 /**
- * When used units, and units that other replicas hold, become free, soonest first. Held units may be returned by the end of
- * their lease; later they count as used.
+ * When used units, and units that other replicas hold, will become free, soonest first. Held units may be returned until their lease
+ * ends; after that they count as used.
  */
 export const expectedReturns = (
   { held, used }: Ledger,

@@ -1,9 +1,9 @@
 /**
- * Limits across all replicas of a service: a number of units in any window, or a number of units at the same time.
+ * Enforces limits across all replicas of a service: a number of units per time window, or a number of units in use at once.
  *
  * A replica leases a few units at a time from a shared ledger and hands them out by itself, so taking a leased unit costs no
- * request. If the ledger is unreachable, a replica uses its leased units until the lease ends, after some seconds. Then
- * requests wait, and the limit is never exceeded.
+ * request. If the ledger is unreachable, a replica uses its leased units until the lease ends, after some seconds. From then on
+ * requests wait, so that the limit is not exceeded.
  *
  * Only a limit without a window can be exceeded for a while: a replica that is cut off for longer than its lease finishes the
  * requests it has started.
@@ -19,7 +19,7 @@ import { type Draft, limitReached, type LimitState, ReplicaLease, type Waiter } 
 const encode = Schema.encodeSync(Schema.fromJsonString(Ledger.Ledger))
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Ledger.Ledger))
 
-/** Number of tries to make an entry before a longer pause, if other replicas write at the same time. */
+/** How often to try to make an entry, if other replicas write at the same time, before a longer pause. */
 const maxTries = 8
 
 /** Maximum number of unconfirmed entries to remember. If a forgotten entry was made, its units count as used. */
@@ -39,19 +39,19 @@ interface Account {
   readonly isConsumed: boolean
   /** The ledger as last written by this replica. */
   written: { readonly ledger: Ledger.Ledger; readonly revision: number } | undefined
-  /** No other replica wrote between the last two entries, so probably none has since. */
+  /** Whether no other replica wrote between the last two entries, so that probably none has written since. */
   isSoleWriter: boolean
   /** Entries that may or may not have been made, each with the revision before it. */
   unconfirmed: ReadonlyArray<{ readonly draft: Draft; readonly revision: number | undefined }>
   failures: number
-  /** Whether a fiber maintains it, and when that fiber wakes up. */
+  /** Whether a fiber maintains this account, and when that fiber wakes up. */
   isMaintained: boolean
   wakesAt: number
   wake: () => void
 }
 
 export class Limits extends Context.Service<Limits, {
-  /** Takes leased units, at most the whole limit; `undefined` if that requires waiting. */
+  /** Takes leased units, at most the whole limit; `undefined` if the caller would have to wait. */
   readonly tryTake: (limit: Limit, units: number) => Taken | undefined
   /**
    * Waits for units, first come, first served among replicas and within each. Fails at once if they cannot be available
@@ -92,7 +92,7 @@ const make: Effect.Effect<Limits["Service"], never, LimitStore | Scope.Scope> = 
       ? Effect.map(store.create(account.key, value), (created) => created ? firstRevision : undefined)
       : Effect.map(store.update(account.key, value, revision), Option.getOrUndefined)
 
-  /** Makes the next entry. `false` if other entries came first too often. */
+  /** Makes the next entry. `false` if other replicas' entries came first `maxTries` times. */
   const enter = Effect.fnUntraced(function*(account: Account): Effect.fn.Return<boolean, JetStreamFailed> {
     const { lease } = account
     for (let tries = 0; tries < maxTries; tries++) {
@@ -232,7 +232,7 @@ const make: Effect.Effect<Limits["Service"], never, LimitStore | Scope.Scope> = 
             orElse: () => Effect.fail(limitReached(lease.retryAfterMs))
           }),
           Effect.interruptible,
-          // returns units that came too late to be used
+          // returns units that were granted too late to be used
           Effect.onExit((exit) => Effect.sync(() => Exit.isFailure(exit) ? taken?.settle(0) : undefined))
         )
       })

@@ -1,7 +1,7 @@
 /**
  * One replica's lease of one limit: the units it holds, the requests that wait for more, and the use it has not reported.
  *
- * It works synchronously. `Limits.ts` makes the ledger entries that it drafts, when they are due.
+ * All methods are synchronous. `Limits.ts` writes the entries that `draft` prepares into the ledger, when they are due.
  */
 import type { LimitReached, Taken } from "../bounds/Limit.ts"
 import * as Ledger from "./Ledger.ts"
@@ -28,7 +28,7 @@ export interface Waiter {
 export interface Draft {
   readonly entry: Ledger.Entry
   readonly entered: Ledger.EntryResult
-  /** Whether it changes the ledger. */
+  /** Whether the entry changes the ledger. */
   readonly isNeeded: boolean
 }
 
@@ -72,9 +72,9 @@ export class ReplicaLease {
   #enteredAt = Number.NEGATIVE_INFINITY
   #isScarce = false
   #idleSince = Number.NEGATIVE_INFINITY
-  /** Units not to be used again when they are returned. */
+  /** Units that must not be used again once they are returned here, because other replicas wait for them. */
   #surrender = 0
-  /** No request for more units makes sense before this. From `#freeAt` on, there are units for all waiting requests. */
+  /** Before `#retryAt` it is pointless to request more units. From `#freeAt` on, there are units for all waiting requests. */
   #retryAt = Number.NEGATIVE_INFINITY
   #freeAt = Number.NEGATIVE_INFINITY
   /** The ledger as last seen. */
@@ -90,7 +90,7 @@ export class ReplicaLease {
     this.#onNeed = onNeed
   }
 
-  /** A limit may change while it is in use. */
+  /** Applies the limit's current terms, which may change while the limit is in use. */
   setTerms(terms: Ledger.Terms): void {
     if (terms !== this.#terms) this.#available = undefined
     this.#terms = terms
@@ -101,12 +101,12 @@ export class ReplicaLease {
     return this.#terms.windowMs === 0 ? idleMs : Math.max(100, this.#terms.windowMs / 60)
   }
 
-  /** Takes leased units, unless other requests wait for them. */
+  /** Takes leased units; `undefined` if there are too few, or other requests wait for them. */
   take(units: number): Taken | undefined {
     return this.#waiters.size > 0 || this.#usable < units ? undefined : this.#use(units)
   }
 
-  /** Why waiting until this time would be pointless; `undefined` if it would not. */
+  /** The error for a request that cannot get units by this time; `undefined` if it may wait. */
   refusal(until: number): LimitReached | undefined {
     if (this.#waiters.size >= maxWaiting) return limitReached(defaultRetryMs)
     const now = this.#now()
@@ -119,10 +119,10 @@ export class ReplicaLease {
     return inMs > 0 && Number.isFinite(inMs) ? inMs : defaultRetryMs
   }
 
-  /** As far as this replica knows. */
+  /** The state of the limit, as far as this replica knows. */
   get state(): LimitState {
     const now = this.#now()
-    // cached, because every answer needs it and it counts all times of the ledger
+    // cached, because every answer needs the number, and computing it goes through all times in the ledger
     if (this.#available === undefined || now >= this.#available.until) {
       this.#available = Ledger.availableTo(this.#replica, this.#ledger, this.#terms, now)
     }
@@ -169,7 +169,7 @@ export class ReplicaLease {
     const { windowMs } = this.#terms
     if (windowMs === 0) return
     for (const [at, units] of this.#used) {
-      // the rest is later
+      // all further times are later
       if (at + windowMs >= now) break
       this.#count(at, -units)
     }
@@ -181,7 +181,7 @@ export class ReplicaLease {
     return this.#held === 0 && this.#used.size === 0 && this.#reportedWaiting === 0
   }
 
-  /** Rejects waiting requests and prepares to return all units, also those of requests that have not ended. */
+  /** Rejects waiting requests and prepares to return all units, including those of requests that have not ended. */
   close(): void {
     this.#isClosed = true
     for (const waiter of this.#waiters) waiter.resume(limitReached(defaultRetryMs))
@@ -190,7 +190,7 @@ export class ReplicaLease {
     this.#recentlyUsed = 0
   }
 
-  /** Prepares the next entry. Units that it returns can no longer be used. */
+  /** Prepares the next entry. Units that the entry returns can no longer be used. */
   draft(ledger: Ledger.Ledger): Draft {
     const now = this.#now()
     const isWanted = this.#waiters.size > 0 ||
@@ -211,7 +211,7 @@ export class ReplicaLease {
     const after = entered.ledger.held[this.#replica]
     const isNeeded = entered.granted > 0 || entry.used.size > 0 ||
       (before?.units ?? 0) !== (after?.units ?? 0) ||
-      // with a window, units become free by themselves, so other replicas need not know the waiting requests
+      // with a window, units become free by themselves, so other replicas need not know about waiting requests
       (this.#terms.windowMs === 0 &&
         ((before?.waiting ?? 0) > 0 !== (after?.waiting ?? 0) > 0 || now >= this.#enteredAt + renewMs))
     return { entry, entered, isNeeded }
@@ -242,7 +242,7 @@ export class ReplicaLease {
     this.#expect(entered, entry.needs.length > 0)
   }
 
-  /** Rejects requests that would wait in vain, and computes when to try again for the others: at once, if all came after the entry. */
+  /** Rejects requests that would wait in vain, and sets when to try again for the others: at once if all came after the entry. */
   #expect({ free, ledger }: Ledger.EntryResult, hasAsked: boolean): void {
     this.#retryAt = this.#freeAt = Number.NEGATIVE_INFINITY
     if (this.#waiters.size === 0 || !hasAsked) return
@@ -274,7 +274,7 @@ export class ReplicaLease {
     this.#freeAt = at
   }
 
-  /** Idle units, until the lease ends. */
+  /** The idle units; none once the lease has ended. */
   get #usable(): number {
     return this.#now() < this.#until ? this.#idle : 0
   }

@@ -2,9 +2,9 @@
 import { Stream } from "effect"
 
 export interface InputLine {
-  /** Among the lines that are not empty, from 0. */
+  /** The position among the lines that are not empty, from 0. */
   readonly index: number
-  /** Among all lines, from 1. */
+  /** The position among all lines, from 1. */
   readonly number: number
   readonly text: string
 }
@@ -24,12 +24,12 @@ class Splitter {
       lines.push(...this.end())
       at = end + 1
     }
-    // a copy: the rest of the page would stay in memory with it
+    // a copy, because a view would keep the whole page in memory
     if (at < bytes.length) this.#parts.push(bytes.slice(at))
     return lines
   }
 
-  /** The line that the parts make up; none if it is empty. */
+  /** Ends the current line and returns it; nothing if it is empty. */
   end(): ReadonlyArray<InputLine> {
     const text = Buffer.concat(this.#parts).toString()
     this.#parts = []

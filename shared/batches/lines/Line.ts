@@ -1,8 +1,8 @@
-/** A line of a batch: its place, its job, and the line of its result. */
+/** The formats of a line of a batch: its id, its job in the queue, its result in the log, and its line in the file of results. */
 import { Option, Schema } from "effect"
 import type { Owner } from "../../contract/Owner.ts"
 
-/** Lines are numbered from 0. */
+/** The place of a line. Lines are numbered from 0. */
 export interface LinePlace {
   readonly owner: Owner
   readonly batch: string
@@ -21,17 +21,17 @@ export const placeOf = (id: string, owner: Owner | undefined): LinePlace | undef
   return batch === undefined || owner === undefined ? undefined : { owner, batch, line: Number(line) }
 }
 
-/** What a line's job says about its request, whose body follows. */
+/** The data about a request with which a line's job begins; the body follows. */
 const JobAbout = Schema.Struct({
   customId: Schema.String,
-  /** How many tokens it is expected to use. */
+  /** How many tokens the request is expected to use. */
   tokens: Schema.Finite,
-  /** How many pages hold the body, if it is too large for the job. */
+  /** The number of pages that hold the body, if it is too large for the job. */
   pages: Schema.optionalKey(Schema.Int)
 })
 export type JobAbout = typeof JobAbout.Type
 
-/** What the log says about a line's result, before the last part of the answer. */
+/** The data about a line's result with which its log entry begins; the last part of the answer follows. */
 const ResultAbout = Schema.Struct({
   customId: Schema.String,
   /** The status of the answer. */
@@ -43,7 +43,7 @@ export type ResultAbout = typeof ResultAbout.Type
 
 const newline = 0x0a
 
-/** A line of JSON, and bytes. */
+/** Encodes and decodes one line of JSON followed by bytes. */
 const framed = <A>(schema: Schema.Codec<A, unknown>) => {
   const codec = Schema.fromJsonString(schema)
   const encodeAbout = Schema.encodeSync(codec)
@@ -63,13 +63,13 @@ const framed = <A>(schema: Schema.Codec<A, unknown>) => {
 export const job = framed(JobAbout)
 export const result = framed(ResultAbout)
 
-/** JSON has no line breaks within texts, so those between its tokens may become spaces. */
+/** Puts JSON on one line. A line break in JSON is only ever between tokens, where it may be a space. */
 export const onOneLine = (json: Uint8Array): Uint8Array => {
   if (!json.includes(0x0a) && !json.includes(0x0d)) return json
   return Uint8Array.from(json, (byte) => byte === 0x0a || byte === 0x0d ? 0x20 : byte)
 }
 
-/** The line of a result, as the parts before and after the answer. */
+/** The line of a result in the file of results, as the parts before and after the answer. */
 export const outputOf = (
   place: Pick<LinePlace, "batch" | "line">,
   { customId, error, status }: ResultAbout

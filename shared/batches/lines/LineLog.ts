@@ -1,9 +1,10 @@
 /**
- * The log of a batch: what has become of each line. A line is written when a worker is about to call a provider for it, and again
- * when it has a result, each by compare-and-set. So at most one worker calls a provider, and the first result stays.
+ * The log of a batch: the state and the result of each line. A worker writes a line's entry before it calls a provider for the line,
+ * and again when the line has a result, each by compare-and-set. So at most one worker calls a provider for a line, and the first
+ * result stays.
  *
- * Workers write lines, and the holder of the batch follows them. The holder closes the log before it puts the results together: a
- * worker that finds it closed calls no provider.
+ * The holder of the batch follows the log. It closes the log before it assembles the results: a worker that finds the log closed calls
+ * no provider.
  */
 import { Effect, Option, type Schedule, Schema, Stream } from "effect"
 import type { Owner } from "../../contract/Owner.ts"
@@ -18,8 +19,8 @@ import * as Line from "./Line.ts"
 import type { LinePlace, ResultAbout } from "./Line.ts"
 
 /**
- * `taken`: a worker has the line, which may be performed again. `begun`: a provider may have been called, so it may not. `stopped`:
- * the holder has ended the line without a result.
+ * `taken`: a worker has the line, but another may still perform it. `begun`: a provider may have been called, so no other worker may
+ * perform the line. `stopped`: the holder has ended the line without a result.
  */
 const kinds = ["taken", "begun", "completed", "failed", "stopped"] as const
 export type Kind = typeof kinds[number]
@@ -29,18 +30,18 @@ export const isOpen = (kind: Kind): boolean => kind === "taken" || kind === "beg
 
 const Entry = Schema.Struct({
   kind: Schema.Literals(kinds),
-  /** The worker, and when the queue stored the job that it had, in epoch milliseconds: a line may be in the queue twice. */
+  /** The worker, and when the queue stored its job, in epoch milliseconds: tells apart jobs of a line that is in the queue twice. */
   worker: Schema.String,
   job: Schema.Finite,
-  /** When the worker took it, in epoch milliseconds. */
+  /** When the worker took the line, in epoch milliseconds. */
   at: Schema.Finite,
-  /** The provider that was called last, if any, and the model's name there. */
+  /** The last provider that was called, if any, and the model's name there. */
   provider: Schema.optionalKey(Schema.String),
   model: Schema.optionalKey(Schema.String),
   usage: Schema.optionalKey(Usage),
   /** The tag of the error. */
   error: Schema.optionalKey(Schema.String),
-  /** How many pages come before the last part of the answer, which is in the entry. */
+  /** The number of pages before the last part of the answer, which is in the entry itself. */
   pages: Schema.optionalKey(Schema.Int)
 })
 export type Entry = typeof Entry.Type
@@ -51,13 +52,13 @@ const decode = Schema.decodeUnknownOption(codec)
 
 const newline = 0x0a
 
-/** Who has taken a line, and when: what one taker writes is never mixed with what another does. */
+/** The worker that has taken a line, and when. Part of the keys of its pages, so that pages of two workers are never mixed. */
 export type Taker = Pick<Entry, "worker" | "at">
 
 export interface Found {
   readonly entry: Entry
   readonly sealed: Uint8Array
-  /** For the next write. */
+  /** The revision that the next write must name. */
   readonly revision: number
 }
 
@@ -67,7 +68,7 @@ export interface Followed extends Pick<Found, "entry" | "sealed"> {
   readonly left: number
 }
 
-/** The log is closed. */
+/** The mark that the log is closed. */
 export interface Closed {
   readonly line: "closed"
   readonly at: number
@@ -82,63 +83,63 @@ export interface Result {
 
 export interface LineLog {
   readonly read: (place: LinePlace) => Effect.Effect<Option.Option<Found>, JetStreamFailed>
-  /** Writes a line without a result; `None` if another write came first. `revision`: of the last write, 0 for none. */
+  /** Writes a line without a result; `None` if another write came first. `revision`: of the last write, or 0 for a first write. */
   readonly write: (
     place: LinePlace,
     entry: Entry,
     revision: number
   ) => Effect.Effect<Option.Option<number>, JetStreamFailed>
-  /** Writes a line with its result. */
+  /** Writes a line with its result; `false` if another write came first. */
   readonly end: (
     place: LinePlace,
     entry: Entry,
     result: Result,
     revision: number
   ) => Effect.Effect<boolean, JetStreamFailed>
-  /** The request in a job; `None` if it was changed or is missing. */
+  /** Opens the request in a job; `None` if it was tampered with or is missing. */
   readonly openJob: (
     place: LinePlace,
     body: Uint8Array
   ) => Effect.Effect<Option.Option<{ readonly about: Line.JobAbout; readonly bytes: Uint8Array }>, JetStreamFailed>
-  /** The body of a job. Stores what does not fit into it. */
+  /** The sealed body of a job. Stores a request that is too large for the job in pages. */
   readonly sealJob: (
     place: LinePlace,
     about: Omit<Line.JobAbout, "pages">,
     body: Uint8Array
   ) => Effect.Effect<Uint8Array, JetStreamFailed>
-  /** Stores a page of an answer. `false` if another worker has stored one of this number. */
+  /** Stores a page of an answer; `false` if another page with this number exists. */
   readonly append: (
     place: LinePlace,
     taker: Taker,
     page: number,
     bytes: Uint8Array
   ) => Effect.Effect<boolean, JetStreamFailed>
-  /** The line of the result in a file of results. Fails if a part of it is missing. */
+  /** The line of the result in the file of results. Fails if a part of it is missing. */
   readonly outputOf: (
     place: LinePlace,
     found: Pick<Found, "entry" | "sealed">
   ) => Stream.Stream<Uint8Array, JetStreamFailed | LineDamaged>
-  /** Everything in the log, and then what is written. Never ends, and waits for lost connections. */
+  /** Everything in the log, and then each new write. Never ends; waits while the connection is lost. */
   readonly follow: (owner: Owner, batch: string) => Stream.Stream<Followed | Closed>
   readonly close: (owner: Owner, batch: string) => Effect.Effect<void, JetStreamFailed>
   readonly isClosed: (owner: Owner, batch: string) => Effect.Effect<boolean, JetStreamFailed>
-  /** Whether there is anything in the log. */
+  /** Whether the log has no entries. */
   readonly isEmpty: (owner: Owner, batch: string) => Effect.Effect<boolean, JetStreamFailed>
-  /** Deletes what is in a log. It stays closed. */
+  /** Deletes the content of a log, which stays closed. */
   readonly clear: (owner: Owner, batch: string) => Effect.Effect<void, JetStreamFailed>
 }
 
-/** A result was changed, or the owner's salt was deleted. */
+/** A result was tampered with, or the owner's salt was deleted. */
 export class LineDamaged extends Schema.TaggedError<LineDamaged>()("LineDamaged", { line: Schema.Int }) {
   override get message() {
     return `The result of line ${this.line + 1} is damaged`
   }
 }
 
-/** The most bytes of a request in a job: many jobs of a batch may be in a queue. */
+/** Maximum number of bytes of a request in a job: small, because many jobs of a batch may be in a queue. */
 const inlineBytes = 64 * 1024
 
-/** Pages are read and written without hints, because no reader follows them. */
+/** Hints that do nothing, because no reader waits for pages of lines. */
 const noHints = { give: () => undefined, follow: () => Effect.succeed(Effect.never) }
 
 const none = new Uint8Array(0)
@@ -156,7 +157,7 @@ const make = (bucket: Bucket, seal: Seal.Seal, patience: Schedule.Schedule<unkno
   const prefixOf = (owner: Owner, batch: string) => `${ownerToken(owner)}.${batch}.`
   const keyOf = ({ batch, line, owner }: LinePlace) => `${prefixOf(owner, batch)}${line}`
   const closedKey = (owner: Owner, batch: string) => prefixOf(owner, batch) + closedToken
-  /** The names of a line's pages, which make their keys longer ones of the same batch. */
+  /** The names of a line's pages. They contain the batch, so that the keys of the pages do too. */
   const requestOf = ({ batch, line }: LinePlace) => `${batch}.${line}`
   const answerOf = (place: LinePlace, { at, worker }: Taker) => `${requestOf(place)}-${worker}-${at}`
   const sealedPlace = (kind: "job" | "result", { batch, line, owner }: LinePlace): Seal.Place => ({

@@ -1,11 +1,11 @@
-/** The result of a line that has no answer. */
+/** Makes the result of a line for which there is no answer from a provider. */
 import { complete, descriptionOf, envelope } from "../../contract/http/ErrorForm.ts"
 import type { JobError } from "../../contract/JobError.ts"
 import { operationNamed } from "../../contract/operations/operations.ts"
 import type { ResultAbout } from "./Line.ts"
 import type { Result } from "./LineLog.ts"
 
-/** A refusal answers the request. A failure of the gateway or of a provider does not. */
+/** The result for an error. A refusal becomes an answer with a status; a failure of the gateway or a provider only an error. */
 export const resultOf = (customId: string, operation: string, error: JobError, requestId: string): Result => {
   const described = complete(descriptionOf(error))
   const { code, status } = described

@@ -1,7 +1,7 @@
 /**
- * A worker's part of a batch: performs a line as it performs any request, and writes the result into the log.
+ * Performs the lines of batches in a worker, like any other requests, and writes the results into the log.
  *
- * A line that has not begun may be performed again. One that has begun and whose worker is lost fails: it may have been paid.
+ * A line that has not begun may be performed again. A line that has begun fails if its worker is lost: it may have been paid for.
  */
 import { Cause, Clock, Effect, Option } from "effect"
 import { InternalError, type JobError, WorkerLost } from "../../contract/JobError.ts"
@@ -27,10 +27,10 @@ import { isLineId, type LinePlace, placeOf } from "./Line.ts"
 import { resultOf } from "./LineResult.ts"
 import * as LineLog from "./LineLog.ts"
 
-/** How often a worker looks whether a line is still to be done, in milliseconds: the time until a cancellation is noticed. */
+/** How often a worker checks whether a line is still wanted, in milliseconds: the time until a cancellation is noticed. */
 const lookEveryMs = 1_000
 
-/** When a line is looked at again that another worker has, in milliseconds: later than that worker's next sign of life. */
+/** When to look again at a line that another worker has, in milliseconds: after that worker's next heartbeat. */
 const othersMs = ackWaitMs + heartbeatMs
 
 interface Page {
@@ -42,7 +42,7 @@ const make = ({ holds, means, worker }: Tools, log: LineLog.LineLog) => {
   const cost = means.performer.costInBatch
   const answers = StoredAnswer.make({ ...means, cost })
 
-  /** For a line whose worker may have been lost before it did so. Events with the same id count once. */
+  /** Writes the usage of a line whose worker may have been lost before it wrote it. Events with the same id count once. */
   const meter = (job: PulledJob, { at, error, kind, model, provider, usage }: LineLog.Entry) => {
     const event = eventOf(cost, {
       id: job.id,
@@ -66,7 +66,7 @@ const make = ({ holds, means, worker }: Tools, log: LineLog.LineLog) => {
       (isFirst) => Effect.sync(() => isFirst ? Metrics.update(Metrics.batchLines(entry.kind), 1) : undefined)
     )
 
-  /** The line has a worker already, or had one. */
+  /** Settles a job whose line is begun or has ended: fails a line whose worker is lost, or writes the usage again. */
   const settle = Effect.fnUntraced(function*(
     place: LinePlace,
     customId: string,
@@ -74,7 +74,7 @@ const make = ({ holds, means, worker }: Tools, log: LineLog.LineLog) => {
     { entry, revision }: LineLog.Found
   ) {
     if (entry.kind === "begun") {
-      // a copy of the job; its worker has the line as long as JetStream does not deliver the same job again
+      // for a copy of the job, or a first delivery, do nothing: JetStream redelivers the original job if its worker is lost
       if (entry.job !== job.publishedAt || job.delivery === 1) return
       const error = new WorkerLost()
       const ended: LineLog.Entry = { ...entry, kind: "failed", error: error._tag }
@@ -87,8 +87,9 @@ const make = ({ holds, means, worker }: Tools, log: LineLog.LineLog) => {
   })
 
   /**
-   * The line has ended, or another worker has it, which was silent until its job was delivered here. Or this worker does not know
-   * that its own mark was stored. If nothing but this job is left of the line, it comes again.
+   * Gives up a line that this worker may not write. Either the line has ended, or another worker has it, which was silent until the
+   * job was delivered here, or an earlier write of this worker was stored although it seemed to fail. If the line is still open, the
+   * job is delivered again later, since it may be the only one left.
    */
   const leave = Effect.fnUntraced(function*(place: LinePlace): Effect.fn.Return<Settlement, JetStreamFailed> {
     if (yield* log.isClosed(place.owner, place.batch)) return "done"
@@ -102,7 +103,7 @@ const make = ({ holds, means, worker }: Tools, log: LineLog.LineLog) => {
     const request = Option.getOrUndefined(yield* log.openJob(place, job.body ?? new Uint8Array(0)))
     const customId = request?.about.customId ?? ""
     const found = Option.getOrUndefined(yield* log.read(place))
-    // a copy of the job that has taken the line, which is delivered again if its worker is lost
+    // this is a copy; the job that has taken the line is redelivered if its worker is lost
     if (found?.entry.kind === "taken" && found.entry.job !== job.publishedAt) return "done"
     if (found !== undefined && found.entry.kind !== "taken") {
       return yield* Effect.as(settle(place, customId, job, found), "done" as const)
@@ -112,7 +113,7 @@ const make = ({ holds, means, worker }: Tools, log: LineLog.LineLog) => {
     if (request === undefined) return yield* fail(attempt, new InternalError())
     const work = { task: job.id, key: job.tenant, model: job.model, tokens: request.about.tokens, inBatch: true }
     const answered = holds.around(work, (spend) => answer(attempt, request.bytes, spend)).pipe(
-      // after its units have returned: the next line follows the result
+      // written only after the units are returned, because the result lets the holder submit the next line
       Effect.flatMap(({ entry, result }) => endOrLeave(attempt, entry, result)),
       Effect.catchTags({
         NotNow: (error) => Effect.map(deferralMs(error, job.publishedAt), (afterMs): Settlement => ({ afterMs })),
@@ -145,7 +146,7 @@ const make = ({ holds, means, worker }: Tools, log: LineLog.LineLog) => {
       attempt.refusal = refusal
       return new TaskRefused({ refusal })
     }
-    /** The last page so far, which is to be in the log's entry if none follows. */
+    /** The latest page, which becomes part of the log entry if no other follows. */
     let last: Page | undefined
     let head: AnswerHead | undefined
 
@@ -162,7 +163,7 @@ const make = ({ holds, means, worker }: Tools, log: LineLog.LineLog) => {
       if (attempt.isBegun) return
       yield* write("begun")
       attempt.isBegun = true
-      // the holder closes the log first, and then looks which lines have begun
+      // checked after the write, because the holder closes the log before it looks which lines have begun
       if (yield* log.isClosed(place.owner, place.batch)) return yield* refuse("ended")
     })
 
@@ -178,7 +179,7 @@ const make = ({ holds, means, worker }: Tools, log: LineLog.LineLog) => {
       }
     })
 
-    // so that its holder knows it: it does not begin
+    // tells the holder that a worker has the line: a repeatable call never writes `begun`
     if (means.performer.isIdempotent(job.model)) yield* write("taken")
     const answered = answers.answer({
       job,
@@ -225,13 +226,13 @@ const make = ({ holds, means, worker }: Tools, log: LineLog.LineLog) => {
     )
 }
 
-/** One worker's try to perform a line. */
+/** One worker's attempt at a line. */
 class Attempt {
   readonly place: LinePlace
   readonly customId: string
   readonly job: PulledJob
   readonly taker: LineLog.Taker
-  /** Of the line's last write, 0 for none. */
+  /** The revision of the line's last write; 0 if there is none. */
   revision = 0
   isWriting = false
   isBegun = false
@@ -259,7 +260,7 @@ class Attempt {
   }
 }
 
-/** Lines of batches, for the workers of tasks. */
+/** The handler of batch lines for workers that serve tasks. */
 export const lines: OtherJobs = {
   isOne: isLineId,
   open: (tools) => Effect.map(LineLog.open(tools.patience), (log) => make(tools, log))
