@@ -1,16 +1,16 @@
-/** API keys: their records, how they are made, and how they are recognised without being stored. */
+/** API keys: the format of their records, how secrets are generated, and how they are recognised without being stored. */
 import { Config, DateTime, Effect, Redacted, Schema } from "effect"
 import { hash } from "node:crypto"
 import * as Base62 from "./Base62.ts"
 import { defaults, KeySettings, withDefault } from "./KeySettings.ts"
 
-/** The shape of generated keys, whatever their prefix: its characters, and 32 base62 characters. */
+/** The shape of a key's secret: a prefix of up to 32 characters, and 32 base62 characters. */
 export const secretPattern = /^[\w-]{0,32}[0-9A-Za-z]{32}$/
 
 /** `secretPattern` in words, for error messages. */
 export const secretShape = "32 letters or digits, after a prefix of at most 32 letters, digits, hyphens and underscores"
 
-/** Reads `GATEWAY_KEY_PREFIX`: how new keys begin, up to 32 letters, digits, `-` and `_` (default `sk-gw-`). */
+/** Reads `GATEWAY_KEY_PREFIX`: the prefix of new keys, up to 32 letters, digits, `-` and `_` (default `sk-gw-`). */
 export const keyPrefix = Config.schema(
   Schema.String.check(
     Schema.isPattern(/^[\w-]{0,32}$/, { expected: "at most 32 letters, digits, hyphens and underscores" })
@@ -22,7 +22,7 @@ export const keyPrefix = Config.schema(
 export const ApiKey = Schema.Struct({
   /** Identifies the key in listings, logs and on the bus, where it is the tenant. Not secret. */
   id: Schema.NonEmptyString,
-  /** Owns what requests with the key store. The key's id, or for a replacement the owner of the replaced key. */
+  /** The owner of everything that requests with the key store: the key's id, or for a replacement the owner of the replaced key. */
   owner: Schema.NonEmptyString,
   createdAt: Schema.DateTimeUtcFromString,
   /** `null` if never edited. */
@@ -31,7 +31,7 @@ export const ApiKey = Schema.Struct({
 })
 export type ApiKey = typeof ApiKey.Type
 
-/** A new key with this prefix. */
+/** The secret of a new key with this prefix. */
 export const generateSecret = (prefix: string) => Effect.sync(() => Redacted.make(`${prefix}${Base62.random(32)}`))
 
 export type NewKey = Pick<KeySettings, "name"> & Partial<KeySettings>

@@ -1,4 +1,4 @@
-/** Texts of digits and letters, for secrets and ids. */
+/** Makes texts of digits and letters, for secrets and ids. */
 import { randomInt } from "node:crypto"
 
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"

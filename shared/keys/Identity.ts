@@ -1,6 +1,6 @@
 /**
- * Issuers of tokens that ingress accepts in place of API keys, such as those of a Kubernetes cluster's service accounts. They are in the
- * catalogue.
+ * The catalogue's entries for issuers whose tokens ingress accepts in place of API keys, such as the service account tokens of a
+ * Kubernetes cluster.
  */
 import { Schema, Struct } from "effect"
 import { integer } from "../contract/Fields.ts"
@@ -8,7 +8,7 @@ import { KeyChanges, TeamId } from "./KeySettings.ts"
 
 const loopback = /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/
 
-/** Whether keys from there can be trusted. */
+/** Whether keys from this URL can be trusted: HTTPS, or HTTP on this machine. */
 export const isTrusted = (text: string): boolean => {
   const url = URL.parse(text)
   return url?.protocol === "https:" || (url?.protocol === "http:" && loopback.test(url.hostname))
@@ -18,9 +18,9 @@ const TrustedUrl = Schema.String.check(
   Schema.makeFilter(isTrusted, { expected: "an https URL, or an http one of this machine" })
 )
 
-/** What the owners of matching tokens may do: the settings of an API key. */
+/** The settings, as of an API key, for the owners of matching tokens. */
 const Principal = Schema.Struct({
-  /** The value of the claim, or the beginning of one and a `*`. */
+  /** The value of the claim, or a prefix and `*`. */
   match: Schema.String.check(
     Schema.isPattern(/^[^*]+\*?$|^\*$/u, { expected: "the value of a claim, or the beginning of one and a *" })
   ),
@@ -36,21 +36,21 @@ export const Identity = Schema.Struct({
   issuer: Schema.NonEmptyString,
   /** Must be in the token's `aud`. */
   audience: Schema.NonEmptyString,
-  /** Where the issuer's keys are. Default: its discovery document says it. */
+  /** The URL of the issuer's keys. Default: the one in the issuer's discovery document. */
   jwksUri: Schema.optionalKey(TrustedUrl),
-  /** A file with the issuer's keys, which ingress follows. */
+  /** A file with the issuer's keys. Ingress follows its changes. */
   jwksFile: Schema.optionalKey(Schema.NonEmptyString),
-  /** The claim that tells whose token it is, or its path. Default `sub`. */
+  /** The claim that names the owner of the token, or the path to that claim. Default `sub`. */
   claim: Schema.optionalKey(
     Schema.Union([Schema.NonEmptyString, Schema.NonEmptyArray(Schema.NonEmptyString)])
   ),
-  /** The longest time from `iat` to `exp`. Beyond an hour, the default, each token needs a `jti`, so that it can be revoked. */
+  /** The longest time from `iat` to `exp`; default one hour. If longer, each token needs a `jti`, so that it can be revoked. */
   maxLifetimeSeconds: Schema.optionalKey(integer(60, 31_536_000)),
   /** The `jti` of revoked tokens. */
   revoked: Schema.optionalKey(Schema.Array(Schema.NonEmptyString)),
-  /** The team of those principals that do not name their own, or `null`. */
+  /** The team of principals that do not name one; `null` for none. */
   team: Schema.optionalKey(TeamId),
-  /** The first that matches counts. Tokens that none matches are refused. */
+  /** The first matching entry applies. Tokens without a matching entry are refused. */
   principals: Schema.NonEmptyArray(Principal)
 })
 export type Identity = typeof Identity.Type
@@ -64,7 +64,7 @@ interface Finding {
   readonly message: string
 }
 
-/** Issuers that are listed twice, and keys with two sources or none. */
+/** Finds issuers that are listed twice, and issuers whose keys have two sources or none. */
 export const findIdentityMistakes = (identities: Identities): ReadonlyArray<Finding> => {
   const issuers = new Set<string>()
   return Object.entries(identities).flatMap(([name, { issuer, jwksFile, jwksUri }]): ReadonlyArray<Finding> => {
@@ -85,6 +85,6 @@ export const findIdentityMistakes = (identities: Identities): ReadonlyArray<Find
   })
 }
 
-/** The settings for the value of the claim. */
+/** The settings for a token whose claim has this value. */
 export const principalOf = ({ principals }: Identity, subject: string): Principal | undefined =>
   principals.find(({ match }) => match.endsWith("*") ? subject.startsWith(match.slice(0, -1)) : subject === match)

@@ -1,4 +1,4 @@
-/** The audit log of API keys and teams: who changed which, how and when. */
+/** The audit log of API keys and teams: who changed what, and when. */
 import { Context, DateTime, Effect, Layer, Option, Schedule, Schema } from "effect"
 import { backOff, type JetStreamFailed, whileJetStreamFails } from "../nats/JetStream.ts"
 import { openJournal } from "../nats/Journal.ts"
@@ -24,14 +24,14 @@ const actionOf = (changes: KeyChanges) => {
 /** A key with its team, or a team. */
 export type Changed = Pick<ApiKey, "id" | "name"> & Partial<Pick<ApiKey, "team">>
 
-/** A record that cannot be stored is logged instead. The change itself stands. */
+/** Writes and reads the audit log. A record that cannot be stored is logged instead; the change itself stays. */
 export class KeyAudit extends Context.Service<KeyAudit, {
   readonly created: (by: string, key: ApiKey) => Effect.Effect<void>
   readonly edited: (by: string, key: ApiKey, changes: KeyChanges) => Effect.Effect<void>
   readonly revoked: (by: string, key: ApiKey) => Effect.Effect<void>
   /**
-   * The webhook of a key or a team was changed. `webhook`: what is new about it, of a URL the origin, because the rest may be secret;
-   * `null` if it was removed.
+   * The webhook of a key or a team was changed. `webhook`: what is new about it; `null` if it was removed. Of a URL only the origin,
+   * because the rest may be secret.
    */
   readonly webhookChanged: (by: string, of: Changed, webhook: string | null) => Effect.Effect<void>
   /** A task of the key was cancelled or deleted. */

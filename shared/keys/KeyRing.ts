@@ -1,6 +1,6 @@
 /**
- * The API keys for ingress: a copy in memory that follows the bucket within milliseconds. No request waits for a look-up,
- * and ingress keeps serving for a while if NATS is down.
+ * Authenticates API keys for ingress, from a copy in memory that follows the bucket within milliseconds. No request waits for a
+ * look-up, and ingress keeps serving for a while if NATS is down.
  */
 import { Clock, Context, DateTime, Effect, Layer, Option, Schema } from "effect"
 import { mirrorBucket, openBucket } from "../nats/KeyValue.ts"
@@ -10,7 +10,7 @@ import { buckets } from "../nats/Storage.ts"
 import * as ApiKey from "./ApiKey.ts"
 import { decodeRecord } from "./KeyStore.ts"
 
-/** What is checked of a token in place of a key: its form, its claims, whether it is revoked, and whether its owner is let in. */
+/** The checks of a token in place of a key: its form, its signature, its claims, its revocation, and whether its owner is admitted. */
 export const TokenCheck = Schema.Literals([
   ...["malformed", "alg", "kid", "signature", "iss", "aud", "exp", "iat", "nbf", "lifetime", "jti"] as const,
   ...["claim", "revoked", "principal"] as const
@@ -18,7 +18,7 @@ export const TokenCheck = Schema.Literals([
 export type TokenCheck = typeof TokenCheck.Type
 
 export class KeyRefused extends Schema.TaggedError<KeyRefused>()("KeyRefused", {
-  /** `token`: it is a token, and the check failed. */
+  /** `token`: a token in place of a key failed the check in `check`. */
   reason: Schema.Literals(["unknown", "disabled", "expired", "unverifiable", "token"]),
   check: Schema.optionalKey(TokenCheck)
 }) {}
@@ -27,11 +27,11 @@ export class KeyRefused extends Schema.TaggedError<KeyRefused>()("KeyRefused", {
 const staleAfterMs = 10 * 60_000
 
 export class KeyRing extends Context.Service<KeyRing, {
-  /** The record of a key, looked up at once. Fails with `unverifiable` if the copy is too old. */
+  /** The record of a valid key, from the copy. Fails with `unverifiable` if the copy can no longer be trusted. */
   readonly authenticate: (secret: string) => Effect.Effect<ApiKey.ApiKey, KeyRefused>
-  /** The record of a key by its id, for work that it has asked for earlier. */
+  /** The record of a key by its id, for work that was requested with it earlier. */
   readonly find: (id: string) => Effect.Effect<ApiKey.ApiKey, KeyRefused>
-  /** Whether there is a complete copy that can be trusted. */
+  /** Whether the copy is complete and can be trusted. */
   readonly isLoaded: () => boolean
 }>()("shared/keys/KeyRing") {
   /** Waits until the copy is complete. */

@@ -24,7 +24,7 @@ export const ModelPattern = Schema.String.check(
 )
 export const AllowedModels = Schema.NonEmptyArray(ModelPattern)
 
-/** A date, and optionally a time. */
+/** An ISO 8601 date, optionally with a time. */
 const day = /^((?:\d{4}|\+\d{6})-\d\d-\d\d)(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)?)?$/
 
 const isMoment = (text: string): boolean => {
@@ -44,7 +44,7 @@ const Moment = Schema.String.check(
 /** The purpose of a key, or of a team. */
 export const Name = Schema.NonEmptyString.check(Schema.isMaxLength(200))
 
-/** A setting with its default, for records from before it existed and for new ones. */
+/** A setting with its default, for new records and for records from before the setting existed. */
 export const setting = <S extends Schema.Constraint>(schema: S, fallback: S["Type"]) => ({
   schema,
   fallback,
@@ -62,17 +62,17 @@ const settings = {
   requestsPerMinute: setting(Limit, null),
   /** Input and output together. */
   tokensPerMinute: setting(Limit, null),
-  /** Requests whose answer has not ended. */
+  /** Requests whose answers have not ended. */
   concurrentRequests: setting(Limit, null),
-  /** Lines of batches that run at once, which do not count as concurrent requests. */
+  /** How many lines of batches run at once. They do not count as concurrent requests. */
   batchConcurrency: setting(atLeast(1), 32),
-  /** Decides which requests in a queue go first. */
+  /** Requests of a more urgent class go first in a queue. */
   priorityClass: setting(PriorityClass, "standard"),
   /** The key's share of turns within its class, relative to the weights of other keys. */
   weight: setting(integer(1, 100), 1),
   /** US dollars per calendar month (UTC); `null` for no budget. */
   monthlyBudgetUsd: setting(Budget, null),
-  /** The team whose limits, budget and models apply, too, and those of the teams above it; `null` for none. */
+  /** The key's team; `null` for none. Its limits, budget and models apply too, and those of the teams above it. */
   team: setting(Schema.NullOr(TeamId), null)
 }
 
@@ -81,7 +81,7 @@ type Settings = typeof settings
 const each = <Part extends keyof Settings["weight"]>(part: Part) =>
   Record.map(settings, (setting) => setting[part]) as { readonly [Name in keyof Settings]: Settings[Name][Part] }
 
-/** The settings of a new key unless specified. */
+/** The default settings of a new key. */
 export const defaults = each("fallback")
 
 export const KeySettings = Schema.Struct({ name: Name, ...each("stored") })
@@ -95,6 +95,6 @@ export type KeyChanges = typeof KeyChanges.Type
 export const NewKeySettings = Schema.Struct({ ...KeyChanges.fields, name: Name })
 export type NewKeySettings = typeof NewKeySettings.Type
 
-/** What a team may decide for its new keys. */
+/** The settings for which a team may set defaults. */
 export const KeyDefaults = KeyChanges.mapFields(Struct.omit(["name", "expiresAt", "disabled", "team"]))
 export type KeyDefaults = typeof KeyDefaults.Type

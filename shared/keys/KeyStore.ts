@@ -1,4 +1,4 @@
-/** The API keys for administrators: create, edit, replace, list, revoke. Ingress reads them through `KeyRing`. */
+/** Creates, edits, replaces, lists and revokes API keys for administrators. Ingress reads keys through `KeyRing`. */
 import { Context, DateTime, Effect, Layer, Option, Redacted, Schema } from "effect"
 import { JetStreamFailed } from "../nats/JetStream.ts"
 import { openBucket } from "../nats/KeyValue.ts"
@@ -22,7 +22,7 @@ export class KeyNotFound extends Schema.TaggedError<KeyNotFound>()("KeyNotFound"
   }
 }
 
-/** How many times an edit is tried if other edits of the key come first. */
+/** How many times an edit is tried if other writes of the key come first. */
 const maxTries = 5
 
 /** A key that was just created. Its secret is not stored. */
@@ -33,29 +33,29 @@ export interface CreatedKey {
 
 export class KeyStore extends Context.Service<KeyStore, {
   readonly create: (settings: ApiKey.NewKey) => Effect.Effect<CreatedKey, JetStreamFailed>
-  /** Creates a key with the settings and the owner of another, which stays valid until it is revoked. */
+  /** Creates a key with the settings and the owner of another one, which stays valid until it is revoked. */
   readonly replace: (id: string) => Effect.Effect<CreatedKey, KeyNotFound | JetStreamFailed>
   /** Creates a key with this secret unless it exists. */
   readonly ensure: (options: {
     readonly name: string
     readonly secret: Redacted.Redacted
   }) => Effect.Effect<void, JetStreamFailed>
-  /** Creates a key whose secret only its clients know, by its fingerprint; `None` if that key exists. */
+  /** Creates a key from the fingerprint of its secret, which only its clients know; `None` if that key exists. */
   readonly importHashed: (
     fingerprint: string,
     settings: ApiKey.NewKey
   ) => Effect.Effect<Option.Option<ApiKey.ApiKey>, JetStreamFailed>
   readonly list: Effect.Effect<ReadonlyArray<ApiKey.ApiKey>, JetStreamFailed>
   /**
-   * Changes some settings, immediately for every process, and returns the new record. `check` may refuse the change; it gets the
-   * record that the change replaces, again if another edit comes first.
+   * Changes some settings, immediately for every process, and returns the new record. `check` gets the record that the change
+   * replaces and may refuse the change; it runs again if another edit comes first.
    */
   readonly edit: <E = never>(
     id: string,
     changes: KeyChanges,
     check?: (key: ApiKey.ApiKey) => Effect.Effect<void, E>
   ) => Effect.Effect<ApiKey.ApiKey, KeyNotFound | JetStreamFailed | NoInfer<E>>
-  /** A key that `isWithin` rejects does not exist for the caller. */
+  /** Revokes a key. For the caller, a key that `isWithin` rejects does not exist. */
   readonly revoke: (
     id: string,
     isWithin?: (key: ApiKey.ApiKey) => boolean
@@ -88,7 +88,7 @@ export class KeyStore extends Context.Service<KeyStore, {
         create: (settings) => create(settings),
         replace: Effect.fn("KeyStore.replace")(function*(id) {
           const { record: { owner, ...settings } } = yield* find(id)
-          // a key is often disabled because others know it
+          // the replacement is enabled, because a key is often disabled when its secret has leaked
           return yield* create({ ...settings, disabled: false }, owner)
         }),
         ensure: Effect.fn("KeyStore.ensure")(function*(options) {

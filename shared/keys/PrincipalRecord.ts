@@ -1,15 +1,15 @@
-/** The stored record of the owner of tokens, who has no API key: whose id it is. */
+/** The stored record of an owner of tokens, who has no API key: whom the owner's id stands for. */
 import { Schema } from "effect"
 import { TeamId, withDefault } from "./KeySettings.ts"
 
-/** How the ids of such owners begin. */
+/** The prefix of the ids of such owners. */
 export const prefix = "jwt_"
 
 export const PrincipalRecord = Schema.Struct({
   issuer: Schema.String,
   /** The value of the claim that names the owner. */
   subject: Schema.String,
-  /** The team that the catalogue gives the owner. The process that counts usage knows it from here: it sees no tokens. */
+  /** The owner's team according to the catalogue. The process that counts usage reads it here, because it sees no tokens. */
   team: withDefault(Schema.NullOr(TeamId), null),
   /** Epoch milliseconds. */
   firstSeen: Schema.Finite

@@ -1,4 +1,4 @@
-/** Teams: their records, and how they form trees of organisations, teams and keys. */
+/** Teams: the format of their records, and the trees that they form above keys. */
 import type { Option } from "effect"
 import { DateTime, Effect, Schema } from "effect"
 import * as Base62 from "../keys/Base62.ts"
@@ -19,12 +19,12 @@ export const encode = Schema.encodeSync(codec)
 /** `None` for a record in the format of a newer gateway. */
 export const decode: (text: string) => Option.Option<Team> = Schema.decodeUnknownOption(codec)
 
-/** For the audit log. */
+/** The settings as JSON, for the audit log. */
 export const settingsAsJson = Schema.encodeSync(TeamSettings)
 
 export type NewTeam = Pick<TeamSettings, "name"> & Partial<TeamSettings>
 
-/** Ids are 12 base62 characters, random by default. */
+/** A new team. The default id is random: `team_` and 12 base62 characters. */
 export const make = (settings: NewTeam, id = `team_${Base62.random(12)}`): Effect.Effect<Team> =>
   Effect.map(DateTime.now, (createdAt) => ({
     ...defaults,
@@ -38,10 +38,10 @@ export type Teams = ReadonlyMap<string, Team>
 
 export const byId = (teams: ReadonlyArray<Team>): Teams => new Map(teams.map((team) => [team.id, team]))
 
-/** How many teams there may be above a key. Each costs its requests a little. */
+/** Maximum number of teams above a key: each one makes the key's requests a little slower. */
 export const maxDepth = 8
 
-/** A team and those above it, the nearest first; `undefined` if one of them is unknown or above itself. */
+/** A team and the teams above it, the nearest first; `undefined` if one is unknown or they are more than `maxDepth`, as in a cycle. */
 export const pathOf = (teams: Teams, id: string): ReadonlyArray<Team> | undefined => {
   const path: Array<Team> = []
   for (let next: string | null = id; next !== null;) {
@@ -53,11 +53,11 @@ export const pathOf = (teams: Teams, id: string): ReadonlyArray<Team> | undefine
   return path
 }
 
-/** The number of levels of a team and those below it. */
+/** The number of levels of the tree below and including a team. */
 const heightOf = (teams: Teams, id: string): number => {
   let level: ReadonlySet<string> = new Set([id])
   let height = 0
-  // bounded, should the records contain a circle
+  // bounded, because the records could contain a cycle
   for (; level.size > 0 && height <= maxDepth; height++) {
     const above = level
     level = new Set(

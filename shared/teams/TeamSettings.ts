@@ -2,19 +2,19 @@
 import { Record, Schema, Struct } from "effect"
 import { AllowedModels, Budget, KeyDefaults, Limit, Name, setting, TeamId } from "../keys/KeySettings.ts"
 
-/** All settings but the name, each with the value that a new team gets by default. Limits are shared by everything below. */
+/** All settings but the name, each with its default for a new team. All keys below a team share the team's limits. */
 const settings = {
   /** The team above; `null` for the root of a tree, such as an organisation. */
   parent: setting(Schema.NullOr(TeamId), null),
   description: setting(Schema.String.check(Schema.isMaxLength(1_000)), ""),
-  /** The models that keys below may use, as names or as `prefix*`, if their own settings and all teams above allow them, too. */
+  /** The models that keys below may use, as names or as `prefix*`. The key and all other teams above it must allow a model too. */
   allowedModels: setting(AllowedModels, ["*"]),
   /** Limits hold across all ingress processes; `null` for none. */
   requestsPerMinute: setting(Limit, null),
   tokensPerMinute: setting(Limit, null),
   concurrentRequests: setting(Limit, null),
   monthlyBudgetUsd: setting(Budget, null),
-  /** Settings of new keys of the team unless specified. Existing keys keep theirs. */
+  /** Default settings of the team's new keys. Existing keys keep theirs. */
   keyDefaults: setting(KeyDefaults, {})
 }
 
@@ -23,7 +23,7 @@ type Settings = typeof settings
 const each = <Part extends keyof Settings["description"]>(part: Part) =>
   Record.map(settings, (setting) => setting[part]) as { readonly [Name in keyof Settings]: Settings[Name][Part] }
 
-/** The settings of a new team unless specified. */
+/** The default settings of a new team. */
 export const defaults = each("fallback")
 
 export const TeamSettings = Schema.Struct({ name: Name, ...each("stored") })

@@ -1,4 +1,4 @@
-/** The teams for administrators: create, edit, list, remove, and the team of a key. Ingress reads them through `TeamTree`. */
+/** Creates, edits, lists and removes teams for administrators, and assigns keys to them. Ingress reads teams through `TeamTree`. */
 import { Context, DateTime, Effect, Layer, Option, Schema } from "effect"
 import type { KeyDefaults } from "../keys/KeySettings.ts"
 import { KeyStore } from "../keys/KeyStore.ts"
@@ -34,10 +34,10 @@ export class TeamInUse extends Schema.TaggedError<TeamInUse>()("TeamInUse", {
   }
 }
 
-/** How many times an edit is tried if other edits of the team come first. */
+/** How many times an edit is tried if other writes of the team come first. */
 const maxTries = 5
 
-/** A team of another gateway, under the id that it always gets here. */
+/** A team imported from another gateway. Its id is the same at every import. */
 export interface ImportedTeam {
   readonly id: string
   readonly settings: Team.NewTeam
@@ -45,7 +45,7 @@ export interface ImportedTeam {
 
 export class TeamStore extends Context.Service<TeamStore, {
   readonly create: (settings: Team.NewTeam) => Effect.Effect<Team.Team, TeamMisplaced | JetStreamFailed>
-  /** Creates those whose ids no team has, in this order, and returns their number. Changes no team that exists. */
+  /** Creates the teams that do not exist yet, in this order, and returns how many. Does not change existing teams. */
   readonly importAll: (
     teams: ReadonlyArray<ImportedTeam>,
     onCreated: (team: Team.Team) => Effect.Effect<void>
@@ -59,7 +59,7 @@ export class TeamStore extends Context.Service<TeamStore, {
   ) => Effect.Effect<Team.Team, TeamNotFound | TeamMisplaced | JetStreamFailed>
   /** Deletes a team that has neither teams nor keys, and returns its last record. */
   readonly remove: (id: string) => Effect.Effect<Team.Team, TeamNotFound | TeamInUse | JetStreamFailed>
-  /** The settings that a team, if any, has for its new keys. Fails if there is no such team. */
+  /** The team's defaults for new keys; without a team, none. Fails if the team does not exist. */
   readonly keyDefaults: (
     team: string | null | undefined
   ) => Effect.Effect<KeyDefaults, TeamMisplaced | JetStreamFailed>

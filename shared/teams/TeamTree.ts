@@ -1,4 +1,4 @@
-/** The teams for ingress and for counting: a copy in memory that follows the bucket within milliseconds. */
+/** Looks up teams for ingress and for the counting of usage, in a copy in memory that follows the bucket within milliseconds. */
 import { Context, Effect, Layer, Option } from "effect"
 import { whileJetStreamFails } from "../nats/JetStream.ts"
 import { mirrorBucket, openBucket } from "../nats/KeyValue.ts"
@@ -7,8 +7,8 @@ import * as Team from "./Team.ts"
 
 export class TeamTree extends Context.Service<TeamTree, {
   /**
-   * A team and those above it, the nearest first; `undefined` if one of them is unknown. Returns the same array until a team
-   * changes, so that what derives from it can be kept.
+   * A team and the teams above it, the nearest first; `undefined` as for `Team.pathOf`. Returns the same array until a team changes,
+   * so that callers can cache what they derive from it.
    */
   readonly pathOf: (id: string) => ReadonlyArray<Team.Team> | undefined
   /** All teams by their ids, as they are now. */
@@ -20,7 +20,7 @@ export class TeamTree extends Context.Service<TeamTree, {
     Effect.gen(function*() {
       const bucket = yield* openBucket(buckets.teams).pipe(Effect.retry(whileJetStreamFails))
       const paths = new Map<string, ReadonlyArray<Team.Team> | undefined>()
-      /** The copy that `paths` is of: another one replaces it when a lost connection is back. */
+      /** The copy from which `paths` was computed. A new copy replaces it after a lost connection. */
       let known: Team.Teams | undefined
       const teams = yield* mirrorBucket(bucket, ({ value }) => {
         paths.clear()
@@ -37,7 +37,7 @@ export class TeamTree extends Context.Service<TeamTree, {
           const found = paths.get(id)
           if (found !== undefined) return found
           const path = Team.pathOf(current, id)
-          // ids that do not exist are not remembered: there is no bound to them
+          // unknown ids are not cached, because their number is unbounded
           if (path !== undefined) paths.set(id, path)
           return path
         }

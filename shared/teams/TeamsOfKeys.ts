@@ -1,5 +1,5 @@
 /**
- * Tells the process that counts usage which teams share what a key, or the owner of tokens, uses: those that it is in when its usage is
+ * Provides `KeyTeams` for the process that counts usage: the teams of a key, or of an owner of tokens, at the time when its usage is
  * counted.
  */
 import { Effect, Layer, Option } from "effect"
@@ -18,7 +18,7 @@ export const layer = Layer.effect(
     const tree = yield* TeamTree
     const keys = yield* openBucket(buckets.apiKeys).pipe(Effect.retry(whileJetStreamFails))
     const principals = yield* openBucket(buckets.principals).pipe(Effect.retry(whileJetStreamFails))
-    /** The team by the key's id. A revoked key stays: its last usage is counted later. */
+    /** The team by the key's id. Revoked keys stay, because their last usage is counted later. */
     const teams = new Map<string, string>()
     const place = (id: string, team: string | null): string => {
       if (team === null) teams.delete(id)

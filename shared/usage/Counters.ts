@@ -1,20 +1,20 @@
-/** Sums of usage events: number of requests, consumption, outcomes and durations. */
+/** Sums of usage events: requests, consumption, outcomes and durations. */
 import { Effect, Record, Schema, Struct } from "effect"
 import { Usage } from "../contract/Usage.ts"
 import type { UsageEvent } from "./UsageEvent.ts"
 
-/** The upper bounds of a distribution's buckets, in milliseconds. The last bucket has none. */
+/** The upper bounds of a distribution's buckets, in milliseconds. The last bucket has no bound. */
 export const bucketBoundsMs: ReadonlyArray<number> = [50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 60_000]
 
 const Distribution = Schema.Struct({
   count: Schema.Finite,
   sumMs: Schema.Finite,
-  /** The number of times within each bound and above the one before. */
+  /** The number of values in each bucket: up to its bound and above the previous one. */
   buckets: Schema.Array(Schema.Finite)
 })
 type Distribution = typeof Distribution.Type
 
-/** 0 in counters from before the unit existed. */
+/** A sum; 0 in records from before its unit existed. */
 const Total = Schema.Finite.pipe(Schema.withDecodingDefaultTypeKey(Effect.succeed(0)))
 
 const units = Record.map(Usage.fields, () => Total)
@@ -25,7 +25,7 @@ export const Counters = Schema.Struct({
   cancelled: Schema.Finite,
   /** Failed requests by the tag of their error. */
   errors: Schema.Record(Schema.String, Schema.Finite),
-  /** Calls that were repeated although they may be billed. */
+  /** Calls that were repeated although the first one may be billed. */
   repeatedCalls: Total,
   usage: Schema.Struct(units),
   costUsd: Schema.Finite,

@@ -1,7 +1,7 @@
-/** The teams that share what a key uses: known to the process that counts usage, which provides them. */
+/** The teams whose usage includes that of a key. `TeamsOfKeys.ts` provides them to the process that counts usage. */
 import { Context } from "effect"
 
-/** The ids of the key's team and those above it, the nearest first. By default keys have no teams. */
+/** The ids of a key's team and the teams above it, the nearest first. By default keys have no teams. */
 export const KeyTeams = Context.Reference<(key: string) => ReadonlyArray<string>>("shared/usage/KeyTeams", {
   defaultValue: () => () => []
 })

@@ -1,10 +1,10 @@
 /**
  * Counts each usage event exactly once.
  *
- * Pages of events are read in stream order. Every record contains the sequence of the last page whose events it counts, written
- * together with the counters. If pages are read again after a crash, a record skips those it already counts. The checkpoint is
- * written only after all records. So several projectors may run at the same time: each skips what another has counted.
- * `RecentEvents` drops events that are also in an earlier page, and withdraws those that a better one replaces.
+ * Pages of events are read in stream order. Every record contains its counters and the sequence of the last page that they include,
+ * written together. If pages are read again after a crash, a record skips those that it already counts. The checkpoint is written
+ * only after all records. So several projectors may run at the same time: each skips what another has counted. `RecentEvents` drops
+ * events that are also in an earlier page, and withdraws those that a better one replaces.
  */
 import { Cause, Clock, Effect, Option, Schema, Stream } from "effect"
 import { lastSequence, openEvents, type Page, readEvents } from "../nats/EventStream.ts"
@@ -24,13 +24,13 @@ const checkpointKey = "checkpoint"
 const batchMs = 500
 const maxBatch = 500
 
-/** Concurrent writes of records. */
+/** Maximum number of records that are written concurrently. */
 const maxWriters = 16
 
 /** Maximum number of tries to write a record that other projectors write first. */
 const maxTries = 10
 
-/** Up to where all events are counted. A projector that starts reads from `from` on, to know the recent events. */
+/** The page up to which all events are counted. A projector that starts reads from `from` on, to know the recent events. */
 const Checkpoint = Schema.fromJsonString(Schema.Struct({ from: Schema.optionalKey(Schema.Int), ...Place.fields }))
 const encodeCheckpoint = Schema.encodeSync(Checkpoint)
 const decodeCheckpoint = Schema.decodeUnknownOption(Checkpoint)
@@ -39,7 +39,7 @@ interface Placed extends TeamChange {
   readonly sequence: number
 }
 
-/** Makes in one record the changes that are not in it yet. */
+/** Applies to one record the changes that it does not count yet. */
 const countInto = Effect.fnUntraced(function*<A>(
   tally: Tally<A>,
   bucket: Bucket,
@@ -80,7 +80,7 @@ const countAll = <A>(tally: Tally<A>, bucket: Bucket, stream: string, changes: R
   )
 }
 
-/** What the events of the pages change. */
+/** The changes to the counters from these pages. */
 const decode = Effect.fnUntraced(function*(pages: ReadonlyArray<Page>, recent: RecentEvents) {
   const teamsOf = yield* KeyTeams
   const changes: Array<Placed> = []
@@ -99,14 +99,15 @@ const decode = Effect.fnUntraced(function*(pages: ReadonlyArray<Page>, recent: R
 })
 
 /**
- * How often it is recorded that all events are counted, in milliseconds: while there are new ones, for a while after the last, and
- * otherwise rarely. Ingress keeps the costs of requests that have ended reserved until then.
+ * The intervals at which the projector records that all events are counted, in milliseconds: every `tellEveryMs` while there are new
+ * events and for `tellAfterMs` after the last, otherwise every `tellIdleMs`. Until then ingress keeps the costs of ended requests
+ * reserved.
  */
 const tellEveryMs = 1_000
 const tellAfterMs = 5_000
 const tellIdleMs = 30_000
 
-/** Records the time until which all stored events are counted. Never ends. */
+/** Records the latest time up to which all stored events are counted. Never ends. */
 const tellProgress = Effect.fnUntraced(function*(bucket: Bucket, next: () => number) {
   let toldOf = 0
   let activeUntil = 0
@@ -124,10 +125,10 @@ const tellProgress = Effect.fnUntraced(function*(bucket: Bucket, next: () => num
   }
 })
 
-/** How often to look whether events have been counted, in milliseconds. */
+/** How often to check whether events have been counted, in milliseconds. */
 const countedWithinMs = 100
 
-/** What is kept when counting is retried. */
+/** The state that is kept when counting is retried. */
 interface Progress {
   /** The end time of the oldest event that was read but not counted yet. */
   since: number | undefined
@@ -169,7 +170,7 @@ const countOnce = Effect.fnUntraced(function*(progress: Progress) {
   yield* Effect.raceFirst(counting, tellProgress(spending, () => next))
 })
 
-/** Counts events as long as it runs. Retries failures. */
+/** Counts events until interrupted. Retries failures of JetStream. */
 export const countUsage = Effect.gen(function*() {
   const clock = yield* Clock.Clock
   const progress: Progress = { since: undefined, recent: undefined }
@@ -184,6 +185,6 @@ export const countUsage = Effect.gen(function*() {
   )
 }).pipe(
   Effect.scoped,
-  // the frequent traces would hide those of requests
+  // these frequent traces would drown out those of requests
   Effect.withTracerEnabled(false)
 )

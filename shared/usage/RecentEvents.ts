@@ -1,11 +1,11 @@
 /**
- * Decides which usage event of a job counts. A writer repeats a page that is not confirmed, and several workers may write the
- * event of one job.
+ * Decides which usage event of a job counts. There may be several: a writer repeats a page that is not confirmed, and several workers
+ * may write the event of one job.
  *
- * The first event with an id counts, until another knows more of the job. If it only says that the worker was lost, the event of that
- * worker replaces it: a worker that cannot reach the stream for a while looks lost, and stores its event later. The event of a worker
- * that had to stop is replaced by that of the one that has repeated its job. All this depends only on the stream up to the event, so
- * all projectors agree, and one that restarts reads a little of the stream again.
+ * The first event with an id counts until one arrives that knows more about the job. An event that only reports a lost worker is
+ * replaced by that worker's own event: a worker that cannot reach the stream for a while looks lost, and stores its event later. The
+ * event of a worker that had to stop is replaced by the event of the worker that has repeated the job. The decision depends only on
+ * the stream up to the event, so all projectors agree; after a restart a projector reads a little of the stream again.
  */
 import type { Page } from "../nats/EventStream.ts"
 import { knowledgeOf, type UsageEvent } from "./UsageEvent.ts"
@@ -14,21 +14,21 @@ import { knowledgeOf, type UsageEvent } from "./UsageEvent.ts"
 const rememberedMs = 10 * 60_000
 const mostRemembered = 250_000
 
-/** What an event does to the counters. */
+/** The effect of an event on the counters. */
 export interface Change {
   readonly event: UsageEvent
-  /** Whether it was counted and counts no longer. */
+  /** Whether the event was counted and no longer counts. */
   readonly isWithdrawn: boolean
 }
 
-/** An event of a job whose worker was lost, or one that replaces such an event. */
+/** An event that a better one may replace, or one that has replaced such an event. */
 interface Counted {
   readonly event: UsageEvent
-  /** Of its page. */
+  /** The sequence of its page. */
   readonly sequence: number
 }
 
-/** Of an event that nothing replaces. */
+/** The `knowledgeOf` an event that nothing replaces. */
 const fullKnowledge = 2
 
 interface Generation {
@@ -37,7 +37,7 @@ interface Generation {
   readonly since: number
   /** The sequence of each id's first event. */
   readonly firsts: Map<string, number>
-  /** By id, which is also in `firsts`: the event that counted first and those that have replaced it. */
+  /** For ids whose first event may be replaced: that event, and those that have replaced it. */
   readonly losses: Map<string, Array<Counted>>
 }
 
@@ -48,7 +48,7 @@ export class RecentEvents {
   #current: Generation | undefined
   #before: Generation | undefined
 
-  /** Knows nothing of the stream before `next`. */
+  /** `next`: the sequence from which the stream is read. Earlier events are unknown. */
   constructor(stream: string, next: number) {
     this.stream = stream
     this.#next = next
@@ -59,12 +59,12 @@ export class RecentEvents {
     return this.#next
   }
 
-  /** The sequence from which another has to read to know the same events. */
+  /** The sequence from which another instance must read to know the same events. */
   get from(): number {
     return (this.#before ?? this.#current)?.from ?? this.#next
   }
 
-  /** What the given events of the next page change. Gives the same if a page is read again. */
+  /** The changes from the events of the next page. Returns the same if a page is read again. */
   read({ sequence, storedAt }: Page, events: ReadonlyArray<UsageEvent>): ReadonlyArray<Change> {
     if (sequence >= this.#next) {
       this.#next = sequence + 1
@@ -83,7 +83,7 @@ export class RecentEvents {
     return changes
   }
 
-  /** The page with the first event of this id. */
+  /** The sequence of the page with the first event of this id. */
   #firstOf(event: UsageEvent, sequence: number): number {
     const { id } = event
     const known = this.#before?.firsts.get(id) ?? this.#current?.firsts.get(id)
@@ -106,7 +106,7 @@ export class RecentEvents {
     counted.push({ event, sequence })
     const first = this.#before?.firsts.get(id)
     if (first !== undefined) {
-      // this page may be stored again after the earlier one is forgotten
+      // remembered anew, because this page may be stored again after the earlier one is forgotten
       this.#current?.firsts.set(id, first)
       this.#current?.losses.set(id, counted)
     }

@@ -1,11 +1,11 @@
-/** What each key and team has spent this month (UTC): a copy in memory that follows the counters with their delay. */
+/** What each key and team has spent this month (UTC), from a copy in memory. It lags behind by the delay of the counting. */
 import { Clock, Context, DateTime, Effect, Layer, Option } from "effect"
 import { whileJetStreamFails } from "../nats/JetStream.ts"
 import { mirrorBucket, openBucket } from "../nats/KeyValue.ts"
 import { countedUntilKey, decodeCountedUntil, monthlyTally, spendKey } from "./Tally.ts"
 
 interface Month {
-  /** The start of the month's keys in the bucket: `2026-11.`. */
+  /** The prefix of the month's keys in the bucket, such as `2026-11.`. */
   readonly prefix: string
   readonly endsAt: number
 }
@@ -19,9 +19,9 @@ const monthAt = (now: number): Month => {
 }
 
 export class Spending extends Context.Service<Spending, {
-  /** In US dollars, by the id of the key or team. */
+  /** The spending of a key or team, in US dollars. */
   readonly of: (id: string) => number
-  /** The spending contains all that requests had cost that ended some time before this, in epoch milliseconds. */
+  /** The time, in epoch milliseconds, up to which all stored events are counted. Requests that ended just before it may be missing. */
   readonly countedUntil: () => number
   /** The time until the next month, in milliseconds. */
   readonly resetMs: () => number

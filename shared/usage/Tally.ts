@@ -1,4 +1,4 @@
-/** The records of counted usage, each with the place in the event stream of the last page it counts. */
+/** The records of counted usage, and how events are counted into them. Each record names the last page of events that it counts. */
 import { DateTime, type Option, Schema } from "effect"
 import { buckets, type BucketSpec } from "../nats/Storage.ts"
 import { addCounters, Counters, countersOf, emptyCounters, subtractCounters } from "./Counters.ts"
@@ -9,18 +9,18 @@ import type { UsageEvent } from "./UsageEvent.ts"
 export const Place = Schema.Struct({ stream: Schema.String, sequence: Schema.Int })
 export type Place = typeof Place.Type
 
-/** A record. `upTo` is the last page whose events it counts. */
+/** A record of counted usage. `upTo`: the last page whose events it counts. */
 export interface Counted<A> {
   readonly upTo: Place
   readonly value: A
 }
 
-/** A change, and the teams of its key when it was counted, the nearest first. */
+/** A change with the teams of its key at the time of counting, the nearest first. */
 export interface TeamChange extends Change {
   readonly teams: ReadonlyArray<string>
 }
 
-/** A kind of record. */
+/** A kind of record: where it is stored and how it counts. */
 export interface Tally<A> {
   readonly bucket: BucketSpec & { readonly account: "control" }
   /** The keys of the records that count an event. */
@@ -38,7 +38,7 @@ const codec = <A>(value: Schema.Codec<A, unknown>) => {
 
 const dayMs = 86_400_000
 
-/** The day of the last event: the next is most often of the same. */
+/** The day of the last event, cached because the next event is usually of the same day. */
 let lastDay = { number: 0, text: "1970-01-01" }
 
 const dayOf = ({ time }: UsageEvent): string => {
@@ -51,7 +51,7 @@ const DayOfKey = Schema.Array(
   Schema.Struct({
     model: Schema.String,
     operation: Schema.String,
-    /** The team of the key when it was counted; absent for none. */
+    /** The team of the key at the time of counting; absent for none. */
     team: Schema.optionalKey(Schema.String),
     counters: Counters
   })
@@ -76,7 +76,7 @@ export const dailyTally: Tally<DayOfKey> = {
   ...codec(DayOfKey)
 }
 
-/** `2026-11.30` for 2026-11-30, so that a filter can match a month. */
+/** The day as part of a record key: `2026-11.30` for 2026-11-30, so that a filter can match a month. */
 const dayToken = (day: string): string => `${day.slice(0, 7)}.${day.slice(8)}`
 
 /** Parses the record key of a day's counters. */
@@ -85,7 +85,7 @@ export const parseDayKey = (key: string): { readonly day: string; readonly key: 
   return { day: `${month}-${day}`, key: rest.join(".") }
 }
 
-/** The spending of one key, or of one team with all below it, in one month (UTC), in US dollars. The record's key is `2026-11.key_…`. */
+/** The US dollars that one key, or one team with all keys below it, has spent in a month (UTC). The record's key is `2026-11.key_…`. */
 export const monthlyTally: Tally<number> = {
   bucket: buckets.usageSpend,
   keysOf: ({ event, teams }) =>
@@ -100,6 +100,6 @@ export const monthlyTally: Tally<number> = {
 /** The record key for the spending of an API key or a team in a day's month. */
 export const spendKey = (day: string, id: string): string => `${day.slice(0, 7)}.${id}`
 
-/** The record of `monthlyTally`'s bucket that says up to when, in epoch milliseconds, all stored events are counted. */
+/** The key of the record, in `monthlyTally`'s bucket, of the time up to which all stored events are counted, in epoch milliseconds. */
 export const countedUntilKey = "counted-until"
 export const decodeCountedUntil = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Finite))

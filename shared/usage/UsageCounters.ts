@@ -1,4 +1,4 @@
-/** Queries of counted usage, by key, team, model, operation and day. */
+/** Answers queries of counted usage, by key, team, model, operation and day. */
 import { Context, Effect, Layer, Option, Stream } from "effect"
 import type { JetStreamFailed } from "../nats/JetStream.ts"
 import { openBucket } from "../nats/KeyValue.ts"
@@ -8,8 +8,8 @@ import { csvOf, type DayRange, Groups, isWithin, monthsOf, type UsageQuery, type
 
 export class UsageCounters extends Context.Service<UsageCounters, {
   /**
-   * A row for every group with usage, sorted by the dimensions of the query. Leaves out teams that `hasTeam` rejects; the team of
-   * keys without one is empty.
+   * A row for every group with usage, sorted by the dimensions of the query. Leaves out teams that `hasTeam` rejects. For keys without
+   * a team, the team is empty.
    */
   readonly query: (
     query: UsageQuery,
@@ -20,7 +20,7 @@ export class UsageCounters extends Context.Service<UsageCounters, {
   /** The last day of a range on which each key was used, by the key's id. */
   readonly lastDays: (range: DayRange) => Effect.Effect<ReadonlyMap<string, string>, JetStreamFailed>
 }>()("shared/usage/UsageCounters") {
-  /** Only answers queries. Another process counts. */
+  /** Only answers queries, while another process counts. */
   static readonly layerQuery = Layer.effect(
     UsageCounters,
     Effect.gen(function*() {

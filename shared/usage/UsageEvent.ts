@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import { integer } from "../contract/Fields.ts"
 import { Usage } from "../contract/Usage.ts"
 
-/** Such as `key_4fJ2…`: a token of a NATS subject. */
+/** The id of a key, such as `key_4fJ2…`. Valid as a token of a NATS subject. */
 export const KeyId = Schema.String.check(Schema.isPattern(/^[\w-]+$/u, { expected: "letters, digits, _ and -" }))
 
 /** The last moment of the year 9999. */
@@ -11,20 +11,20 @@ const endOfTime = 253_402_300_799_999
 
 const Millis = Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0))
 
-/** What came of a guardrail's checks. `unchecked`: some of it passed, or was refused, because it could not be checked. */
+/** The outcome of a guardrail's checks. `unchecked`: some of the content passed, or was refused, because it could not be checked. */
 const Checked = Schema.Literals(["passed", "refused", "unchecked"])
 export type Checked = typeof Checked.Type
 
-/** Absent where the guardrail was not to be asked, or the work ended before it was. */
+/** The outcomes for request and answer. One is absent if the guardrail does not cover it, or the work ended before the check. */
 export const Guardrail = Schema.Struct({
   request: Schema.optionalKey(Checked),
   answer: Schema.optionalKey(Checked)
 })
 export type Guardrail = typeof Guardrail.Type
 
-/** The schema transforms nothing, so an event is cheap to write as JSON. */
+/** A usage event. The schema transforms nothing, so that an event is cheap to write as JSON. */
 export const UsageEvent = Schema.Struct({
-  /** The id of the job or task. Of the events with an id one counts: see `RecentEvents.ts`. */
+  /** The id of the job or task. Only one of several events with the same id counts: see `RecentEvents.ts`. */
   id: Schema.NonEmptyString,
   /** When the request ended, in epoch milliseconds. */
   time: integer(0, endOfTime),
@@ -49,21 +49,21 @@ export const UsageEvent = Schema.Struct({
   firstByteMs: Schema.NullOr(Millis),
   /** Number of calls to providers. */
   attempts: Schema.Int,
-  /** Those that were cut or timed out after they were sent, and then repeated: both may be billed. Absent: none. */
+  /** Number of calls that were cut or timed out after they were sent, and then repeated: both may be billed. Absent for none. */
   repeatedCalls: Schema.optionalKey(Schema.Int),
-  /** Absent: the model has no guardrail. */
+  /** Absent if the model has no guardrail. */
   guardrail: Schema.optionalKey(Guardrail),
   /** The id of the request's trace, if any. */
   traceId: Schema.optionalKey(Schema.String)
 })
 export type UsageEvent = typeof UsageEvent.Type
 
-/** Whether another worker wrote it, which only knows that the one that had the job did not settle it. */
+/** Whether the event was written by another worker, which knows only that the job's former worker did not settle it. */
 export const isOfLostWorker = ({ error, provider }: UsageEvent): boolean => error === "WorkerLost" && provider === null
 
 /**
- * How much an event knows of its job. 0: that its worker was lost. 1: what that worker did before it had to stop, after which another may
- * have repeated the job. 2: how the job ended.
+ * How much an event knows about its job. 0: only that its worker was lost. 1: what that worker did before it had to stop; another may
+ * have repeated the job since. 2: how the job ended.
  */
 export const knowledgeOf = (event: UsageEvent): 0 | 1 | 2 =>
   isOfLostWorker(event) ? 0 : event.error === "WorkerLost" ? 1 : 2

@@ -1,4 +1,4 @@
-/** Writes the usage events of a worker. */
+/** Writes a worker's usage events to the event stream, in pages. */
 import { Clock, Context, Effect, Layer } from "effect"
 import { openEvents } from "../nats/EventStream.ts"
 import { EventWriter } from "../nats/EventWriter.ts"

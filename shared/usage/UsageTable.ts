@@ -1,4 +1,4 @@
-/** Queries of the counters, and how their results are grouped and written as CSV. */
+/** Queries of the usage counters, the grouping of their results, and CSV. */
 import { type Effect, Schema, Stream, Struct } from "effect"
 import { Csv } from "effect/encoding"
 import { addCounters, Counters, emptyCounters, unitNames } from "./Counters.ts"
@@ -13,7 +13,7 @@ export const Day = Schema.String.check(
   Schema.isPattern(/^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])$/u, { expected: "a date such as 2026-11-30" })
 )
 
-/** Counts months, to compare and iterate them. */
+/** The number of a day's month, counted from year 0, to compare and iterate months. */
 const monthNumber = (day: string): number => Number(day.slice(0, 4)) * 12 + Number(day.slice(5, 7)) - 1
 
 /** Both days are included. */
@@ -33,7 +33,7 @@ export const monthsOf = ({ from, to }: DayRange): ReadonlyArray<string> => {
   return months
 }
 
-/** How long counters are stored. */
+/** How long counters are stored, in months. */
 const maxMonths = 14
 
 export const UsageQuery = Schema.Struct({
@@ -99,7 +99,7 @@ const filters = ["key", "team", "model", "operation"] as const
 /** The number of failed requests. */
 export const errorsOf = ({ errors }: Counters): number => Object.values(errors).reduce((sum, count) => sum + count, 0)
 
-/** The mean in whole milliseconds; empty without times. */
+/** The mean in whole milliseconds; empty if nothing was measured. */
 const mean = ({ count, sumMs }: Counters["duration"]): string => count === 0 ? "" : String(Math.round(sumMs / count))
 
 /** The rows as CSV with a header line. */
