@@ -1,18 +1,18 @@
 /**
- * Checks the content of a batch while it comes in: a request on each line, with a `custom_id` that no other line has.
+ * Checks the file of a batch during its upload: each line must be a request with a unique `custom_id`.
  *
- * Keeps the current line, and a digest of each `custom_id`.
+ * Keeps only the current line, and a digest of each `custom_id`, in memory.
  */
 import { hash } from "node:crypto"
 import { JsonBounds } from "../bounds/JsonBounds.ts"
 
-/** As many as OpenAI's batches take. */
+/** The maximum number of requests in a batch: OpenAI's limit. */
 export const maxLines = 50_000
 
-/** A line takes time even if it is empty. */
+/** Limited, because even an empty line takes time. */
 const maxEmptyLines = maxLines
 
-/** The largest body that any operation takes, and room for the other fields. */
+/** The largest body that any operation accepts, plus room for the other fields. */
 export const maxLineBytes = 32 * 1024 * 1024 + 4 * 1024
 
 export const maxIdLength = 512
@@ -21,13 +21,13 @@ const newline = 0x0a
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 const firstBytes = 4 * 1024
 
-/** 96 bits. A longer part of the hash would keep all of it in memory. */
+/** 96 bits of a hash. V8 copies only such short slices; a longer one would keep the whole hash in memory. */
 const digest = (id: string): string => hash("sha256", id, "binary").slice(0, 12)
 
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** What each field must be, in the order of the check. */
+/** The rule for each field, in the order of the checks. */
 const fields: ReadonlyArray<readonly [name: string, is: (value: unknown) => boolean, rule: string]> = [
   [
     "custom_id",
@@ -94,7 +94,7 @@ export class BatchLines {
 
   #finish(): string | undefined {
     const line = this.#line.subarray(0, this.#length)
-    // a long line leaves no memory behind
+    // frees the memory of a long line
     if (this.#line.length > firstBytes) this.#line = new Uint8Array(firstBytes)
     this.#length = 0
     this.#bounds = new JsonBounds()

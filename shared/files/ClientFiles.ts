@@ -1,8 +1,8 @@
 /**
- * Files of clients: what they upload for batches, and what batches give them. Kept for 30 days.
+ * Stores files of clients: the requests that they upload for batches, and the results of batches. Files are kept for 30 days.
  *
- * The content is an object of pages, each sealed for the owner and as large as a chunk of the store, so that any part of a file can
- * be read alone. A file exists once its record says what it is.
+ * The content is an object in the object store. It consists of pages, each sealed for the owner and as large as a chunk of the store,
+ * so that any part of a file can be read alone. A file exists once its record is complete.
  */
 import { Clock, Config, Context, Effect, Exit, Layer, Option, Schedule, Schema, Stream } from "effect"
 import { ofSize } from "../bounds/ByteChunks.ts"
@@ -25,15 +25,15 @@ import { LineCount } from "./LineCount.ts"
 export type { ClientFile, FilePurpose }
 export { newId } from "./FileRecord.ts"
 
-/** The content of a new file is not stored. */
+/** A new file was refused; its content is not stored. */
 export class FileRefused extends Schema.TaggedError<FileRefused>()("FileRefused", {
-  /** `size`: more bytes than any file may have. `quota`: more than the owner may store. `content`: not what the purpose requires. */
+  /** `size`: larger than any file may be. `quota`: more than the owner may store. `content`: invalid for the purpose. */
   reason: Schema.Literals(["size", "quota", "content"]),
-  /** Says what is wrong, with the line and its field. */
+  /** What is wrong, for the client; for `content` with the line and the field. */
   message: Schema.String
 }) {}
 
-/** Stored bytes were changed, or are missing. */
+/** Stored bytes were tampered with, or are missing. */
 export class FileDamaged extends Schema.TaggedError<FileDamaged>()("FileDamaged", { id: Schema.String }) {
   override get message() {
     return `The content of ${this.id} is damaged`
@@ -41,17 +41,17 @@ export class FileDamaged extends Schema.TaggedError<FileDamaged>()("FileDamaged"
 }
 
 export interface NewFile extends Pick<ClientFile, "purpose" | "filename"> {
-  /** From `newId`; a new one by default. */
+  /** From `FileRecord.newId`. Default: a new id. */
   readonly id?: string
-  /** How large the content is at most, if that is known before. */
+  /** The maximum size of the content in bytes, if it is known in advance. */
   readonly announced?: number
 }
 
 export interface FilesAsked {
-  /** The last file of the page before. */
+  /** The last file of the previous page. */
   readonly after?: string
   readonly limit: number
-  /** By time of creation; the latest first by default. */
+  /** By creation time; default `desc`, the latest first. */
   readonly order?: "asc" | "desc"
   readonly purpose?: FilePurpose
 }
@@ -63,8 +63,8 @@ export interface FilePage {
 
 export class ClientFiles extends Context.Service<ClientFiles, {
   /**
-   * Stores a file while its content comes in. Lines of the purpose `batch` are validated. Nothing stays of a file whose content
-   * fails, or is refused or interrupted. The quota refuses no `batch_output`: it has been paid for.
+   * Stores a file while its content arrives. For the purpose `batch`, validates the lines. If the content fails, is refused or is
+   * interrupted, nothing of it stays. The quota never refuses `batch_output`, because that has been paid for.
    */
   readonly create: <E, R>(
     owner: Owner,
@@ -72,8 +72,8 @@ export class ClientFiles extends Context.Service<ClientFiles, {
     content: Stream.Stream<Uint8Array, E, R>
   ) => Effect.Effect<ClientFile, E | FileRefused | JetStreamFailed, R>
   /**
-   * Binds an idempotency key to a new file. If the key stands for an earlier file, deletes the new one and returns that, and if it
-   * stands for another content, fails without the new one.
+   * Binds an idempotency key to a new file. If the key belongs to an earlier file, deletes the new file and returns the earlier one. If
+   * it belongs to a request with other content, deletes the new file and fails.
    */
   readonly bind: (
     owner: Owner,
@@ -83,14 +83,14 @@ export class ClientFiles extends Context.Service<ClientFiles, {
   /** `None` if the file is unknown, expired or another owner's. */
   readonly find: (owner: Owner, id: string) => Effect.Effect<Option.Option<ClientFile>, JetStreamFailed>
   readonly list: (owner: Owner, asked: FilesAsked) => Effect.Effect<FilePage, JetStreamFailed>
-  /** The bytes from `from` up to but not including `until`, which is the end by default. */
+  /** The bytes from `from` up to but not including `until`; by default all. */
   readonly read: (
     owner: Owner,
     file: ClientFile,
     from?: number,
     until?: number
   ) => Stream.Stream<Uint8Array, FileDamaged | JetStreamFailed>
-  /** `false` if there was none. */
+  /** Deletes a file; `false` if there is none. */
   readonly delete: (owner: Owner, id: string) => Effect.Effect<boolean, JetStreamFailed>
 }>()("shared/files/ClientFiles") {
   /** Reads `GATEWAY_SECRET` and `GATEWAY_FILES_MIB`. Retries everything that fails with `JetStreamFailed` for `patienceMs`. */
@@ -98,18 +98,18 @@ export class ClientFiles extends Context.Service<ClientFiles, {
     Layer.effect(ClientFiles, open(patienceMs))
 }
 
-/** The most bytes of a batch's requests: as many as OpenAI takes. */
+/** Maximum size of a file of requests in bytes: OpenAI's limit. */
 export const maxUploadBytes = 200 * 1024 * 1024
 
 const keptForMs = buckets.clientFiles.ttlMs
 
-/** What a page holds: sealed, it fills a chunk. */
+/** The size of a page in bytes: sealed, it fills a chunk. */
 const pageBytes = chunkBytes - Seal.sealBytes
 
 /** How many MiB of files each owner may store. */
 const quotaMiB = Config.schema(atLeast(1), "GATEWAY_FILES_MIB").pipe(Config.withDefault(1024))
 
-/** Records that are requested at the same time. */
+/** Maximum number of records that are read concurrently. */
 const concurrency = 16
 
 const contents = {
@@ -130,7 +130,7 @@ const open = Effect.fn("ClientFiles.open")(function*(patienceMs: number) {
   const { keyOf } = FileRecord
   const placeOf = (owner: Owner, id: string, page: number): Seal.Place => ({ owner, kind: "file", id, page })
 
-  /** The record first: without it no client finds the content. */
+  /** Removes the record first: without it no client finds the content. */
   const remove = (key: string) => Effect.andThen(again(bucket.purge(key)), again(store.delete(key)))
   const quota = FileQuota.make({ bucket, patience, remove, bytes: mebibytes * 1024 * 1024 })
 
@@ -167,7 +167,7 @@ const open = Effect.fn("ClientFiles.open")(function*(patienceMs: number) {
     let bytes = 0
     const check = (piece: Uint8Array) =>
       Effect.gen(function*() {
-        // the pieces of all uploads take turns
+        // yields, so that large uploads do not block other work of this process
         yield* turns.next
         bytes += piece.length
         if (bytes > maxBytes) return yield* refuse("size", `The file is larger than ${maxBytes / 1024 / 1024} MB`)
@@ -219,7 +219,7 @@ const open = Effect.fn("ClientFiles.open")(function*(patienceMs: number) {
       const isBehind = (id: string) => after === undefined || (order === "asc" ? id > after : id < after)
       const ids = all.filter(isBehind)
       const files: Array<ClientFile> = []
-      // keys of uploads that are not complete are listed, too
+      // some keys may be of incomplete uploads, so more are read until the page is full
       for (let at = 0; at < ids.length && files.length <= limit; at += concurrency) {
         const found = yield* Effect.forEach(ids.slice(at, at + concurrency), (id) => find(owner, id), { concurrency })
         files.push(

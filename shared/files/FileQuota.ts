@@ -1,9 +1,9 @@
 /**
- * Bounds what each owner stores in files.
+ * Limits how much each owner stores in files.
  *
- * A writer first notes in the file's record how much it is about to store, and then adds up all records of the owner. So two writers
- * at the same time know of each other, wherever they run, and never exceed the quota together; but both may be refused. Writers
- * take twice as much each time, so that they seldom add up.
+ * A writer first records in the file's record how much it is about to store, and then adds up all records of the owner. So concurrent
+ * writers see each other, wherever they run, and never exceed the quota together; but both may be refused. A writer doubles its
+ * claim each time, so that it seldom adds up.
  */
 import { Clock, Effect, Fiber, Option, type Schedule, Stream } from "effect"
 import type { Owner } from "../contract/Owner.ts"
@@ -11,28 +11,28 @@ import type { JetStreamFailed } from "../nats/JetStream.ts"
 import type { Bucket } from "../nats/KeyValue.ts"
 import * as FileRecord from "./FileRecord.ts"
 
-/** What each file counts at least, so that the quota also bounds the number of files. */
+/** The least that each file counts, so that the quota also limits the number of files. */
 const leastBytes = 128 * 1024
 
-/** What a writer takes first if nothing is known about the size. */
+/** How many bytes a writer claims first if the size is unknown. */
 const firstBytes = 1024 * 1024
 
-/** A writer confirms its record this often, and is lost if it has not for this long, in milliseconds. */
+/** How often a writer confirms its record, and after how long without confirmation it counts as lost, in milliseconds. */
 const confirmEveryMs = 60_000
 const lostAfterMs = 5 * 60_000
 
 export interface FileQuotaOptions {
   readonly bucket: Bucket
-  /** In bytes. */
+  /** The quota of each owner, in bytes. */
   readonly bytes: number
   readonly patience: Schedule.Schedule<unknown>
-  /** Deletes the file of this key. */
+  /** Deletes the file with this key. */
   readonly remove: (key: string) => Effect.Effect<unknown, JetStreamFailed>
 }
 
-/** The part of the quota that a new file takes. */
+/** A new file's claim to part of the quota. */
 export interface Claim {
-  /** Grows to this many bytes; `false` if the owner has no room. */
+  /** Extends the claim to this many bytes; `false` if the owner has no room. */
   readonly take: (bytes: number) => Effect.Effect<boolean, JetStreamFailed>
   /** Writes the record of the complete file. */
   readonly complete: (
@@ -44,7 +44,7 @@ export interface Claim {
 export const make = ({ bucket, bytes: quota, patience, remove }: FileQuotaOptions) => {
   const again = <A>(effect: Effect.Effect<A, JetStreamFailed>) => Effect.retry(effect, patience)
 
-  /** What all files of the owner count. Deletes those whose writers are lost. */
+  /** The sum of what the owner's files count. Deletes files whose writers are lost. */
   const addUp = Effect.fnUntraced(function*(owner: Owner) {
     const now = yield* Clock.currentTimeMillis
     const lost: Array<string> = []
@@ -67,7 +67,7 @@ export const make = ({ bucket, bytes: quota, patience, remove }: FileQuotaOption
   })
 
   return {
-    /** Confirms the record until the scope closes. If not `isLimited`, there is always room. */
+    /** Starts a claim, and confirms its record until the scope closes. Unless `isLimited`, there is always room. */
     claim: Effect.fnUntraced(function*(owner: Owner, id: string, isLimited: boolean) {
       const key = FileRecord.keyOf(owner, id)
       let counted = 0
@@ -78,7 +78,7 @@ export const make = ({ bucket, bytes: quota, patience, remove }: FileQuotaOption
       const claim: Claim = {
         take: Effect.fnUntraced(function*(bytes) {
           if (bytes <= counted && counted > 0) return true
-          // near the quota there may be room for these bytes, if not for twice as many
+          // near the quota there may be room for these bytes but not for twice as many
           for (const wanted of new Set([Math.max(firstBytes, bytes, 2 * counted), Math.max(leastBytes, bytes)])) {
             counted = wanted
             yield* note
@@ -87,7 +87,7 @@ export const make = ({ bucket, bytes: quota, patience, remove }: FileQuotaOption
           return false
         }),
         complete: Effect.fnUntraced(function*(encode, bytes) {
-          // no confirmation may come after the last record
+          // a later confirmation would overwrite the complete record
           yield* Fiber.interrupt(confirming)
           const counted = Math.max(leastBytes, bytes)
           yield* again(bucket.put(key, encode({ counted, seen: yield* Clock.currentTimeMillis })))

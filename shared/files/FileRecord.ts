@@ -1,6 +1,6 @@
 /**
- * The records of clients' files in their bucket. Their form: how many bytes count for the owner's quota and when the writer was last
- * seen, both in plain text, and what the file is, sealed; without the last, the file is not complete.
+ * The records of clients' files. A record holds, in plain text, how many bytes count towards the owner's quota and when the writer was
+ * last seen; and, sealed for the owner, the description of the file. Without the description the file is not complete.
  */
 import { Option, Schema } from "effect"
 import { randomBytes } from "node:crypto"
@@ -8,7 +8,7 @@ import type { Owner } from "../contract/Owner.ts"
 import { ownerToken } from "../records/OwnerToken.ts"
 import type * as Seal from "../records/Seal.ts"
 
-/** `batch`: the requests of a batch, one a line. `batch_output`: its answers. */
+/** `batch`: the requests of a batch, one per line. `batch_output`: the results of a batch. */
 export const FilePurpose = Schema.Literals(["batch", "batch_output"])
 export type FilePurpose = typeof FilePurpose.Type
 
@@ -22,7 +22,7 @@ const About = Schema.Struct({
 })
 
 export interface ClientFile extends Schema.Schema.Type<typeof About> {
-  /** `file-` and 32 hexadecimal digits in the order of their times. */
+  /** `file-` and 32 hexadecimal digits that sort by creation time. */
   readonly id: string
 }
 
@@ -31,11 +31,11 @@ export interface Entry extends Schema.Schema.Type<typeof Entry> {}
 
 const pattern = /^file-[0-9a-f]{32}$/
 
-/** `now`: in epoch milliseconds. */
+/** A new id. `now`: epoch milliseconds. */
 export const newId = (now: number): string =>
   `file-${now.toString(16).padStart(12, "0")}${randomBytes(10).toString("hex")}`
 
-/** No other text from a client may become part of a key. */
+/** Checks text from a client before it becomes part of a key. */
 export const isId = (id: string): boolean => pattern.test(id)
 
 /** The key of a file's record, and the name of its object. */
@@ -52,7 +52,7 @@ const encodeAbout = Schema.encodeSync(Schema.fromJsonString(About))
 
 export const decodeEntry = (text: string): Option.Option<Entry> => decodeEntryJson(text)
 
-/** An entry without a file is of one that is not complete. */
+/** The entry of a file that is not complete. */
 export const encodeEntry = (entry: Omit<Entry, "sealed">): string => encodeEntryJson(entry)
 
 const placeOf = (owner: Owner, id: string): Seal.Place => ({ owner, kind: "file record", id, page: 0 })
@@ -62,7 +62,7 @@ export const encode = (seal: Seal.Seal, owner: Owner, { id, ...about }: ClientFi
   return encodeEntryJson({ ...entry, sealed: Buffer.from(sealed).toString("base64url") })
 }
 
-/** `None` if the file is not complete, or another owner's. */
+/** The file of an entry; `None` if the file is not complete, or belongs to another owner. */
 export const decode = (seal: Seal.Seal, owner: Owner, id: string, text: string): Option.Option<ClientFile> =>
   decodeEntry(text).pipe(
     Option.flatMapNullishOr(({ sealed }) => sealed),

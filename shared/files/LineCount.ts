@@ -7,7 +7,7 @@ export class LineCount {
     return this.#ended + (this.#isOpen ? 1 : 0)
   }
 
-  /** Refuses nothing. */
+  /** Counts the lines in further bytes. Returns `undefined`, where `BatchLines` reports a mistake. */
   push(bytes: Uint8Array): undefined {
     let at = 0
     for (let end = bytes.indexOf(0x0a); end !== -1; end = bytes.indexOf(0x0a, at)) {

@@ -1,4 +1,4 @@
-/** Results that clients download by signed URL. Workers store them, ingress serves them, and they expire after an hour. */
+/** Stores results that clients download by signed URL. Workers write them, ingress serves them, and they expire after an hour. */
 import { Context, Effect, Layer, Option, Stream } from "effect"
 import { randomUUID } from "node:crypto"
 import type { JetStreamFailed } from "../nats/JetStream.ts"
@@ -10,7 +10,7 @@ import { SignedUrl, type Verdict } from "./SignedUrl.ts"
 /** How long results and their URLs are valid, in milliseconds. */
 export const keptForMs = stores.results.ttlMs
 
-/** The id of a file ends with its kind. The signature of the URL covers the id. */
+/** The kinds of results. An id ends with its kind; the URL's signature covers the id, and so the kind. */
 const mediaTypes = {
   png: "image/png",
   jpeg: "image/jpeg",
@@ -28,7 +28,7 @@ export class ResultFiles extends Context.Service<ResultFiles, {
   readonly keep: (bytes: Uint8Array, kind: FileKind) => Effect.Effect<string, JetStreamFailed>
   /** Checks the parts of a signed URL. */
   readonly verify: (id: string, expires: string, signature: string) => Effect.Effect<Verdict>
-  /** `None` if the file does not exist or has expired. */
+  /** Finds a file; `None` if it does not exist or has expired. */
   readonly find: (id: string) => Effect.Effect<Option.Option<ResultFile>, JetStreamFailed>
 }>()("shared/files/ResultFiles") {
   static readonly layer = Layer.effect(

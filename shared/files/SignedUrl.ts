@@ -1,7 +1,7 @@
 /**
- * Signed URLs of results. A client with a signed URL may download that file without an API key until the URL expires.
+ * Signs and verifies URLs of results. With a signed URL, a client may download that file without an API key until the URL expires.
  *
- * The signature covers the file's id and the time of expiry.
+ * The signature covers the file's id and the expiry time.
  */
 import { Clock, Config, Context, Effect, Layer } from "effect"
 import * as Signer from "../secrets/Signer.ts"
@@ -13,8 +13,7 @@ export type Verdict = "valid" | "expired" | "forged"
 
 export class SignedUrl extends Context.Service<SignedUrl, {
   /**
-   * The complete URL of a file, valid for `ttlMs` milliseconds, rounded up to a second. `path` is below `resultsPath` by
-   * default.
+   * The complete URL of a file, valid for `ttlMs` milliseconds, rounded up to a second. `path` is by default `resultsPath` and the id.
    */
   readonly sign: (id: string, ttlMs: number, path?: string) => Effect.Effect<string>
   /** Checks the `expires` and `signature` of a URL for that file. */

@@ -1,4 +1,4 @@
-/** Reads or removes many records of a bucket with a few requests; reads no faster than the caller consumes them. */
+/** Reads or removes many records of a bucket with few requests. Reading waits for a slow caller. */
 import { DeliverPolicy, jetstream, jetstreamManager } from "@nats-io/jetstream"
 import { Effect, Option, Stream } from "effect"
 import { openConsumer, openMessages } from "./EventStream.ts"
@@ -12,7 +12,7 @@ export interface Entry {
   readonly value: Option.Option<string>
 }
 
-/** How long the server may send nothing while records are missing, in milliseconds, and how often they are asked for then. */
+/** How long the server may be silent while records are missing, in milliseconds, and how many times they are requested in all. */
 const silentMs = 1_000
 const maxAttempts = 10
 
@@ -21,7 +21,7 @@ const answerWithinMs = 5_000
 
 const isDeleted = (operation: string | undefined): boolean => operation === "DEL" || operation === "PURGE"
 
-/** Each record's subject is this prefix and its key. */
+/** The subject of a record is this prefix and the record's key. */
 const prefixOf = ({ name }: BucketSpec): string => `$KV.${name}.`
 
 const subjectsOf = Effect.fnUntraced(function*(nats: Nats["Service"], bucket: BucketSpec, filter: string) {
@@ -39,7 +39,7 @@ export const keysOf = (nats: Nats["Service"], bucket: BucketSpec, filter: string
     ({ subjects }) => subjects.map((subject) => subject.slice(prefixOf(bucket).length))
   )
 
-/** A record and the number of the write that made it. */
+/** A record. `at`: the sequence of the write that made it. */
 export interface Written {
   readonly key: string
   /** `None` if the key was deleted. */
@@ -47,7 +47,7 @@ export interface Written {
   readonly at: number
 }
 
-/** The first record whose key matches the filter, from a write on. */
+/** The first record whose key matches the filter, at or after the write `from`. */
 export const nextOf = Effect.fnUntraced(function*(
   nats: Nats["Service"],
   bucket: BucketSpec,
@@ -64,7 +64,7 @@ export const nextOf = Effect.fnUntraced(function*(
   }))
 })
 
-/** What a message says, and whether all records are read. */
+/** The entries in a message, and whether all records have now been read. */
 interface Read {
   readonly entries: ReadonlyArray<Entry>
   readonly isLast: boolean
@@ -72,9 +72,9 @@ interface Read {
 const nothing: Read = { entries: [], isLast: true }
 
 /**
- * Every current record whose key matches the filter, once each. Lists the keys first, because the server's own count of
- * pending records is wrong if others write meanwhile. Lists again, and reads again, those that do not come: they have been removed,
- * or an old server has skipped them when others were.
+ * Every current record whose key matches the filter, once each. Lists the keys first, because the server's own count of pending
+ * records is wrong if others write at the same time. If records do not arrive, lists and reads again: they may have been removed, or an
+ * old server may have skipped them because others were removed.
  */
 export const entriesOf = (
   nats: Nats["Service"],
@@ -93,17 +93,17 @@ export const entriesOf = (
         const missing = awaited = awaited?.intersection(stored) ?? stored
         if (missing.size === 0) return Stream.make(nothing)
         const { consumers } = jetstream(nats.connection, { timeout: answerWithinMs })
-        // a bucket stores one record per key, so these are the latest
+        // a bucket stores one record per key, so all messages are current records
         const consumer = yield* openConsumer(() =>
           consumers.getPushConsumer(stream, { deliver_policy: DeliverPolicy.All, filter_subjects: prefix + filter })
         )
         const messages = yield* openMessages(nats, () => consumer.consume())
         return messages.pipe(
           Stream.concat(Stream.fail(stopped)),
-          // what others write from now on must not restart the wait, or this reader would wait as long as they write
+          // later writes by others must not restart the timeout, or this reader would wait as long as they write
           Stream.filter(({ seq, subject }) => seq <= last || missing.has(subject)),
           Stream.map((message): Read => {
-            // a record that is written meanwhile comes twice
+            // a record that is written during the read arrives twice
             const isCurrent = missing.delete(message.subject) && !isDeleted(message.headers?.get("KV-Operation"))
             const entry = { key: message.subject.slice(prefix.length), value: Option.some(message.string()) }
             return { entries: isCurrent ? [entry] : [], isLast: missing.size === 0 }
@@ -122,15 +122,15 @@ export const entriesOf = (
     )
   })
 
-/** Options of a reader. Times are in milliseconds. */
+/** Options of the consumer in `followFrom`. Times are in milliseconds. */
 const following = { max_bytes: 2 * 1024 * 1024, expires: 10_000, idle_heartbeat: 2_000 } as const
 
-/** How many more records the server had when it sent this one, as far as it knew. */
+/** A record. `left`: how many more the server had when it sent this one, as far as it knew. */
 export interface Followed extends Written {
   readonly left: number
 }
 
-/** The records whose keys match the filter, from a write on, and then those that are written. */
+/** The records whose keys match the filter, from the write `from` on, and then each new write. */
 export const followFrom = (
   nats: Nats["Service"],
   bucket: BucketSpec,
@@ -140,7 +140,7 @@ export const followFrom = (
   Stream.unwrap(Effect.gen(function*() {
     const [stream, prefix] = [bucketStream(bucket), prefixOf(bucket)]
     const consumer = yield* openConsumer(() =>
-      // pulled, so that no more is in memory if the reader is slow
+      // a pull consumer, so that a slow reader does not fill the memory
       jetstream(nats.connection, { timeout: answerWithinMs }).consumers.get(stream, {
         deliver_policy: DeliverPolicy.StartSequence,
         opt_start_seq: Math.max(1, from),
@@ -159,7 +159,7 @@ export const followFrom = (
     )
   }))
 
-/** Removes the records whose keys match the filter, all or those from before a write, so that not even their keys remain. */
+/** Removes the records whose keys match the filter, all or only those from before the write `before`. Not even their keys remain. */
 export const purge = (nats: Nats["Service"], bucket: BucketSpec, filter: string, before?: number) =>
   Effect.asVoid(attempt(async () => {
     const manager = await jetstreamManager(nats.connection, { checkAPI: false, timeout: answerWithinMs })

@@ -1,6 +1,6 @@
 /**
- * Connects a process to NATS. A command tries once; a service, which may start before its server, retries for `NATS_WAIT_MS`.
- * Errors that no retry can fix end both at once.
+ * Connects a process to NATS. A command tries once. A service, which may start before its server, retries for `NATS_WAIT_MS`.
+ * Both fail at once on an error that no retry can fix.
  */
 import type { NatsConnection } from "@nats-io/nats-core"
 import { errors } from "@nats-io/nats-core"
@@ -53,7 +53,7 @@ export const connect = (
     return Effect.sync(() => void (isWanted = false))
   }).pipe(Effect.tap((connection) => requireVersion(connection, servers)))
 
-/** The client drops servers that did not answer its first tries, and would then take one that did for the only one. */
+/** Adds back the servers that the client drops because they did not answer its first tries: it would think the rest are all. */
 const remember = (connection: NatsConnection, servers: ReadonlyArray<string>): void => {
   const known = connection.getServers()
   const dropped = servers.filter((server) => !known.some(({ src }) => src === server))
@@ -61,8 +61,8 @@ const remember = (connection: NatsConnection, servers: ReadonlyArray<string>): v
 }
 
 /**
- * Retries for `NATS_WAIT_MS` milliseconds (default 60,000): in a cluster services and NATS start in no order, and a service
- * that exits each time is restarted more and more rarely.
+ * Retries for `NATS_WAIT_MS` milliseconds (default 60,000). In an orchestrator, services and NATS start in any order, and a service
+ * that exits repeatedly is restarted less and less often.
  */
 export const patiently = (
   once: Effect.Effect<NatsConnection, NatsUnavailable>
@@ -100,19 +100,19 @@ const warnEveryMs = 30_000
 /** Options of every connection. Times are in milliseconds. */
 const defaults = {
   maxReconnectAttempts: -1,
-  // a new key may be unknown to the server for a moment while its configuration is replaced
+  // the server may reject a valid key for a moment while its configuration is replaced
   ignoreAuthErrorAbort: true,
-  // The client compares wall clocks, so that a clock set back by a minute would delay a reconnect by a minute. It never waits
-  // by itself; `ServerChoice` says how long to wait.
+  // The client computes its delay from the wall clock, so a clock set back by a minute would delay a reconnect by a minute. With this
+  // handler it never waits; `ServerChoice` sets the delay.
   reconnectDelayHandler: () => Number.NEGATIVE_INFINITY,
   pingInterval: 5_000,
   maxPingOut: 2,
-  // also of each try to connect: a frozen server accepts connections and says nothing
+  // also limits each try to connect, because a frozen server accepts connections but stays silent
   timeout: 3_000,
   noAsyncTraces: true,
   /**
-   * How many bytes the client gathers before it writes within the turn. Its default of 32 KiB holds a handful of answers
-   * and causes several writes instead of one. The option is missing from the client's types.
+   * How many bytes the client gathers before it writes within a turn of the event loop. Its default of 32 KiB holds only a handful of
+   * answers, so it causes several writes instead of one. The option is missing from the client's types.
    */
   pendingLimit: 512 * 1024
 } as const
@@ -125,7 +125,7 @@ const whyOf = (cause: unknown, account: Account): Pick<NatsUnavailable, "detail"
   if (cause instanceof errors.AuthorizationError) {
     const { creds, seed, user } = variables[account]
     const advice = `check that these credentials (${seed}, ${creds} or ${user}) match a user of this server`
-    // a busy server reports a timeout for credentials that it has not checked yet
+    // a busy server reports an authentication timeout before it has checked the credentials
     return { detail, advice, mayPass: /timeout/i.test(detail) }
   }
   if (code === "ERR_INVALID_URL") {
@@ -151,7 +151,7 @@ const codeOf = (error: unknown): string | undefined => {
   return Predicate.hasProperty(error, "cause") ? codeOf(error.cause) : undefined
 }
 
-/** The version in Debian 12. */
+/** The oldest supported version: the one in Debian 12. */
 const oldest = SemVer.make({ major: 2, minor: 9, patch: 10 })
 
 const requireVersion = (connection: NatsConnection, servers: string) => {
@@ -164,12 +164,12 @@ const requireVersion = (connection: NatsConnection, servers: string) => {
   )
 }
 
-/** Older versions lose replicas of streams: issues 3713, 5542 and 6469 of nats-server. */
+/** The oldest version for clusters. Older ones lose replicas of streams: issues 3713, 5542 and 6469 of nats-server. */
 const oldestInClusters = SemVer.make({ major: 2, minor: 12, patch: 0 })
 
 /**
- * Logs a warning if the server is too old for `NATS_REPLICAS`. Not an error: old and new servers run side by side while NATS is
- * upgraded, and a service that restarts meanwhile must find one.
+ * Logs a warning if the server is too old for `NATS_REPLICAS` above 1. Not an error, because old and new servers run side by side
+ * during an upgrade of NATS, and a service that restarts then must be able to connect.
  */
 export const warnOfOldCluster = Effect.fnUntraced(function*(connection: NatsConnection) {
   const version = connection.info?.version ?? "unknown"
@@ -178,7 +178,7 @@ export const warnOfOldCluster = Effect.fnUntraced(function*(connection: NatsConn
   yield* Effect.logWarning(`nats-server may lose replicas of streams: use ${needed} or newer in clusters`, { version })
 })
 
-/** A pre-release counts as its release. */
+/** Compares versions. A pre-release counts as its release. */
 const isAtLeast = (version: string, least: SemVer.SemVer): boolean =>
   Result.match(SemVer.parse(version), {
     onFailure: () => false,

@@ -20,10 +20,10 @@ export class CredentialsUnusable extends Schema.TaggedError<CredentialsUnusable>
   }
 }
 
-/** Generates an identity: the service keeps the seed, the server's configuration gets the public key. */
+/** Generates the seed of a new identity. The service keeps the seed; the server's configuration gets the public key. */
 export const generate = Effect.sync(() => Redacted.make(new TextDecoder().decode(nkeys.createUser().getSeed())))
 
-/** The public key of a user's seed: `U` and 55 characters. Errors name the variable of the seed. */
+/** The public key of a user's seed: `U` and 55 characters. Errors name `variable`, from which the seed was read. */
 export const publicKeyOf = (
   seed: Redacted.Redacted,
   variable = "NATS_NKEY_SEED"
@@ -38,7 +38,7 @@ export const publicKeyOf = (
     )
   )
 
-/** The variables of a process's identity in each account. */
+/** The environment variables of a process's identity in each account. */
 export const variables = {
   data: { seed: "NATS_NKEY_SEED", creds: "NATS_CREDS", user: "NATS_USER", password: "NATS_PASSWORD" },
   control: {
@@ -49,7 +49,7 @@ export const variables = {
   }
 } as const
 
-/** The process's identity in an account and the kind of variable that sets it; none for a server without authentication. */
+/** The process's identity in an account, and the kind of variable that sets it. No identity for a server without authentication. */
 const authentication = Effect.fnUntraced(function*(account: Account) {
   const names = variables[account]
   const seed = yield* Config.Redacted(names.seed).pipe(Config.option)
@@ -84,10 +84,10 @@ const authenticatorsOf = Effect.fnUntraced(function*(account: Account) {
 })
 
 /**
- * Reads `NATS_NKEY_SEED`, or `NATS_CREDS` (a file with a user's JWT and seed), or `NATS_USER` and `NATS_PASSWORD`; for the
- * control account the same with `NATS_CONTROL_`. For TLS it reads the files `NATS_CA` (the authority of the server's
- * certificate) and, if the server asks for a client certificate, `NATS_CERT` and `NATS_KEY`. The files are read at every
- * connect, so they can be renewed.
+ * The credentials and TLS options for an account. Reads `NATS_NKEY_SEED`, or `NATS_CREDS` (a file with a user's JWT and seed), or
+ * `NATS_USER` and `NATS_PASSWORD`; for the control account, the same with the prefix `NATS_CONTROL_`. For TLS, reads the files
+ * `NATS_CA` (the authority of the server's certificate) and, if the server asks for a client certificate, `NATS_CERT` and `NATS_KEY`.
+ * The files are read at every connect, so they can be renewed.
  */
 export const options = Effect.fn("Credentials.options")(function*(account: Account): Effect.fn.Return<
   Pick<ConnectionOptions, "authenticator" | "tls">,
@@ -115,7 +115,7 @@ export const options = Effect.fn("Credentials.options")(function*(account: Accou
   }
 })
 
-/** Without this check, an unreadable file would look like a failed connection. */
+/** Checks that a file is readable. Otherwise an unreadable file would look like a failed connection. */
 const requireFile = (variable: string, file: string): Effect.Effect<void, CredentialsUnusable> =>
   Effect.try({
     try: () => void readFileSync(file),

@@ -1,4 +1,4 @@
-/** Streams of events in JetStream: pages of events, stored on disk for a limited time and read in order of storage. */
+/** Opens and reads streams of events in JetStream. Events are stored in pages on disk, for a limited time, and read in order. */
 import {
   type ConsumerMessages,
   DeliverPolicy,
@@ -24,14 +24,14 @@ import type { EventStreamSpec } from "./Storage.ts"
 
 /** A page: the events of one message, and its place in the stream. */
 export interface Page {
-  /** From 1; a stream never reuses one. */
+  /** From 1; a stream never reuses a number. */
   readonly sequence: number
   /** When it was stored, in epoch milliseconds. */
   readonly storedAt: number
   readonly events: ReadonlyArray<string>
 }
 
-/** The message of a page: its events, each a line. */
+/** The payload of a page: one event per line. */
 export const encodePage = (events: ReadonlyArray<string>): Uint8Array => Buffer.from(events.join("\n"))
 export const eventsOf = (payload: string): ReadonlyArray<string> => payload.split("\n")
 
@@ -48,8 +48,7 @@ export const eventConfig = (stream: EventStreamSpec, replicas: number): NamedStr
 })
 
 /**
- * Creates the stream if it is missing and `mayCreate`, and returns its creation time: a recreated stream counts its events
- * from 1 again.
+ * Opens a stream, or creates it if `mayCreate`. Returns its creation time, because a recreated stream numbers its pages from 1 again.
  */
 export const openEvents = Effect.fn("EventStream.openEvents")(function*<K extends EventStreamSpec>(stream: K) {
   const nats = yield* natsOf(stream)
@@ -74,7 +73,7 @@ export const lastSequence = Effect.fnUntraced(function*<K extends EventStreamSpe
 /** Options of the consumer. Times are in milliseconds. */
 const reading = { max_messages: 1_000, expires: 10_000, idle_heartbeat: 2_000 } as const
 
-/** Every page from a sequence on, without end. Fails if the connection was lost or the server has dropped the consumer. */
+/** Every page from a sequence on. Never ends; fails if the connection is lost or the server drops the consumer. */
 export const readEvents = (name: string, from: number): Stream.Stream<Page, JetStreamFailed, Nats> =>
   Stream.unwrap(Effect.gen(function*() {
     const nats = yield* Nats
@@ -95,11 +94,11 @@ export const readEvents = (name: string, from: number): Stream.Stream<Page, JetS
     )
   }))
 
-/** A consumer of its own for one reader. It is deleted when the scope closes: the server would keep it for five minutes more. */
+/** Creates a consumer for one reader. Deletes it when the scope closes, because the server would keep it for five more minutes. */
 export const openConsumer = <C extends { readonly delete: () => Promise<boolean> }>(create: () => Promise<C>) =>
   Effect.acquireRelease(
     attempt(create),
-    // if this does not reach the server, the consumer expires
+    // if the deletion does not reach the server, the consumer expires
     (consumer) => Effect.sync(() => void consumer.delete().catch(() => undefined))
   )
 

@@ -1,9 +1,9 @@
 /**
- * Stores events in their stream: those of one turn of the event loop as a page, which is sent under the same id until JetStream
- * confirms it.
+ * Stores events in their stream. The events of one turn of the event loop form a page, which is sent again under the same id until
+ * JetStream confirms it.
  *
- * No caller waits. A page leaves in the same write as the messages published in its turn, after them. While NATS is away, its
- * events are held, and they are sent after the reconnect.
+ * No caller waits. A page leaves in the same write as the messages published in its turn, after them. While NATS is away, pages are
+ * held, and they are sent after the reconnect.
  */
 import type { Msg, Subscription } from "@nats-io/nats-core"
 import { ReleasingMap } from "../bounds/ReleasingMap.ts"
@@ -16,29 +16,29 @@ interface Page {
   readonly subject: string
   readonly since: number
   readonly events: Array<string>
-  /** With the ends of lines. */
+  /** The size of the events, including line ends. */
   bytes: number
   /** Infinity until the page is sent. */
   sentAt: number
-  /** Run once, when the page is stored or `patienceMs` have passed. */
+  /** Each runs once, when the page is stored or after `patienceMs`. */
   onStored: Array<() => void>
 }
 
-/** Readers decode a page at once. An event takes about 400 bytes, so a larger page would hardly save any more. */
+/** Small, because readers decode a whole page at once. An event takes about 400 bytes, so larger pages would save hardly anything. */
 const maxPageBytes = 32 * 1024
-/** For how long a page takes more events while NATS is away, in milliseconds: `patienceMs` counts from its first event. */
+/** For how long a page takes more events while NATS is away, in milliseconds. Short, because `patienceMs` counts from its first event. */
 const maxOpenMs = 500
 /** After how long without confirmation a page is sent again, in milliseconds. */
 const confirmMs = 2_000
-/** How often unconfirmed pages are resent, and about how many events at a time: more would slow down a slow server. */
+/** How often unconfirmed pages are resent, in milliseconds, and about how many events at a time: more would slow a slow server further. */
 const checkMs = 500
 const maxResent = 1_000
 /**
- * After this long, and this long after an outage of NATS, `onStored` runs anyway unless the writer is about to end; the page is still
- * held and resent.
+ * `onStored` runs this long after a page's first event even if the page is not stored, in milliseconds, but not within this time after
+ * an outage of NATS, nor while the writer closes. The page is still held and resent.
  */
 const patienceMs = 10_000
-/** Maximum number of bytes held. Events beyond that are lost. */
+/** Maximum number of bytes in unconfirmed pages. Events beyond that are lost. */
 const maxWaitingBytes = 32 * 1024 * 1024
 
 export class EventWriter {
@@ -46,15 +46,15 @@ export class EventWriter {
   readonly #now: () => number
   readonly #onLost: () => void
   readonly #waiting = new ReleasingMap<Page>()
-  /** The page that takes more events. */
+  /** The page that still takes events. */
   #open: Page | undefined
   #waitingBytes = 0
   #count = 0
-  /** When NATS was last away, or just back. */
+  /** When NATS was last away, or not yet settled after a reconnect. */
   #awayAt = Number.NEGATIVE_INFINITY
   readonly #inbox: string
   readonly #answers: Subscription
-  /** Runs while something is held. */
+  /** Runs while pages are unconfirmed. */
   #watch: NodeJS.Timeout | undefined
   #onEmpty: (() => void) | undefined
 
@@ -67,7 +67,7 @@ export class EventWriter {
     this.#answers = this.#nats.subscribe(`${this.#inbox}.*`, (message) => this.#confirm(message))
   }
 
-  /** `event` is a single line. Readers may see it several times, and different events with its id by other writers. */
+  /** Writes an event, which must be a single line. Readers may see it several times, and other writers' events with the same id. */
   write(subject: string, event: string, onStored: () => void): void {
     const bytes = Buffer.byteLength(event) + 1
     if (this.#waitingBytes + bytes > maxWaitingBytes) {
@@ -81,7 +81,7 @@ export class EventWriter {
     this.#waitingBytes += bytes
   }
 
-  /** Returns when everything is stored, or after `withinMs`, with the number of events that are not stored. */
+  /** Waits until everything is stored, for at most `withinMs` milliseconds. Returns the number of events that are not stored. */
   async close(withinMs: number): Promise<number> {
     if (this.#waiting.size > 0) {
       await new Promise<void>((resolve) => {
@@ -94,7 +94,7 @@ export class EventWriter {
     return [...this.#waiting].reduce((sum, { events }) => sum + events.length, 0)
   }
 
-  /** The open page if it has room, or a new one. It is sent at the end of the turn. */
+  /** The open page if it has room, or else a new one, to be sent at the end of the turn. */
   #pageFor(subject: string, bytes: number): Page {
     const now = this.#now()
     const open = this.#open
@@ -132,11 +132,11 @@ export class EventWriter {
       return
     }
     const now = this.#now()
-    // the outbox sends what it held during an outage; a second copy is not needed
+    // the outbox itself sends the pages that it held during an outage
     if (!this.#nats.isSettled()) return void (this.#awayAt = now)
     let resent = 0
     for (const page of this.#waiting) {
-      // an event that its writer cannot store before it ends is left to another, who learns of it if it does not count as stored
+      // while closing, an event must not count as stored, so that another worker gets its job and writes the event
       const isOverdue = this.#onEmpty === undefined && now - Math.max(page.since, this.#awayAt) > patienceMs
       for (const run of isOverdue ? page.onStored.splice(0) : []) run()
       if (now - page.sentAt < confirmMs || resent >= maxResent) continue

@@ -1,4 +1,4 @@
-/** JetStream as the gateway uses it: its errors, their retries, and streams that are opened or created. */
+/** The basics of all use of JetStream: errors, retries, and the creation of streams. */
 import { JetStreamApiError, type JetStreamManager, type StreamConfig } from "@nats-io/jetstream"
 import { Config, Effect, Schedule, Schema } from "effect"
 import { atLeast } from "../contract/Fields.ts"
@@ -19,7 +19,7 @@ export const jetStreamFailed = (cause: unknown): JetStreamFailed =>
 export const attempt = <A>(run: (signal: AbortSignal) => Promise<A>) =>
   Effect.tryPromise({ try: run, catch: jetStreamFailed })
 
-/** The answer to a request for information; `undefined` if JetStream answers that there is nothing of that name. */
+/** The answer to a request; `undefined` if JetStream answers that the thing does not exist. */
 export const orMissing = <A>(answer: Promise<A>): Promise<A | undefined> =>
   answer.catch((cause) => {
     if (cause instanceof JetStreamApiError && cause.status === 404) return undefined
@@ -34,29 +34,29 @@ export const ensureStream = async (manager: JetStreamManager, config: NamedStrea
   if (isOtherKind(config, made.config)) throw otherKind(config.name)
 }
 
-/** Retention and storage of a stream can never change. */
+/** Whether an existing stream has another retention or storage, which can never change. */
 export const isOtherKind = (wanted: Partial<StreamConfig>, { retention, storage }: StreamConfig): boolean =>
   (wanted.retention ?? retention) !== retention || (wanted.storage ?? storage) !== storage
 export const otherKind = (name: string): Error => new Error(`stream ${name} exists with another retention or storage`)
 
-/** `NATS_REPLICAS`: how many servers store each stream, bucket and object store, 1 to 5. */
+/** Reads `NATS_REPLICAS`: how many servers store each stream, bucket and object store, 1 to 5; default 1. */
 export const replicas = Config.schema(atLeast(1), "NATS_REPLICAS").pipe(Config.withDefault(1))
 
 /**
- * With `GATEWAY_PROVISION=false` a service creates nothing and only opens what exists. In production `Provision.ts` runs
- * first, and services lack the right to create.
+ * Whether this process may create streams and buckets. Reads `GATEWAY_PROVISION` (default true); with `false` a service only opens
+ * what exists. In production `Provision.ts` runs first, and services have no right to create.
  */
 export const mayCreate = Config.Boolean("GATEWAY_PROVISION").pipe(Config.withDefault(true))
 
-/** The back-off of every retry to NATS: from 50 ms to a second, without end. */
+/** The back-off of every retry to NATS: from 50 ms to a second, forever. */
 export const backOff = Schedule.min([Schedule.exponential("50 millis"), Schedule.spaced("1 second")]).pipe(
   Schedule.jittered
 )
 
-/** Brief failures during a leader election are not logged: this many retries take a second or two. */
+/** From this retry on, failures are logged. It comes after a second or two, so brief leader elections are not logged. */
 const warnAtRetry = 6
 
-/** For `Effect.retry`: retries `JetStreamFailed` without end, and logs what it waits for. */
+/** Options for `Effect.retry`: retries `JetStreamFailed` forever, and logs the reason of a longer wait. */
 export const whileJetStreamFails = {
   while: (error: { readonly _tag: string }): boolean => error._tag === "JetStreamFailed",
   schedule: backOff.pipe(

@@ -1,4 +1,4 @@
-/** Appends events to a stream and reads the latest: for records that people read, a few at a time. */
+/** Appends events to a stream and reads the latest ones. Meant for records that people read, a few at a time. */
 import { jetstream, jetstreamManager } from "@nats-io/jetstream"
 import { Array, Effect } from "effect"
 import { eventsOf, openEvents } from "./EventStream.ts"
@@ -7,7 +7,7 @@ import { natsOf } from "./Nats.ts"
 import type { EventStreamSpec } from "./Storage.ts"
 
 export interface Journal {
-  /** Returns when the event is on disk. */
+  /** Appends an event, and returns when it is on disk. */
   readonly append: (subject: string, payload: string) => Effect.Effect<void, JetStreamFailed>
   /** At most `count` events, the newest first. */
   readonly latest: (count: number) => Effect.Effect<ReadonlyArray<string>, JetStreamFailed>

@@ -19,10 +19,10 @@ import { attempt, backOff, JetStreamFailed, mayCreate, replicas } from "./JetStr
 import { type Nats, type NatsOf, natsOf } from "./Nats.ts"
 import type { BucketSpec } from "./Storage.ts"
 
-/** A value and the write that made it. */
+/** A value with the sequence of the write that made it. */
 export interface Revision {
   readonly value: string
-  /** The number of the write, for `update`. */
+  /** The sequence of the write, for `update`. */
   readonly revision: number
 }
 
@@ -35,13 +35,13 @@ export interface Bucket {
   readonly get: (key: string) => Effect.Effect<Option.Option<string>, JetStreamFailed>
   readonly getBytes: (key: string) => Effect.Effect<Option.Option<Uint8Array>, JetStreamFailed>
   readonly getRevision: (key: string) => Effect.Effect<Option.Option<Revision>, JetStreamFailed>
-  /** `false` if the key exists already. */
+  /** Creates a record; `false` if the key exists already. */
   readonly create: (key: string, value: string) => Effect.Effect<boolean, JetStreamFailed>
   readonly createBytes: (key: string, value: Uint8Array) => Effect.Effect<boolean, JetStreamFailed>
   readonly put: (key: string, value: string | Uint8Array) => Effect.Effect<void, JetStreamFailed>
   /**
-   * Replaces this revision and returns the new one; `None` if another write came first. May be repeated after a failure. The
-   * value should name its writer: finding this value in the bucket proves that the earlier write succeeded.
+   * Replaces this revision and returns the new one; `None` if another write came first. May be repeated after a failure. The value
+   * should be unique to its writer: if it is found in the bucket, the earlier write has succeeded.
    */
   readonly update: (
     key: string,
@@ -49,8 +49,7 @@ export interface Bucket {
     revision: number
   ) => Effect.Effect<Option.Option<number>, JetStreamFailed>
   /**
-   * The same for bytes, where revision 0 stands for no record, and for a record with its revision. The bytes should name their
-   * writer.
+   * The same for bytes. Revision 0 stands for a missing record. The bytes should be unique to their writer.
    */
   readonly updateBytes: (
     key: string,
@@ -60,25 +59,25 @@ export interface Bucket {
   readonly getWritten: (key: string) => Effect.Effect<Option.Option<WrittenBytes>, JetStreamFailed>
   readonly delete: (key: string) => Effect.Effect<void, JetStreamFailed>
   /**
-   * Removes the records whose keys match a filter, all or those from before a write, so that not even their keys remain. Watchers do
-   * not notice.
+   * Removes the records whose keys match a filter, all or only those from before the write `before`. Not even their keys remain.
+   * Watchers are not notified.
    */
   readonly purge: (filter: string, before?: number) => Effect.Effect<void, JetStreamFailed>
-  /** How long a record is kept after its last write, in milliseconds; 0: for ever. */
+  /** How long a record is kept after its last write, in milliseconds; 0 for ever. */
   readonly keptForMs: Effect.Effect<number, JetStreamFailed>
   readonly entries: Effect.Effect<ReadonlyArray<Entry>, JetStreamFailed>
   /** The entries whose key matches a filter: `*` matches one token between dots, `>` any rest. */
   readonly matching: (filter: string) => Stream.Stream<Entry, JetStreamFailed>
-  /** The keys that match, including deleted ones. */
+  /** The keys that match a filter, including deleted ones. */
   readonly keys: (filter: string) => Effect.Effect<ReadonlyArray<string>, JetStreamFailed>
-  /** The first record whose key matches, from the write of this number on. */
+  /** The first record whose key matches a filter, at or after the write `from`. */
   readonly next: (filter: string, from: number) => Effect.Effect<Option.Option<Written>, JetStreamFailed>
   /**
-   * The records whose keys match, from the write of a number on, and then those that are written. Never ends, but fails if the
-   * connection is lost.
+   * The records whose keys match a filter, from the write `from` on, and then each new write. Never ends, but fails if the connection
+   * is lost.
    */
   readonly follow: (filter: string, from: number) => Stream.Stream<Followed, JetStreamFailed>
-  /** Never ends. Restarts from `"loading"` after a lost connection, so that it misses no change. */
+  /** All entries and then all changes. Never ends. After a lost connection it starts again from `"loading"`, so it misses no change. */
   readonly watch: Stream.Stream<WatchEvent>
 }
 
@@ -96,12 +95,12 @@ const toEntry = (entry: KvEntry): Entry => ({
 const isConflict = (cause: unknown): boolean =>
   cause instanceof JetStreamApiError && wrongLastSequence.includes(cause.code)
 
-/** The error codes for a write that came too late: with the expected sequence, or without. */
+/** JetStream's error codes for a write whose expected sequence is not the last: with the last one in the message, or without. */
 const wrongLastSequence = [10_071, 10_164]
 
 const dayMs = 24 * 60 * 60_000
 
-/** How long a new record of the bucket is to be kept, in milliseconds; 0: for ever. Reads the bucket's variable, if it has one. */
+/** How long the bucket should keep a record, in milliseconds; 0 for ever. Reads the bucket's variable, if it has one. */
 export const ttlOf = ({ daysVariable, ttlMs = 0 }: BucketSpec) =>
   daysVariable === undefined
     ? Effect.succeed(ttlMs)
@@ -110,7 +109,7 @@ export const ttlOf = ({ daysVariable, ttlMs = 0 }: BucketSpec) =>
       Config.withDefault(ttlMs)
     )
 
-/** Reads are answered by the leader: another server may not have the newest record, and a task could be lost or run twice. */
+/** Creates a bucket. Only the leader answers reads: a stale read from another server could lose a task or run it twice. */
 export const createBucket = (connection: NatsConnection, { name }: BucketSpec, ttlMs: number, replicas: number) =>
   new Kvm(connection).create(name, { replicas, history: 1, ttl: ttlMs, allow_direct: false })
 
@@ -197,14 +196,14 @@ export const openBucket = Effect.fn("KeyValue.openBucket")(function*<K extends B
   }
 })
 
-/** How often a watch is compared with its bucket, and how long a change may be on its way, in milliseconds. */
+/** How often a watch is compared with its bucket, and how long a change may be in transit, in milliseconds. */
 const compareEveryMs = 15_000
 const deliveredWithinMs = 5_000
 
-/** The client keeps the consumer of a watch here, and leaves it to the server, which deletes it after five minutes. */
+/** Deletes the consumer of a watch, which the client would leave to expire after five minutes. It is in a private field. */
 const deleteConsumer = (watcher: object): void => {
   const consumer = Reflect.get(watcher, "_data") as PushConsumer | undefined
-  // if this does not reach the server, the consumer expires
+  // if the deletion does not reach the server, the consumer expires
   consumer?.delete().catch(() => undefined)
 }
 
@@ -220,12 +219,12 @@ const watchBucket = (
   const broken = (detail: string) => {
     Queue.failCauseUnsafe(queue, Cause.fail(new JetStreamFailed({ detail })))
   }
-  // the client notices a lost message only by the next one, which may never come
+  // the client notices a lost message only when the next one arrives, which may never happen
   const compare = Effect.gen(function*() {
     yield* Effect.sleep(compareEveryMs)
     const { streamInfo: { state } } = yield* attempt(() => bucket.status())
     yield* Effect.sleep(deliveredWithinMs)
-    // the client waits in vain for a record that expires before its delivery
+    // also restarts a watch that never loads: the client waits in vain for a record that expires before its delivery
     if (!loaded || (state.messages > 0 && seen < state.last_seq)) broken("the watch has missed a change")
   })
   const watch = Effect.acquireRelease(
@@ -270,9 +269,9 @@ const watchBucket = (
 }
 
 /**
- * Follows a bucket with a copy in memory. Returns a getter of the copy once it is complete. After a lost connection
- * the old copy stays in use until the new one is complete. `read` gets each entry and its current value in the copy, and
- * returns its new value; `undefined` removes it.
+ * Follows a bucket with a copy in memory. Returns a getter of the copy once the copy is complete. After a lost connection the old copy
+ * stays in use until the new one is complete. `read` gets each entry and the key's current value in the copy, and returns the new
+ * value; `undefined` removes the key.
  */
 export const mirrorBucket = Effect.fnUntraced(function*<A>(
   bucket: Bucket,

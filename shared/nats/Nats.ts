@@ -2,7 +2,7 @@
  * The connections of a process to NATS, one per account: `Nats` for jobs and everything that workers write, `ControlNats` for
  * keys, their limits, spending and sessions, which workers must not reach.
  *
- * Each reconnects forever. While it is disconnected, `isConnected` is false and its users wait within their own deadlines.
+ * A connection reconnects forever. While it is lost, `isConnected` is false, and its users wait within their own deadlines.
  */
 import type { Msg, NatsConnection, Subscription } from "@nats-io/nats-core"
 import { createInbox, nuid } from "@nats-io/nats-core"
@@ -20,12 +20,12 @@ import type { Account, InAccount } from "./Storage.ts"
 export class Nats extends Context.Service<Nats, {
   readonly connection: NatsConnection
   readonly outbox: Outbox
-  /** Unique to this process and its start: base62, safe as a subject token. */
+  /** Unique to this run of the process. Base62, so it is safe as a subject token. */
   readonly id: string
   readonly isConnected: () => boolean
-  /** Whether its server is the only one: then only a reconnect can lose subscriptions and requests. */
+  /** Whether the server is the only one. Then subscriptions and requests can be lost only with the connection. */
   readonly isAlone: () => boolean
-  /** The id of the server to which it is connected, or was last. */
+  /** The id of the server to which the process is connected, or was last. */
   readonly server: () => string
   /**
    * Whether the connection has been up for a while. Right after an outage other processes may still be reconnecting, so
@@ -36,37 +36,37 @@ export class Nats extends Context.Service<Nats, {
   readonly awayForMs: () => number
   /** A new subject for answers, to which only this service may subscribe. */
   readonly inbox: () => string
-  /** Receives every message of a subject. Logs what `receive` throws: in the client's reader it would end the connection. */
+  /** Receives every message of a subject. Logs exceptions of `receive`, which in the client's reader would end the connection. */
   readonly subscribe: (subject: string, receive: (message: Msg) => void) => Subscription
   /**
-   * Runs `listener` after every reconnect, when the server may be another one or may have lost what it held in memory.
-   * Returns a function that unsubscribes.
+   * Runs `listener` after every reconnect: the server may be a different one, or may have lost what it held in memory. Returns a
+   * function that unsubscribes.
    */
   readonly onReconnect: (listener: () => void) => () => void
 }>()("shared/nats/Nats") {
   /**
-   * For a command, which fails if no server answers. Reads `NATS_URL` (servers separated by commas) and the variables of
-   * `Credentials.ts`.
+   * The connection of a command, which fails if no server answers. Reads `NATS_URL` (servers separated by commas) and the variables
+   * of `Credentials.ts`.
    */
   static readonly layer = Layer.effect(Nats, Effect.suspend(() => make("data", (once) => once)))
 
-  /** For a service, which waits for a server: see `Connect.ts`. */
+  /** The connection of a service, which waits for a server: see `Connect.ts`. */
   static readonly layerPatient = Layer.effect(Nats, Effect.suspend(() => make("data", patiently)))
 }
 
 /** The connection to the control account. On a server without accounts it reaches the same data as `Nats`. */
 export class ControlNats extends Context.Service<ControlNats, Nats["Service"]>()("shared/nats/ControlNats") {
-  /** For a command. Reads `NATS_URL` and the control account's variables of `Credentials.ts`. */
+  /** The connection of a command. Reads `NATS_URL` and the control account's variables of `Credentials.ts`. */
   static readonly layer = Layer.effect(ControlNats, Effect.suspend(() => make("control", (once) => once)))
 
-  /** For a service. */
+  /** The connection of a service. */
   static readonly layerPatient = Layer.effect(ControlNats, Effect.suspend(() => make("control", patiently)))
 }
 
 /** Both connections of a command. */
 export const layerBoth = ControlNats.layer.pipe(Layer.provideMerge(Nats.layer))
 
-/** Both connections of a service, one after the other, so that it waits for NATS and logs that only once. */
+/** Both connections of a service, made one after the other, so that the service waits for NATS, and logs the wait, only once. */
 export const layerBothPatient = ControlNats.layerPatient.pipe(Layer.provideMerge(Nats.layerPatient))
 
 /** The connection to the account that stores `K`. */
@@ -97,7 +97,7 @@ const make = <E>(
     const connection = yield* Effect.acquireRelease(
       acquire(connect(servers, options, account, choice)),
       (connection) =>
-        // the client drops what was published just before it closes
+        // without a flush, the client drops what was published just before it closes
         Effect.promise(() => connection.flush().catch(() => undefined)).pipe(
           Effect.timeoutOption(flushWithinMs),
           Effect.andThen(Effect.promise(() => connection.close()).pipe(Effect.timeoutOption("2 seconds")))
@@ -118,7 +118,7 @@ const make = <E>(
     for (const request of ["provision", "confirm", "submit"]) Metrics.update(Metrics.jetStreamErrors(request), 0)
     const reconnected = new Set<() => void>()
     const outbox = new Outbox(connection, (subject, cause) => {
-      // nothing can be sent after close, and no caller waits for it
+      // after close nothing can be sent, and no caller expects it
       if (connection.isClosed()) return
       run(
         Effect.logWarning("NATS client refused a message", { subject: subject.split(".")[0], cause: String(cause) })
@@ -182,13 +182,13 @@ const make = <E>(
     })
   }).pipe(account === "data" ? identity : Effect.annotateLogs({ account }))
 
-/** How often a client asks its server whether it is alive, and how long that may take, in milliseconds. */
+/** How often a client of several servers pings its server, in milliseconds; see `answerWithinMs`. */
 const askEveryMs = 500
 /** How often a client of a single server checks whether there are others now, in milliseconds. */
 const lookAroundEveryMs = 10_000
 const answerWithinMs = 1_000
 
-/** Changes to another server of the cluster if this one does not answer: it may be frozen, with its connections open. */
+/** Connects to another server of the cluster if this one does not answer: it may be frozen, with its connections open. */
 const leaveStalledServer = Effect.fnUntraced(function*(
   connection: NatsConnection,
   choice: ServerChoice,
@@ -200,7 +200,7 @@ const leaveStalledServer = Effect.fnUntraced(function*(
   const answer = yield* Effect.promise(() => connection.flush().catch(() => undefined)).pipe(
     Effect.timeoutOption(answerWithinMs)
   )
-  // after a stall of this process the answer may wait to be read
+  // after a stall of this process, the answer may have arrived but not been read
   const wasStalled = now() - askedAt > 1.5 * answerWithinMs
   if (Option.isSome(answer) || wasStalled || !isConnected()) return
   yield* Effect.logWarning("the NATS server does not answer: changing to another")
@@ -208,5 +208,5 @@ const leaveStalledServer = Effect.fnUntraced(function*(
   yield* Effect.promise(() => connection.reconnect())
 })
 
-/** All clients have reconnected within this many milliseconds of a server's return: many times `reconnectMs`. */
+/** The time after a server's return within which all clients reconnect, in milliseconds: many times `reconnectMs`. */
 const settlingMs = 3_000

@@ -1,9 +1,9 @@
 /**
- * Stores of large objects that outlive their request: pictures behind a URL, videos, files of clients.
+ * Stores large objects that outlive their request: pictures behind a URL, videos, files of clients.
  *
- * An object is a number of chunks, which are messages of a stream, and a description that is written last, so an object that can be
- * found is whole. The form is that of NATS's own clients, which can read it; they alone cannot find a chunk without all before
- * it. Therefore the description also has the chunks' places in the stream.
+ * An object consists of chunks, which are messages of a stream, and a description, which is written last, so an object that can be
+ * found is complete. The format is that of NATS's own clients, so they can read it. In their format a chunk can be found only by
+ * reading all chunks before it, so the description also lists the chunks' sequences in the stream.
  */
 import { jetstream, jetstreamManager } from "@nats-io/jetstream"
 import { type ObjectInfo, Objm } from "@nats-io/obj"
@@ -18,39 +18,39 @@ import { type StoreSpec, storeStream } from "./Storage.ts"
 export interface StoredObject {
   /** In bytes. */
   readonly size: number
-  /** Holds one chunk. */
+  /** Keeps one chunk in memory. */
   readonly content: Stream.Stream<Uint8Array, JetStreamFailed>
 }
 
 export interface Store {
-  /** Replaces the object. Nothing stays of an object whose content fails or is interrupted. Holds no more than two chunks. */
+  /** Stores or replaces an object. If `content` fails or is interrupted, nothing of it stays. Keeps at most two chunks in memory. */
   readonly put: <E, R>(
     id: string,
     content: Stream.Stream<Uint8Array, E, R>
   ) => Effect.Effect<void, E | JetStreamFailed, R>
-  /** `None` if the object is missing or has expired. */
+  /** Reads a whole object; `None` if it is missing or has expired. */
   readonly get: (id: string) => Effect.Effect<Option.Option<Uint8Array>, JetStreamFailed>
-  /** `None` if the object is missing or has expired. */
+  /** Finds an object; `None` if it is missing or has expired. */
   readonly find: (id: string) => Effect.Effect<Option.Option<StoredObject>, JetStreamFailed>
-  /** The bytes from `from` up to but not including `until`. Fails if the object is missing. Holds one chunk. */
+  /** The bytes from `from` up to but not including `until`. Fails if the object is missing. Keeps one chunk in memory. */
   readonly read: (id: string, from: number, until: number) => Stream.Stream<Uint8Array, JetStreamFailed>
   readonly delete: (id: string) => Effect.Effect<void, JetStreamFailed>
 }
 
-/** The bytes of each chunk but the last. */
+/** The size of each chunk but the last, in bytes. */
 export const chunkBytes = 128 * 1024
 
-/** How long each message may take, and how long it is tried again, in milliseconds. */
+/** How long each request may take, and how long it is retried, in milliseconds. */
 const answerWithinMs = 5_000
 const patience = backOff.pipe(Schedule.upTo({ duration: 10_000 }))
 
-/** Where the description has the places of the chunks. */
+/** The metadata field with the chunks' sequences. */
 const placesField = "places"
 
 export const createStore = (connection: NatsConnection, { name, ttlMs }: StoreSpec, replicas: number) =>
   new Objm(connection).create(name, { replicas, ttl: nanos(ttlMs) })
 
-/** Numbers in base 36, each as the distance from the one before. */
+/** Encodes ascending numbers in base 36, each as the difference from the previous one. */
 const encodePlaces = (places: ReadonlyArray<number>): string =>
   places.map((place, index) => (place - (places[index - 1] ?? 0)).toString(36)).join(" ")
 
@@ -87,7 +87,7 @@ export const openStore = Effect.fn("ObjectStore.openStore")(function*(kept: Stor
     const add = (chunk: Uint8Array) => {
       digest.update(chunk)
       size += chunk.length
-      // the server stores a message of one id once; a chunk that is on its way would come after the purge
+      // retries share a message id, so the server stores the chunk once; interrupted, a chunk in transit could arrive after the purge
       const msgID = `${own}.${places.length}`
       return Effect.uninterruptible(again(attempt(() => stream.publish(chunkSubject(own), chunk, { msgID })))).pipe(
         Effect.map(({ seq }) => void places.push(seq))
@@ -117,17 +117,17 @@ export const openStore = Effect.fn("ObjectStore.openStore")(function*(kept: Stor
       Effect.andThen(Effect.uninterruptible(describe)),
       Effect.onExit((exit) => Exit.isSuccess(exit) ? Effect.void : Effect.ignore(again(purge(chunkSubject(own)))))
     )
-    // what a failure leaves over expires
+    // if the purge fails, the old chunks expire
     if (former !== undefined) yield* Effect.ignore(purge(chunkSubject(former.nuid)))
   })
 
-  /** The chunks from the one that has the byte `from`, and where that chunk begins. */
+  /** The chunks from the one that contains the byte `from` on, and the offset at which that chunk begins. */
   const chunksOf = ({ chunks, metadata, nuid, options }: ObjectInfo, from: number) => {
     const subject = chunkSubject(nuid)
     const text = metadata?.[placesField]
     const places = text === undefined ? undefined : decodePlaces(text)
     const size = options?.max_chunk_size ?? chunkBytes
-    // of an object without places only the first chunk can be found
+    // without places only the first chunk can be found directly
     const first = places === undefined ? 0 : Math.floor(from / size)
     let last = 0
     const next = (number: number) => {
@@ -187,12 +187,12 @@ export const openStore = Effect.fn("ObjectStore.openStore")(function*(kept: Stor
     delete: Effect.fnUntraced(function*(id): Effect.fn.Return<void, JetStreamFailed> {
       const info = yield* infoOf(id)
       if (info === undefined) return
-      // the description last, so that a failed deletion can be repeated
+      // deletes the description last, so that a failed deletion can be repeated
       yield* purge(chunkSubject(info.nuid))
       yield* purge(infoSubject(id))
     })
   } satisfies Store
 })
 
-/** Base64 in the form of NATS's own clients. */
+/** Pads base64, as NATS's own clients do. */
 const padded = (text: string): string => text.padEnd(Math.ceil(text.length / 4) * 4, "=")

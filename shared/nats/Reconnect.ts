@@ -1,17 +1,17 @@
-/** How clients reconnect to NATS: the timings, which all processes share, in milliseconds, and the choice of a server. */
+/** How clients reconnect to NATS: the timings, which all processes share, and the choice of a server. */
 import type { Server } from "@nats-io/nats-core"
 import { DateTime } from "effect"
 
-/** How long a client waits between two tries to reconnect, and the maximum random extra. */
+/** How long a client waits between two tries to reconnect, and the maximum random addition, in milliseconds. */
 export const reconnectMs = { wait: 100, jitter: 100 }
 
 /**
- * How long a process sends nothing after a reconnect, so that other clients have reconnected and receive it. Ends earlier if
- * those that it works with have answered.
+ * How long a process holds its messages after a reconnect, in milliseconds, so that their receivers can reconnect too. Ends earlier
+ * once all processes that it works with have answered.
  */
 export const holdMs = 750
 
-/** Chooses the server for each try to reconnect: in turn, but first the others if a server does not answer. */
+/** Chooses the server for each try to reconnect: in turn, but avoids for a while a server that does not answer. */
 export class ServerChoice {
   #avoided: { readonly server: string; tries: number } | undefined
 
@@ -20,7 +20,7 @@ export class ServerChoice {
     this.#avoided = { server, tries: 6 }
   }
 
-  /** For the client's option `reconnectToServer`. The first of the pool is the one whose turn it is. */
+  /** Implements the client's option `reconnectToServer`. The first server of the pool is the next in turn. */
   readonly next = (pool: ReadonlyArray<Server>): { readonly server: Server; readonly delay: number } | null => {
     const avoided = this.#avoided
     if (avoided !== undefined && --avoided.tries <= 0) this.#avoided = undefined
@@ -29,10 +29,10 @@ export class ServerChoice {
   }
 }
 
-/** How long until this server may be tried again, in milliseconds. */
+/** The time until this server may be tried again, in milliseconds. */
 const remainingMs = ({ lastConnect }: Server): number => {
   const waitMs = reconnectMs.wait + Math.random() * reconnectMs.jitter
-  // the client's clock
+  // the wall clock, because `lastConnect` is by it
   const now = DateTime.toEpochMillis(DateTime.nowUnsafe())
   return Math.min(waitMs, Math.max(0, lastConnect + waitMs - now))
 }

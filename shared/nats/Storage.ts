@@ -1,18 +1,18 @@
 /**
- * Every bucket, object store, event stream and work queue of the gateway, and how long it keeps its contents. Provisioning follows these
- * tables, and `Access.ts` lists which service may read and write each.
+ * Lists every bucket, object store, event stream and work queue of the gateway, and how long each keeps its contents. Provisioning
+ * follows these tables; `Access.ts` lists which services may read and write each.
  */
 
 const hourMs = 60 * 60_000
 
 /**
- * The NATS account of a store. Workers are in `data` but not in `control`: JetStream answers to any reply subject with the
- * server's rights, so any client of an account can overwrite everything stored in it.
+ * The NATS account of a store. Workers are in `data` but not in `control`. JetStream sends answers to any reply subject with the
+ * server's own rights, so a client of an account could use answers to overwrite anything stored in that account.
  */
 export type Account = "data" | "control"
 export const accounts: ReadonlyArray<Account> = ["data", "control"]
 
-/** Anything stored in one of them. */
+/** Anything that is stored in an account. */
 export interface InAccount {
   readonly account: Account
 }
@@ -20,9 +20,9 @@ export interface InAccount {
 /** A bucket of small records. */
 export interface BucketSpec extends InAccount {
   readonly name: string
-  /** A record expires this many milliseconds after its last write; absent: never. */
+  /** A record expires this many milliseconds after its last write. Absent: never. */
   readonly ttlMs?: number
-  /** The environment variable by which the operator changes that, in days. Provisioning reads it. */
+  /** The environment variable with which the operator changes `ttlMs`, in days. Provisioning reads it. */
   readonly daysVariable?: string
 }
 
@@ -43,13 +43,13 @@ export interface EventStreamSpec extends InAccount {
   readonly duplicatesMs: number
 }
 
-/** A queue of work that any of several processes does; see `WorkQueue.ts`. */
+/** A queue of work items, each done by one of several processes; see `WorkQueue.ts`. */
 export interface WorkQueueSpec {
   readonly name: string
   readonly subjects: string
   /** Older work is dropped. */
   readonly maxAgeMs: number
-  /** How much may wait or be done at once: altogether, and under one subject. More is refused. */
+  /** How many items may be in the queue, waiting or in progress: in all, and under one subject. Further items are refused. */
   readonly maxItems: number
   readonly maxItemsPerSubject: number
   readonly maxBytes: number
@@ -61,9 +61,9 @@ export const buckets = {
   apiKeys: { name: "API_KEYS", account: "control" },
   /** The records of clients' files. */
   clientFiles: { name: "CLIENT_FILES", account: "data", ttlMs: 30 * 24 * hourMs },
-  /** Batches: their records, which go with their files. */
+  /** The records of batches, kept as long as their files. */
   batches: { name: "BATCHES", account: "data", ttlMs: 30 * 24 * hourMs },
-  /** The lines of batches that run or have run, until their results are put together, and marks of batches whose lines are over. */
+  /** The log of each batch's lines until the results are assembled, and the mark that a batch's log is closed. */
   batchLines: { name: "BATCH_LINES", account: "data", ttlMs: 72 * hourMs },
   consoleSessions: { name: "CONSOLE_SESSIONS", account: "control", ttlMs: 12 * hourMs },
   // longer than any window: a ledger without writes for this long no longer matters
@@ -74,14 +74,14 @@ export const buckets = {
   principals: { name: "PRINCIPALS", account: "control", ttlMs: 400 * 24 * hourMs },
   providerLimits: { name: "LIMITS", account: "data", ttlMs: hourMs },
   responses: { name: "RESPONSES", account: "data", ttlMs: 30 * 24 * hourMs, daysVariable: "GATEWAY_RESPONSES_DAYS" },
-  /** Durable tasks except videos: records, requests and answers. A task runs for a day at most, and is kept for another. */
+  /** Durable tasks except videos: records, requests and answers. A task runs for at most a day and is kept for another day. */
   tasks: { name: "TASKS", account: "data", ttlMs: 48 * hourMs },
   /** Organisations and teams; see `shared/teams`. */
   teams: { name: "TEAMS", account: "control" },
   usageCounters: { name: "USAGE_COUNTERS", account: "control", ttlMs: 400 * 24 * hourMs },
   usageSpend: { name: "USAGE_SPEND", account: "control", ttlMs: 400 * 24 * hourMs },
   videoTasks: { name: "VIDEO_TASKS", account: "data", ttlMs: 24 * hourMs },
-  /** Webhooks are tried for a day, and listed for two days after the last try. */
+  /** The deliveries of webhooks, which are tried for a day and listed for two days after the last try. */
   webhookDeliveries: { name: "WEBHOOK_DELIVERIES", account: "data", ttlMs: 48 * hourMs },
   webhookEndpoints: { name: "WEBHOOK_ENDPOINTS", account: "data" }
 } satisfies Record<string, BucketSpec>
@@ -94,7 +94,7 @@ export const stores = {
 } satisfies Record<string, StoreSpec>
 
 export const events = {
-  /** The audit log of API keys. */
+  /** The audit log of API keys and teams. */
   keyChanges: {
     name: "KEY_CHANGES",
     account: "control",
@@ -103,7 +103,7 @@ export const events = {
     maxBytes: 64 * 1024 ** 2,
     duplicatesMs: 2 * 60_000
   },
-  /** Usage events; counted once, readable for a month. */
+  /** Usage events: counted once, kept for 30 days. */
   usage: {
     name: "USAGE",
     account: "data",
@@ -115,7 +115,7 @@ export const events = {
 } satisfies Record<string, EventStreamSpec>
 
 export const queues = {
-  /** Events for receivers of webhooks; a subject for each owner. */
+  /** Events for webhook receivers, with a subject for each owner. */
   webhooks: {
     name: "WEBHOOKS",
     subjects: "webhooks.*",
@@ -127,6 +127,6 @@ export const queues = {
   }
 } satisfies Record<string, WorkQueueSpec>
 
-/** The streams in which JetStream stores them. */
+/** The streams in which JetStream stores buckets and object stores. */
 export const bucketStream = ({ name }: BucketSpec): string => `KV_${name}`
 export const storeStream = ({ name }: StoreSpec): string => `OBJ_${name}`

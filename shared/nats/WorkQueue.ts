@@ -1,4 +1,4 @@
-/** Queues of small items of work, stored on disk: one of the processes that pull an item does it, again until it is settled. */
+/** Queues of small work items, stored on disk. An item is delivered to one of the processes that pull, again until it is settled. */
 import {
   AckPolicy,
   type ConsumerConfig,
@@ -25,14 +25,14 @@ import type { WorkQueueSpec } from "./Storage.ts"
 
 export interface WorkItem {
   readonly text: string
-  /** Removes it from the queue. */
+  /** Removes the item from the queue. */
   readonly done: Effect.Effect<void>
-  /** Delivers it again after a time in milliseconds. */
+  /** Has the item delivered again after `delayMs` milliseconds. */
   readonly later: (delayMs: number) => Effect.Effect<void>
 }
 
 export interface WorkQueue {
-  /** `false` if the queue has no room. An item with an id that was added within the last two minutes is not added again. */
+  /** Adds an item; `false` if the queue has no room. An id that was added within the last two minutes is not added again. */
   readonly add: (subject: string, text: string, id: string) => Effect.Effect<boolean, JetStreamFailed>
   /** Waits up to half a minute for an item. */
   readonly next: Effect.Effect<Option.Option<WorkItem>, JetStreamFailed>
@@ -68,7 +68,7 @@ export const queueConsumer = ({ settledWithinMs }: WorkQueueSpec): Partial<Consu
   max_ack_pending: -1
 })
 
-/** The code of an error that JetStream could not store a message. */
+/** JetStream's error code for a message that it could not store. */
 const notStored = 10_077
 const isFull = (cause: unknown): boolean =>
   cause instanceof JetStreamApiError && cause.code === notStored && /maximum (messages|bytes)/.test(cause.message)
@@ -101,7 +101,7 @@ export const openQueue = Effect.fn("WorkQueue.openQueue")(function*(queue: WorkQ
     next: attempt(async (signal) => {
       const consumer = await client.consumers.get(queue.name, consumerName)
       const message = await consumer.next({ expires: waitMs })
-      // the request stands although the fiber that made it has been interrupted
+      // the request stays open after an interruption of the fiber, so an item may still arrive
       if (signal.aborted) message?.nak()
       return Option.map(Option.fromNullishOr(message), (message): WorkItem => ({
         text: message.string(),

@@ -1,15 +1,15 @@
-/** Adds to a number in a bucket, beside other processes. */
+/** A number in a bucket to which several processes add. */
 import { Effect, Option } from "effect"
 import { randomUUID } from "node:crypto"
 import type { JetStreamFailed } from "../nats/JetStream.ts"
 import type { Bucket } from "../nats/KeyValue.ts"
 
-/** The count in a stored text. What follows it names the write: two writers may come to the same count. */
+/** The count in a stored text. A random id follows it, so that two writers of the same count write different texts. */
 export const valueOf = (text: string): number => Number.parseInt(text)
 
 const textOf = (count: number): string => `${count} ${randomUUID()}`
 
-/** Returns the new count, which is never below 0. An absent counter is 0. */
+/** Adds to a counter, and returns the new count, which is never below 0. A missing counter is 0. */
 export const add = Effect.fnUntraced(function*(
   bucket: Pick<Bucket, "create" | "getRevision" | "update">,
   counter: string,

@@ -1,6 +1,6 @@
 /**
- * Idempotency keys: each stands for what the first request with it has made, for a day or until it is free again. A binding is a
- * record of its own, and is changed by compare-and-set.
+ * Binds idempotency keys to what the first request with a key has made, for a day or until the key is free again. Each binding is a
+ * record of its own, changed by compare-and-set.
  */
 import { Clock, Effect, Option, type Schedule, Schema } from "effect"
 import type { Owner } from "../contract/Owner.ts"
@@ -12,18 +12,18 @@ import { digest, ownerToken } from "./OwnerToken.ts"
 export interface KeyedRequest {
   readonly operation: string
   readonly key: string
-  /** Of everything that the answer depends on. */
+  /** The hash of everything on which the answer depends. */
   readonly bodyHash: string
 }
 
-/** The key stands for a request with another body. */
+/** The key is bound to a request with another body. */
 export class OtherBody extends Schema.TaggedError<OtherBody>()("OtherBody", {}) {}
 
-/** How long a key stands for what was made, in milliseconds. */
+/** How long a key stays bound, in milliseconds. */
 const boundForMs = 24 * 60 * 60_000
 
 const Binding = Schema.Struct({
-  /** Of what was made. */
+  /** The id of what was made. */
   id: Schema.String,
   bodyHash: Schema.String,
   /** Epoch milliseconds. */
@@ -38,18 +38,18 @@ export const bindingOf = (owner: Owner, { key, operation }: KeyedRequest): strin
   `${ownerToken(owner)}.key.${digest(owner.salt, operation, key)}`
 
 export interface KeyBindings<A> {
-  /** What the key stands for. `None` if it is free. */
+  /** What the key is bound to; `None` if the key is free, or what it is bound to does not exist. */
   readonly find: (owner: Owner, request: KeyedRequest) => Effect.Effect<Option.Option<A>, OtherBody | JetStreamFailed>
-  /** Binds a free key to this id. Returns the id that the key stands for now. */
+  /** Binds the key to this id if the key is free. Returns the id to which the key is bound now. */
   readonly bind: (owner: Owner, request: KeyedRequest, id: string) => Effect.Effect<string, OtherBody | JetStreamFailed>
-  /** Frees the key of this binding, unless it stands for another id by now. */
+  /** Frees the key of this binding, unless it is bound to another id by now. */
   readonly free: (binding: string, id: string) => Effect.Effect<void, JetStreamFailed>
 }
 
 export interface KeyBindingsOptions<A> {
   readonly bucket: Pick<Bucket, "create" | "getRevision" | "update">
   readonly find: (owner: Owner, id: string) => Effect.Effect<Option.Option<A>, JetStreamFailed>
-  /** Whether a key that stands for this may stand for something else. */
+  /** Whether a key that is bound to this counts as free. */
   readonly isFree: (found: Option.Option<A>) => boolean
   readonly patience: Schedule.Schedule<unknown>
 }
@@ -85,7 +85,7 @@ export const make = <A>({ bucket, find, isFree, patience }: KeyBindingsOptions<A
       const found = Option.getOrUndefined(yield* again(bucket.getRevision(place)))
       const binding = Option.getOrUndefined(decode(found?.value))
       if (found === undefined || binding?.id !== id) return
-      // a deletion could hit the binding to a later one
+      // marked as expired instead of deleted, because a deletion could hit a later binding
       yield* again(bucket.update(place, encode({ ...binding, at: -boundForMs }), found.revision))
     })
   }

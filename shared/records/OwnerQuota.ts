@@ -1,32 +1,32 @@
 /**
- * Bounds what each owner stores: beyond its quota an owner's oldest records are deleted, so that no key fills the disk that all share.
+ * Limits how much each owner stores: beyond the quota, the owner's oldest records are deleted, so that no key fills the shared disk.
  *
- * A counter per owner says how many bytes it has ever stored, and each record its place in that count. From the oldest record's place
- * to the end of the count is what the owner has stored now, whatever has expired. Writers take places in blocks, so that they seldom
- * wait for each other.
+ * A counter per owner holds how many bytes the owner has ever stored. Each record has its place in that count. The distance from the
+ * oldest record's place to the end of the count bounds what the owner stores now, whatever has expired. Writers take places in
+ * blocks, so that they seldom write the counter.
  */
 import { Effect, Option, Semaphore } from "effect"
 import type { JetStreamFailed } from "../nats/JetStream.ts"
 import type { Bucket } from "../nats/KeyValue.ts"
 import * as Counter from "./Counter.ts"
 
-/** The places that a writer takes at a time, in bytes. */
+/** How much of the count a writer takes at a time, in bytes. */
 const blockBytes = 1024 * 1024
 
-/** The number of owners whose blocks stay in memory. */
+/** Maximum number of owners whose blocks stay in memory. */
 const maxBlocks = 1_000
 
 interface Block {
   /** The next free place. */
   next: number
   readonly end: number
-  /** All records before this write of the bucket are deleted. */
+  /** All the owner's records from before this write of the bucket are deleted. */
   oldest: number
 }
 
-/** A record in the order of writes. */
+/** A stored record of the owner. */
 export interface Stored {
-  /** The number of the write. */
+  /** The sequence of the write in the bucket. */
   readonly at: number
   /** `undefined` if the record is deleted or cannot be read. */
   readonly place: number | undefined
@@ -35,11 +35,11 @@ export interface Stored {
 
 export interface OwnerQuotaOptions {
   readonly bucket: Bucket
-  /** In bytes. */
+  /** The quota of each owner, in bytes. */
   readonly quota: number
 }
 
-/** The owner's first record from a write on. */
+/** Finds the owner's first record at or after a write of the bucket. */
 export type Next = (from: number) => Effect.Effect<Option.Option<Stored>, JetStreamFailed>
 
 export const make = Effect.fnUntraced(function*({ bucket, quota }: OwnerQuotaOptions) {
@@ -65,7 +65,7 @@ export const make = Effect.fnUntraced(function*({ bucket, quota }: OwnerQuotaOpt
     return Option.some(block.next - bytes)
   }
 
-  /** The place of a new record. Deletes the owner's oldest records meanwhile, if it has no room. */
+  /** Takes the place of a new record. If the owner has no room, deletes its oldest records in the background. */
   const take = (counter: string, bytes: number, next: Next): Effect.Effect<number, JetStreamFailed> =>
     Option.match(placeIn(blocks.get(counter), bytes), {
       onSome: Effect.succeed,
@@ -81,7 +81,7 @@ export const make = Effect.fnUntraced(function*({ bucket, quota }: OwnerQuotaOpt
           const [longest] = blocks.size < maxBlocks ? [] : blocks.keys()
           if (longest !== undefined) blocks.delete(longest)
           blocks.set(counter, block)
-          // what a failure leaves over is deleted with the next block
+          // what remains after a failure is deleted with the next block
           yield* Effect.forkIn(Effect.ignore(evict(block, next)), scope)
           return end - taken
         }))

@@ -1,8 +1,8 @@
-/** Names an owner in keys and subjects, without telling who it is. */
+/** Names an owner in keys and subjects without revealing the owner's id. */
 import { hash } from "node:crypto"
 import type { Owner } from "../contract/Owner.ts"
 
-/** Base64url of 132 bits. */
+/** 132 bits of a SHA-256 hash, in base64url. */
 export const digest = (...parts: ReadonlyArray<string>): string =>
   hash("sha256", parts.join("\0"), "base64url").slice(0, 22)
 

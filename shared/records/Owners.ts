@@ -1,8 +1,8 @@
 /**
- * The owners of records, and their salts, for ingress: a copy in memory that follows the bucket. The salt travels with each job
- * that needs it, so workers have no access to the bucket.
+ * Looks up and creates the owners of records, and their salts, for ingress, in a copy in memory that follows the bucket. The salt
+ * travels with each job that needs it, so workers need no access to the bucket.
  *
- * Deleting an owner deletes the salt, without which nothing that the owner stored can be decrypted.
+ * Deleting an owner deletes the salt, without which nothing that the owner has stored can be decrypted.
  */
 import { Context, Effect, Layer, Option } from "effect"
 import { randomBytes } from "node:crypto"
@@ -14,9 +14,9 @@ import { buckets } from "../nats/Storage.ts"
 const saltBytes = 16
 
 export class Owners extends Context.Service<Owners, {
-  /** `undefined` for an owner without records. */
+  /** The owner with this id; `undefined` if it has stored nothing yet. */
   readonly known: (id: string) => Owner | undefined
-  /** Makes and stores the salt of an owner, unless another ingress has just done so. */
+  /** Creates the salt of an owner, unless another ingress has just done so. */
   readonly add: (id: string) => Effect.Effect<Owner, JetStreamFailed>
 }>()("shared/records/Owners") {
   /** Waits until the copy is complete. */

@@ -1,4 +1,4 @@
-/** The record of a response: the response as its client got it, and the items of its request. */
+/** The format of the record of a response: the response as its client got it, and the items of its request. */
 import { Option, Schema } from "effect"
 
 /** An earlier response of the same conversation. */
@@ -13,7 +13,7 @@ export interface ResponseRecord {
   readonly id: string
   /** When it was stored, in epoch milliseconds. */
   readonly at: number
-  /** The responses whose input and output come before, the first one first. */
+  /** The responses whose input and output precede this one, oldest first. */
   readonly ancestors: ReadonlyArray<Ancestor>
   /** The request's own items, as JSON texts with commas between them. */
   readonly input: Uint8Array
@@ -23,7 +23,7 @@ export interface ResponseRecord {
   readonly response: Uint8Array
 }
 
-/** The first line of a record, with the lengths of the texts that follow, in bytes. */
+/** The first line of a record. Contains the lengths of the texts that follow, in bytes. */
 const Head = Schema.Struct({
   at: Schema.Finite,
   ancestors: Schema.Array(Ancestor),
@@ -40,7 +40,7 @@ export const encode = ({ ancestors, at, input, output, response }: ResponseRecor
   return Buffer.concat([Buffer.from(`${head}\n`), input, output, response])
 }
 
-/** `None` for a record in the format of a newer gateway. */
+/** Decodes a record; `None` for one in the format of a newer gateway. */
 export const decode = (id: string, bytes: Uint8Array): Option.Option<ResponseRecord> => {
   const end = bytes.indexOf(newline)
   return Option.map(decodeHead(Buffer.from(bytes.subarray(0, end)).toString()), ({ ancestors, at, input, output }) => {

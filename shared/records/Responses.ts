@@ -1,11 +1,12 @@
 /**
  * Stores responses, sealed for their owners. Workers write and read them, ingress reads and deletes them.
  *
- * A record consists of pages, which are records of a bucket: the first names their number and is written last, so a record that can
- * be found is whole. A bucket suits them better than an object store: most records are one page, written or read in one exchange.
+ * A response consists of pages, each a record of a bucket. The first page names their number and is written last, so a response that
+ * can be found is complete. A bucket suits them better than an object store: most responses are one page, written or read with one
+ * request.
  *
- * A response holds only the items of its own request. The others of its conversation are in the records of its ancestors, until
- * there are many of these or the first is about to expire: then it holds all items itself.
+ * A response holds only the items of its own request and output. Earlier items of the conversation are in the records of its ancestors.
+ * When there are many ancestors, or the first is about to expire, the response holds all items itself.
  */
 import { Config, Context, Effect, Layer, Option } from "effect"
 import { atLeast } from "../contract/Fields.ts"
@@ -19,73 +20,73 @@ import * as OwnerQuota from "./OwnerQuota.ts"
 import { digest, ownerToken } from "./OwnerToken.ts"
 import * as Seal from "./Seal.ts"
 
-/** What a request continues. */
+/** The conversation that a request continues. */
 export interface Conversation {
-  /** The responses that hold the items; none if no response does. */
+  /** The responses that hold the items; empty if there are none. */
   readonly ancestors: ReadonlyArray<ResponseRecord.Ancestor>
   /** The items of all of them, as JSON texts with commas between them. */
   readonly items: Uint8Array
 }
 
-/** Takes memory for a record of so many bytes before it is read. */
+/** Reserves memory for a response of this many bytes before it is read. */
 export type Reserve<E> = (bytes: number) => Effect.Effect<void, E>
 
 const noReserve: Reserve<never> = () => Effect.void
 
 export class Responses extends Context.Service<Responses, {
-  /** `conversation`: what the request continued. */
+  /** Stores a response. `conversation`: the one that its request has continued. */
   readonly write: (
     owner: Owner,
     record: Omit<ResponseRecord.ResponseRecord, "ancestors">,
     conversation: Conversation | undefined
   ) => Effect.Effect<void, JetStreamFailed>
-  /** `None` if the response is unknown, expired or another owner's. */
+  /** Finds a response; `None` if it is unknown, expired or another owner's. */
   readonly find: <E = never>(
     owner: Owner,
     id: string,
     reserve?: Reserve<E>
   ) => Effect.Effect<Option.Option<ResponseRecord.ResponseRecord>, JetStreamFailed | E>
-  /** The items of a response's ancestors, as JSON texts with commas between them; `None` if one does not exist any more. */
+  /** The items of a response's ancestors, as JSON texts with commas between them; `None` if an ancestor no longer exists. */
   readonly findEarlier: (
     owner: Owner,
     record: ResponseRecord.ResponseRecord
   ) => Effect.Effect<Option.Option<Uint8Array>, JetStreamFailed>
-  /** Those of the items that exist, by their ids. Reads at most `maxItemBytes` of records, and no item in those beyond. */
+  /** The items with these ids that exist, by id. Reads at most `maxItemBytes` of records; items beyond are not found. */
   readonly findItems: (
     owner: Owner,
     ids: ReadonlyArray<string>
   ) => Effect.Effect<ReadonlyMap<string, unknown>, JetStreamFailed>
-  /** `false` if there was none. */
+  /** Deletes a response; `false` if there is none. */
   readonly delete: (owner: Owner, id: string) => Effect.Effect<boolean, JetStreamFailed>
 }>()("shared/records/Responses") {
   /** Reads `GATEWAY_SECRET`. Retries everything that fails with `JetStreamFailed` for `patienceMs`. */
   static readonly layer = ({ patienceMs }: { readonly patienceMs: number }) => Layer.effect(Responses, open(patienceMs))
 }
 
-/** Below NATS's limit of 1 MB for a message. */
+/** The size of a page in bytes: below NATS's limit of 1 MiB for a message. */
 const pageBytes = 512 * 1024
 
-/** Pages that are sent or requested at the same time. */
+/** Maximum number of pages that are written or read concurrently. */
 const concurrency = 4
 
 const maxAncestors = 32
 
-/** A request may refer to items of any number of responses. */
+/** Limits on reading items, because a request may refer to items of any number of responses. */
 const maxItemBytes = 64 * 1024 * 1024
 const itemConcurrency = 8
 
-/** The number of pages and the record's place in the count of `OwnerQuota.ts`, before the first page's content. */
+/** The head of the first page: the number of pages, and the response's place in the count of `OwnerQuota.ts`. */
 const countBytes = 4
 const placeBytes = 6
 const headBytes = countBytes + placeBytes
 
-/** What NATS needs for each message beside its value, with the key. */
+/** The overhead of a record in NATS, including its key, in bytes. */
 const messageBytes = 256
 
 /** How many MiB of responses each owner may store. */
 const quotaMiB = Config.schema(atLeast(1), "GATEWAY_RESPONSES_MIB").pipe(Config.withDefault(1024))
 
-/** The id of an item that names its response. */
+/** The form of an item's id that contains the id of its response. */
 const ownItem = /^[a-z]+_([0-9a-f]{32})\d*$/
 
 const open = Effect.fn("Responses.open")(function*(patienceMs: number) {
@@ -213,7 +214,7 @@ const open = Effect.fn("Responses.open")(function*(patienceMs: number) {
   })
 })
 
-/** The conversation that ends with a response, whose ancestors have these items. */
+/** The conversation that ends with a response. `earlier`: the items of its ancestors. */
 export const conversationOf = (
   { ancestors, at, id, input, output }: ResponseRecord.ResponseRecord,
   earlier: Uint8Array

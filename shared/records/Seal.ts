@@ -1,6 +1,6 @@
 /**
- * Seals what the gateway stores for an owner, or gives to its clients to keep: only the gateway can read it, only as the same
- * record of the same owner, and only while the owner's salt exists.
+ * Seals what the gateway stores for an owner, or gives to its clients to keep. Only the gateway can open it, only as the same record of
+ * the same owner, and only while the owner's salt exists.
  *
  * The sealed form is a version, the id of the secret, and the record encrypted by a key for the owner. That key derives from
  * `GATEWAY_SECRET` and the salt. If the variable lists several secrets, the first seals and all of them open.
@@ -14,7 +14,7 @@ import { decrypt, encrypt, encryptionBytes } from "./Cipher.ts"
 /** Identifies a record, or a part of it. */
 export interface Place {
   readonly owner: Owner
-  /** Such as `response`. */
+  /** For example `response`. */
   readonly kind: string
   /** Unique within the kind; empty if the record is not stored here. */
   readonly id: string
@@ -24,7 +24,7 @@ export interface Place {
 
 export interface Seal {
   readonly seal: (place: Place, bytes: Uint8Array) => Uint8Array
-  /** `None` if the bytes were changed, or sealed for another place, or by a secret that is no longer listed. */
+  /** Opens sealed bytes; `None` if they were changed, or sealed for another place, or with a secret that is no longer listed. */
   readonly open: (place: Place, sealed: Uint8Array) => Option.Option<Uint8Array>
 }
 
@@ -32,10 +32,10 @@ const version = 2
 const secretIdBytes = 4
 const headBytes = 1 + secretIdBytes
 
-/** How much longer sealed bytes are. */
+/** How many bytes sealing adds. */
 export const sealBytes = headBytes + encryptionBytes
 
-/** The number of owners whose keys stay in memory: deriving one takes as long as sealing a few kilobytes. */
+/** Maximum number of owners whose keys stay in memory: deriving one takes as long as sealing a few kilobytes. */
 const maxDerived = 1_000
 
 interface Secret {
@@ -61,7 +61,7 @@ const toSecret = (master: Uint8Array): Secret => {
 
 const aboutOf = ({ id, kind, owner, page }: Place): string => JSON.stringify([owner.id, kind, id, page])
 
-/** Each key has 32 bytes. The first seals. */
+/** `keys`: the secrets, of 32 bytes each. The first one seals; all of them open. */
 export const make = (keys: Array.NonEmptyReadonlyArray<Uint8Array>): Seal => {
   const secrets = keys.map(toSecret)
   const first = toSecret(keys[0])
@@ -87,16 +87,16 @@ export const sealText = (seal: Seal, place: Place, text: string): string =>
 export const openText = (seal: Seal, place: Place, sealed: string): Option.Option<string> => {
   const [foundVersion, kind, encoded = "", ...more] = sealed.split(":")
   const bytes = Buffer.from(encoded, "base64url")
-  // the decoder skips invalid characters
+  // compared, because the decoder silently skips invalid characters
   const isWhole = more.length === 0 && bytes.toString("base64url") === encoded
   if (foundVersion !== textVersion || kind !== place.kind || !isWhole) return Option.none()
   return Option.map(seal.open(place, bytes), (text) => Buffer.from(text).toString())
 }
 
-/** Whether a gateway sealed this text. It is recognised by its three parts, which other services do not use. */
+/** Whether a gateway has sealed this text, which shows in its three parts: other services do not use that form. */
 export const isSealedText = (text: string): boolean => text.startsWith("gwc1:") || text.split(":").length === 3
 
-/** Reads `GATEWAY_SECRET`. */
+/** The seal of this gateway. Reads `GATEWAY_SECRET`. */
 export const fromSecret = Effect.map(
   deriveKeys("records"),
   ([first, ...former]) => make([Redacted.value(first), ...former.map(Redacted.value)])

@@ -1,7 +1,7 @@
 /**
- * Span attributes. Their names are in one place because OpenTelemetry's GenAI conventions still change.
+ * The attributes of spans. Their names are in one place because OpenTelemetry's GenAI conventions still change.
  *
- * They never contain prompts, outputs or keys.
+ * Attributes never contain prompts, outputs or keys.
  */
 import type { Tracer } from "effect"
 
@@ -19,7 +19,7 @@ export const name = {
   cachedTokens: "gen_ai.usage.cache_read.input_tokens",
   cacheWriteTokens: "gen_ai.usage.cache_creation.input_tokens",
   reasoningTokens: "gen_ai.usage.reasoning.output_tokens",
-  /** Part of the tokens that the gateway estimated because the provider reported none. */
+  /** How many of the tokens the gateway has estimated, because the provider reported none. */
   estimatedTokens: "gateway.usage.estimated_tokens",
   httpMethod: "http.request.method",
   httpRoute: "http.route",
@@ -37,7 +37,7 @@ export const name = {
   bodySize: "messaging.message.body.size",
   errorType: "error.type",
   requestId: "gateway.request.id",
-  /** The gateway's operation, more specific than GenAI's. */
+  /** The gateway's operation, which is more specific than that of the GenAI conventions. */
   gatewayOperation: "gateway.operation",
   tenant: "gateway.tenant",
   cancelled: "gateway.cancelled",
@@ -52,10 +52,10 @@ export const name = {
   failure: "gateway.provider.failure",
   retryAfterMs: "gateway.provider.retry_after_ms",
   queueMs: "gateway.queue.duration_ms",
-  /** What came of the guardrail's checks: `passed`, `refused` or `unchecked`. */
+  /** The outcome of the guardrail's checks: `passed`, `refused` or `unchecked`. */
   checkedRequest: "gateway.guardrail.request",
   checkedAnswer: "gateway.guardrail.answer",
-  /** Of a part of an answer, from 0. */
+  /** The number of the checked part of an answer, from 0. */
   window: "gateway.guardrail.window"
 } as const
 
@@ -97,7 +97,7 @@ const genAiOperations: ReadonlyMap<string, string> = new Map([
 
 export const genAiOperation = (operation: string): string => genAiOperations.get(operation) ?? operation
 
-/** Sets attributes of a span. A function, because a record would be allocated for every span. */
+/** Sets attributes of a span. A function, because a record would have to be allocated for every span. */
 export type Description = (span: Tracer.Span) => void
 
 /** A model at a provider. */
@@ -209,7 +209,7 @@ export const pulled = (
   span.attribute(name.delivery, job.delivery)
 }
 
-/** What came of the guardrail's checks of the request or the answer. */
+/** The outcome of the guardrail's checks of the request or the answer. */
 export const checked = (direction: "request" | "answer", outcome: string): Description => (span) =>
   span.attribute(direction === "request" ? name.checkedRequest : name.checkedAnswer, outcome)
 

@@ -1,12 +1,13 @@
 /**
- * Bounds the cost of a collector that is down, slow or full: each delivery has a deadline, few run at once, and while one is
- * retried further batches of its signal are dropped. Logs one warning when failures begin and one line when they end.
+ * Limits the cost of a collector that is down, slow or full. Each delivery has a deadline, and few run at once. While a batch is
+ * retried, further batches of the same signal (traces, metrics or logs) are dropped. Logs once when failures begin and once when they
+ * end.
  */
 import { Config, Effect, Layer, Metric, Schema } from "effect"
 import { HttpClient, HttpClientError, type HttpClientRequest } from "effect/http"
 import * as Metrics from "./Metrics.ts"
 
-/** Concurrent deliveries of all signals. */
+/** Maximum number of concurrent deliveries, of all signals together. */
 const maxAtOnce = 6
 
 /** Number of tries that the exporter makes per batch. */
@@ -17,12 +18,12 @@ class TooMuch extends Error {
   override readonly name = "TooMuch"
 }
 
-/** A duration in the environment, in milliseconds: a whole number, 0 or more. */
+/** Reads a duration in milliseconds from an environment variable: a whole number, 0 or more. */
 export const milliseconds = (name: string) => Config.schema(Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)), name)
 
 const signalOf = (url: string): string => /\/v1\/(traces|metrics|logs)$/.exec(url)?.[1] ?? "telemetry"
 
-/** Applies these bounds to a client. */
+/** Applies the limits to an HTTP client. */
 export const limitDeliveries = (client: HttpClient.HttpClient, timeoutMs: number): HttpClient.HttpClient => {
   const failing = new Map<string, { readonly batch: HttpClientRequest.HttpClientRequest["body"]; tries: number }>()
   let underWay = 0

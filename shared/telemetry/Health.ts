@@ -1,4 +1,4 @@
-/** `/healthz`, `/readyz` and `/metrics` of every service, on the port of `HealthServer`. */
+/** The routes `/healthz`, `/readyz` and `/metrics` of every service, on the port of `HealthServer`. */
 import { Effect, Layer } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { PrometheusMetrics } from "effect/observability"

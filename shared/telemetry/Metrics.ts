@@ -1,8 +1,8 @@
 /**
- * All metrics: name, labels, meaning. README.md beside this file has the same table; dashboards and alerts use it. A name ends with
- * its unit (seconds, bytes, ratio) or, for counters, with `_total`.
+ * Defines all metrics: name, labels and meaning. README.md beside this file has the same table. Dashboards and alerts depend on the
+ * names. A name ends with its unit (seconds, bytes, ratio) or, for counters, with `_total`.
  *
- * Labels are bounded: models are those of the catalogue, and series beyond `maxSeries` are merged into `other`.
+ * The number of series is limited: models are those of the catalogue, and series beyond `maxSeries` are merged into `other`.
  */
 import { Context, Effect, Metric, type Scope } from "effect"
 
@@ -41,7 +41,7 @@ interface Series<A> {
   readonly next: Map<string, Series<A>>
 }
 
-/** A metric per label values, created once: with `withAttributes` every request would build its key again. */
+/** Metrics by label values, each created once: with `withAttributes`, every request would build the key of its metric again. */
 const family = <Input, State, const Labels extends ReadonlyArray<string>>(
   entry: Entry & { readonly labels: Labels },
   make: (attributes: Attributes) => Metric.Metric<Input, State>
@@ -95,7 +95,7 @@ const perToken = [0.001, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.2,
 
 const nowhere = Context.empty()
 
-/** For plain callbacks. */
+/** Updates a metric from a plain callback. */
 export const update = <Input>(metric: Metric.Metric<Input, unknown>, input: Input): void =>
   metric.updateUnsafe(input, nowhere)
 
@@ -109,14 +109,14 @@ export const observe = (
     (forget) => Effect.sync(forget)
   ))
 
-/** The same without a scope; returns the function that ends it. */
+/** Like `observe`, but without a scope. Returns a function that ends it. */
 export const observeUnsafe = (metric: Metric.Gauge<number>, read: () => number): () => void => {
   const hooks = { get: () => ({ value: read() }), update: () => undefined, modify: () => undefined }
   const registration = Metric.registerUnsafe(metric, nowhere, hooks)
   return () => registration.remove()
 }
 
-/** Returns a function that replaces the series of gauges: those that it does not name any more end. */
+/** Returns a function that sets a list of gauges. Gauges of the previous list that are not in the new one are removed. */
 export const replaceable: Effect.Effect<
   (series: ReadonlyArray<readonly [gauge: Metric.Gauge<number>, value: number]>) => void,
   never,

@@ -1,6 +1,6 @@
 /**
- * Encodes spans as OTLP/JSON, soon after they end: as objects until the export they would cost several times as much, because the
- * garbage collector copies them.
+ * Encodes spans as OTLP/JSON, soon after they end. Kept as objects until the export, they would cost several times as much, because
+ * the garbage collector copies them.
  *
  * https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding
  */
@@ -10,12 +10,12 @@ import type { EndedSpan, Outcome } from "./RedactingSpan.ts"
 import type { Encoding } from "./SpanPages.ts"
 import type { SpanEvent, ValueType } from "./SpanShape.ts"
 
-/** OTLP's numbers. */
+/** OTLP's numbers for the kinds of spans. */
 const kinds = { internal: 1, server: 2, client: 3, producer: 4, consumer: 5 } as const
 
 const zeros = (count: number): string => "0".repeat(count)
 
-/** Where ids and times are in the start of a span. */
+/** The offsets of ids and times in the start of a span. */
 const traceIdAt = `{"traceId":"`.length
 const spanIdAt = traceIdAt + 32 + `","spanId":"`.length
 const startTimeAt = spanIdAt + 16 + `","startTimeUnixNano":"`.length
@@ -64,7 +64,7 @@ const linkOf = ({ attributes, span: { spanId, traceId } }: Tracer.SpanLink) => (
   attributes: recordOf(attributes)
 })
 
-/** A value of which a shape has no bytes. */
+/** The JSON of a value that a shape does not contain. */
 const jsonOf = (type: "other" | "event" | "link", value: unknown): string =>
   JSON.stringify(
     type === "event"
@@ -91,7 +91,7 @@ const nanosPerSecond = 1_000_000_000n
 let second = 0n
 let secondDigits = Buffer.from(zeros(10))
 
-/** Writes the 19 digits of a time. Most times are within the same second. */
+/** Writes the 19 digits of a time. Fast if the time is in the same second as the last one, as most are. */
 const writeTime = (page: Buffer, at: number, time: bigint): number => {
   let nanos = Number(time - second)
   if (nanos < 0 || nanos >= 1e9) {
@@ -133,11 +133,11 @@ const writeValue = (page: Buffer, at: number, type: ValueType, value: unknown): 
   }
 }
 
-/** More than the start of a span and its status take, and more than a number. */
+/** Upper bounds, in bytes, of the start of a span with its status, and of a number. */
 const startBytes = 512
 const numberBytes = 32
 
-/** The maximum number of bytes per UTF-16 code unit: an escape. */
+/** The maximum number of bytes per UTF-16 code unit, namely for an escape. */
 const bytesPerUnit = 6
 
 const bytesOfValue = (type: ValueType, value: unknown): number =>
@@ -145,7 +145,7 @@ const bytesOfValue = (type: ValueType, value: unknown): number =>
     ? numberBytes
     : bytesPerUnit * (type === "text" ? value as string : jsonOf(type, value)).length
 
-/** An upper bound of the bytes that a span takes. */
+/** An upper bound of a span's size, in bytes. */
 const maxBytes = ({ content: { shape: { template: { holes, length } }, values }, outcome }: EndedSpan): number => {
   let bytes = startBytes + length
   if (typeof outcome === "object") bytes += bytesPerUnit * outcome.failed.length
@@ -156,7 +156,7 @@ const maxBytes = ({ content: { shape: { template: { holes, length } }, values },
   return bytes
 }
 
-/** Writes a span, which must fit, and returns where it ends. */
+/** Writes a span, which must fit, and returns the offset of its end. */
 const write = (span: EndedSpan, page: Buffer, from: number): number => {
   const { content: { shape, values }, outcome, parent } = span
   const { holes, pieces } = shape.template

@@ -10,16 +10,16 @@ import { type SpanEvent, SpanShape } from "./SpanShape.ts"
 
 type Options = Parameters<Tracer.Tracer["span"]>[0]
 
-/** `unset`: the span neither failed nor completed, as after a cancellation. */
+/** How a span ended. `unset`: neither failed nor completed, as after a cancellation. */
 export type Outcome = "ok" | "unset" | { readonly failed: string }
 
-/** Name, attributes, events and links of a span: what it shares with others, and the values that are its own. */
+/** Name, attributes, events and links of a span: the shape that it shares with other spans, and its own values. */
 export interface SpanContent {
   readonly shape: SpanShape
   readonly values: ReadonlyArray<unknown>
 }
 
-/** A span for the export. */
+/** A span that has ended, for the export. */
 export interface EndedSpan extends Pick<Tracer.Span, "kind" | "parent" | "spanId" | "traceId"> {
   /** Both in epoch nanoseconds. */
   readonly startTime: bigint
@@ -28,7 +28,7 @@ export interface EndedSpan extends Pick<Tracer.Span, "kind" | "parent" | "spanId
   readonly content: SpanContent
 }
 
-/** The client cancelled, or the call was not made. */
+/** The errors that are no failures: the client has cancelled, or the call was not made. */
 const noFailures: ReadonlySet<string> = new Set(["Cancelled", "Skipped"])
 
 const kindOf = (cause: Cause.Cause<unknown>): string => {
@@ -46,7 +46,7 @@ const outcomeOf = (exit: Exit.Exit<unknown, unknown>): Outcome => {
 
 const nothing: Readonly<Record<string, unknown>> = {}
 
-/** The most spans of a request to hold. */
+/** Maximum number of spans of a request that are held. */
 const maxHeld = 128
 
 export class RedactingSpan implements Tracer.Span, EndedSpan {
@@ -63,16 +63,16 @@ export class RedactingSpan implements Tracer.Span, EndedSpan {
   readonly #onEnd: (ended: EndedSpan) => void
   /** The request's first span in this process; `undefined` if its spans are dropped. */
   readonly #first: RedactingSpan | undefined
-  /** Keys and values of attributes, and for each event `undefined` and the event. */
+  /** Pairs: the key and value of each attribute, and `undefined` and the event for each event. */
   readonly #entries: Array<unknown> = []
   endTime = 0n
   outcome: Outcome = "unset"
   #spanId: string | undefined
   #content: SpanContent | undefined
   #exit: Exit.Exit<unknown, unknown> | undefined
-  /** Of a first span: the ended spans of its request, which are exported if the request fails or is slow. */
+  /** Only in a first span: the ended spans of its request, which are exported if the request fails or is slow. */
   #held: Array<EndedSpan> | undefined
-  /** Of a first span: the request has failed or was slow. */
+  /** Only in a first span: whether the request has failed or was slow. */
   #isKept = false
 
   /** Calls `onEnd` with each span for the export. */
@@ -122,7 +122,7 @@ export class RedactingSpan implements Tracer.Span, EndedSpan {
     return attributes
   }
 
-  /** Found after the span's end: many spans together take less time, and most of those that are held need none. */
+  /** Computed on demand after the span's end: that is faster for many spans together, and most held spans never need it. */
   get content(): SpanContent {
     return this.#content ??= this.#findContent()
   }
@@ -170,7 +170,7 @@ export class RedactingSpan implements Tracer.Span, EndedSpan {
     return { shape, values }
   }
 
-  /** Takes an ended span of this request, which is not sampled. */
+  /** Takes an ended span of this request, which was not selected for export. */
   #take(span: RedactingSpan): void {
     const isSlow = span === this && span.endTime - span.startTime >= this.#sampling.slowNanos
     if (isSlow || typeof span.outcome === "object") this.#isKept = true

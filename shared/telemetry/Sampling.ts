@@ -1,11 +1,11 @@
 /**
- * Which requests' spans are exported, as `OTEL_TRACES_SAMPLER` and `OTEL_TRACES_SAMPLER_ARG` say. All services agree, because they
- * decide by the trace's id or by the flag in `traceparent`. Spans of other requests are held until their end, and exported if the
- * request fails or is slow.
+ * Decides which requests' spans are exported, according to `OTEL_TRACES_SAMPLER` and `OTEL_TRACES_SAMPLER_ARG`. All services agree,
+ * because they decide by the trace's id or by the flag in `traceparent`. Spans of other requests are held until the request ends, and
+ * exported if it fails or is slow.
  */
 import { Config, Schema, type Tracer } from "effect"
 
-/** `hold`: exported only if the request fails or is slow. `drop`: never. */
+/** What happens to a request's spans. `hold`: they are exported only if the request fails or is slow. `drop`: never. */
 export type Decision = "export" | "hold" | "drop"
 
 /** A trace that starts in this process, or continues one whose last span, `parent`, is in another process. */
@@ -20,26 +20,26 @@ type Sampler = (start: Start) => Decision
 
 export interface Sampling {
   readonly decide: Sampler
-  /** A request is slow if its first span takes as long, in nanoseconds. */
+  /** A request is slow if its first span takes at least this long, in nanoseconds. */
   readonly slowNanos: bigint
 }
 
 const of = (isSampled: boolean): Decision => isSampled ? "export" : "hold"
 
-/** OpenTelemetry compares the last 14 hexadecimal digits of a trace id; a number holds only 13 of them exactly. */
+/** OpenTelemetry compares the last 14 hexadecimal digits of a trace id, but a JavaScript number holds only 13 exactly. */
 const randomDigits = [18, 31] as const
 const randomValues = 16 ** 13
 
-/** A trace that one ratio selects is also selected by every larger one. */
+/** Selects a ratio of all traces. A trace that one ratio selects is also selected by every larger ratio. */
 const ofRatio = (ratio: number): Sampler => {
   const rejected = (1 - ratio) * randomValues
   return ({ traceId }) => of(Number.parseInt(traceId.slice(...randomDigits), 16) >= rejected)
 }
 
-/** After a pause, so many seconds' traces may start at once. */
+/** After a pause, as many traces may start at once as are allowed in this many seconds. */
 const burstSeconds = 10
 
-/** Decides differently in each process: let only the first decide, and the others follow its flag. */
+/** Selects at most `perSecond` traces. Processes decide differently, so only the first should decide and the others follow its flag. */
 const ofRate = (perSecond: number): Sampler => {
   const most = perSecond * burstSeconds
   let left = most
@@ -56,7 +56,7 @@ const ofRate = (perSecond: number): Sampler => {
 const argument = (schema: typeof Schema.Finite, byDefault: number) =>
   Config.schema(schema, "OTEL_TRACES_SAMPLER_ARG").pipe(Config.withDefault(byDefault))
 
-/** Those that clients' flags do not affect. */
+/** The samplers that ignore clients' flags. */
 const rootSamplers = {
   always_on: Config.succeed<Sampler>(() => "export"),
   always_off: Config.succeed<Sampler>(() => "drop"),

@@ -1,4 +1,4 @@
-/** Exports spans over OTLP/HTTP, in requests of up to 512 KiB, as the standard `OTEL_*` variables configure. */
+/** Exports spans over OTLP/HTTP, one request per page of `SpanPages.ts`, as configured by the standard `OTEL_*` variables. */
 import { Config, Duration, Effect, Layer, Schema, Tracer } from "effect"
 import { HttpBody } from "effect/http"
 import { OtlpExporter, OtlpResource, OtlpSerialization, type OtlpTracer } from "effect/observability"
@@ -47,7 +47,7 @@ const settings = Config.all({
   )
 })
 
-/** Without a configured collector Effect's own tracer remains, which exports nothing. */
+/** The tracer. Without a configured collector, Effect's own tracer remains, which exports nothing. */
 export const layer = (serviceName: string, protocol: Protocol) =>
   Layer.effect(
     Tracer.Tracer,
@@ -65,9 +65,9 @@ export const layer = (serviceName: string, protocol: Protocol) =>
         url: endpoint.href,
         headers,
         compression,
-        // each page is a request, as soon as it is pushed
+        // each page becomes a request as soon as it is pushed
         maxBatchSize: 1,
-        // ends the minute without exports that follows a failure; an idle process should not wake up more often
+        // ends the minute without exports after a failure; not shorter, because it also wakes up an idle process
         exportInterval: Duration.minutes(1),
         shutdownTimeout: Duration.millis(shutdownMs),
         body: (taken: Array<Buffer>): readonly [HttpBody.HttpBody, Effect.Effect<void>] => {

@@ -3,19 +3,19 @@
  * garbage collection than their creation does.
  */
 
-/** The usual size of a page. */
+/** The maximum size of a page in bytes, unless a single span is larger. */
 export const pageBytes = 1024 * 1024
 
-/** Spans are encoded in batches, because only the first misses the processor's caches. */
+/** Spans are encoded in batches of this many, because only the first of a batch misses the processor's caches. */
 const spansPerWrite = 32
 
 const comma = 0x2c
 
 export interface Encoding<Span> {
-  /** What a page contains before and after its comma-separated spans. */
+  /** The bytes before and after the comma-separated spans of a page. */
   readonly before: Uint8Array
   readonly after: Uint8Array
-  /** An upper bound of the bytes that a span takes. */
+  /** An upper bound of a span's size, in bytes. */
   readonly maxBytes: (span: Span) => number
   /** Writes a span into a page from an offset on, and returns the offset after it. */
   readonly write: (span: Span, page: Buffer, from: number) => number
@@ -25,7 +25,7 @@ export class SpanPages<Span> {
   readonly #everyMs: number
   readonly #encoding: Encoding<Span>
   readonly #onPage: (page: Buffer) => void
-  /** Memory of a page that was exported: new memory costs more than writing to it. */
+  /** The memory of an exported page, for reuse: allocating memory costs more than writing to it. */
   #spare: Buffer | undefined
   #page: Buffer | undefined
   #used = 0
@@ -45,7 +45,7 @@ export class SpanPages<Span> {
     if (this.#unwritten.length >= spansPerWrite) this.#write()
   }
 
-  /** Hands the page over unless it is empty. */
+  /** Passes the page to `onPage` unless it is empty. */
   flush(): void {
     clearTimeout(this.#timer)
     this.#timer = undefined
@@ -53,7 +53,7 @@ export class SpanPages<Span> {
     this.#close()
   }
 
-  /** Takes the memory of a page back that is no longer in use. */
+  /** Takes back the memory of a page that is no longer in use. */
   recycle(page: Buffer): void {
     if (page.buffer.byteLength === pageBytes) this.#spare = Buffer.from(page.buffer)
   }

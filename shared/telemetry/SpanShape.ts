@@ -1,6 +1,6 @@
 /**
- * What spans have in common. Most spans repeat the name, attributes and events of an earlier one and differ in few values: the JSON
- * around these is encoded once and copied for each span.
+ * The parts that spans have in common. Most spans repeat the name, attributes and events of an earlier one and differ in few values.
+ * The JSON around those values, the span's shape, is encoded once and copied for each span.
  */
 import type { Tracer } from "effect"
 import { OtlpResource } from "effect/observability"
@@ -13,10 +13,10 @@ export interface SpanEvent {
   readonly attributes: Readonly<Record<string, unknown>>
 }
 
-/** A value of a span's own: that of an attribute, the time of an event without attributes, or a whole event or link. */
+/** The type of a value that belongs to the span: of an attribute, the time of an event without attributes, or a whole event or link. */
 export type ValueType = "text" | "integer" | "double" | "other" | "time" | "event" | "link"
 
-/** A part of a span: its name, an attribute whose `constant` value belongs to the shape, or one with a value of the span's own. */
+/** The type of a part: the span's name, an attribute whose `constant` value belongs to the shape, or a value of the span itself. */
 type PartType = "name" | "constant" | ValueType
 
 const lists = ["attributes", "events", "links"] as const
@@ -66,7 +66,7 @@ const typeOf = (value: unknown): "text" | "integer" | "double" | "other" =>
     ? "integer"
     : "double"
 
-/** Bounds of constants: characters of a text, items of a list. */
+/** Maximum size of constants: characters of a text, items of a list. */
 const maxText = 64
 const maxItems = 4
 
@@ -84,28 +84,28 @@ const isSame = (one: unknown, other: unknown): boolean =>
 /** A shape with this many successors takes no further constants. */
 const maxSuccessors = 64
 
-/** When there are this many shapes, all are forgotten. */
+/** When there are this many shapes, all are dropped. */
 const maxShapes = 4_096
 
-/** The bytes before, between and after a span's own values: one piece more than values. */
+/** The bytes before, between and after a span's own values; there is one piece more than there are values. */
 export interface Template {
   readonly pieces: ReadonlyArray<Uint8Array>
   /** The length of all pieces. */
   readonly length: number
-  /** The values in their order: their types, and where they are in the span's list. */
+  /** The values in the order of the JSON: their types, and their indexes in the span's list of values. */
   readonly holes: ReadonlyArray<{ readonly type: ValueType; readonly index: number }>
 }
 
-/** The parts of a span so far, as the last part and the shape before it. All shapes are a trie. */
+/** The parts of a span so far: the last part, and the shape before it. All shapes form a trie. */
 export class SpanShape {
   static #byName = new Map<string, SpanShape>()
   static #count = 0
   readonly before: SpanShape | undefined
   readonly type: PartType
   readonly key: string
-  /** Of a constant. */
+  /** The value of a constant. */
   readonly value: unknown
-  /** The last one used is the first. */
+  /** The most recently used first. */
   readonly #successors: Array<SpanShape> = []
   #template: Template | undefined
 
@@ -119,14 +119,14 @@ export class SpanShape {
     SpanShape.#count = 0
   }
 
-  /** A span without attributes, events and links. */
+  /** The shape of a span without attributes, events and links. */
   static named(name: string): SpanShape {
     let shape = SpanShape.#byName.get(name)
     if (shape === undefined) SpanShape.#byName.set(name, shape = new SpanShape(undefined, "name", name))
     return shape
   }
 
-  /** Adds an attribute, or another value of one. It is appended to the span's own `values`, unless it belongs to the shape. */
+  /** Adds an attribute, or a new value of one. Appends the value to the span's own `values`, unless it belongs to the shape. */
   attribute(key: string, value: unknown, values: Array<unknown>): SpanShape {
     const type = typeOf(value)
     const known = this.#find(type, key, value)
@@ -182,7 +182,7 @@ export class SpanShape {
   }
 }
 
-/** Those with values of the span's own. */
+/** The parts with values that belong to the span. */
 const ownOf = (parts: ReadonlyArray<SpanShape>) => parts.filter(({ type }) => type !== "name" && type !== "constant")
 
 /** The last of several values counts, except for the route: the service's own is more specific than the router's. */

@@ -1,4 +1,4 @@
-/** The W3C `traceparent` header of requests, jobs and provider calls. */
+/** Reads and writes the W3C `traceparent` header of requests, jobs and provider calls. */
 import { Context, Effect, Option, Tracer } from "effect"
 
 const wellFormed = /^00-(?!0{32})[\da-f]{32}-(?!0{16})[\da-f]{16}-[\da-f]{2}$/
@@ -18,16 +18,16 @@ export const asParent = (traceparent = ""): { readonly parent?: Tracer.ExternalS
 export const format = (span: Tracer.AnySpan): string =>
   `00-${span.traceId}-${span.spanId}-${span.sampled ? "01" : "00"}`
 
-/** The header for the current span; `undefined` without one. */
+/** The header for the current span; `undefined` if there is none. */
 export const current: Effect.Effect<string | undefined> = Effect.withFiber((fiber) =>
   // `Effect.currentSpan` would build an error with a stack trace if there is none
   Effect.succeed(Option.getOrUndefined(Option.map(Context.getOption(fiber.context, Tracer.ParentSpan), format)))
 )
 
-/** The trace id; `undefined` if the header is missing or malformed. */
+/** The trace id in a header; `undefined` if the header is missing or malformed. */
 export const traceIdOf = (traceparent: string | undefined): string | undefined => asParent(traceparent).parent?.traceId
 
-/** Links the current span to this one, of any trace. */
+/** Links the current span to the span in a header, in whatever trace. */
 export const link = (traceparent: string | undefined): Effect.Effect<void> =>
   Effect.withFiber((fiber) => {
     const span = Context.getOrUndefined(fiber.context, Tracer.ParentSpan)
