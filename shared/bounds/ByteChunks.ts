@@ -1,7 +1,7 @@
-/** Streams of bytes in pieces of one size. */
+/** Cuts a stream of bytes into pieces of one size. */
 import { Stream } from "effect"
 
-/** Copies the bytes: a small view would keep the whole memory behind it. */
+/** Collects bytes into pieces. Copies them, because a small view would keep the whole buffer behind it in memory. */
 class Chunk {
   readonly #size: number
   #buffer: Uint8Array | undefined
@@ -11,7 +11,7 @@ class Chunk {
     this.#size = size
   }
 
-  /** Returns the pieces that are full. */
+  /** Adds bytes, and returns the pieces that are now full. */
   push(bytes: Uint8Array): ReadonlyArray<Uint8Array> {
     const full: Array<Uint8Array> = []
     for (let at = 0; at < bytes.length;) {
@@ -34,7 +34,7 @@ class Chunk {
   }
 }
 
-/** The same bytes in pieces of this size. Only the last may be smaller. */
+/** The same bytes in pieces of this size. Only the last one may be smaller. */
 export const ofSize = (size: number) => <E, R>(bytes: Stream.Stream<Uint8Array, E, R>) =>
   Stream.mapAccum(
     bytes,

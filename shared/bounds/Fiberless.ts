@@ -1,9 +1,9 @@
 /**
- * Effects that run without a fiber as long as they wait for nothing but callbacks.
+ * Runs effects without a fiber as long as they wait for nothing but callbacks.
  *
- * Most requests wait once, for the provider's answer, and the fiber around that wait would cost more than the work. The steps of
- * a fiberless effect are function calls. If a step is any other effect, because something is unusual, that effect gets a fiber
- * with the run's services and parent span, and the next step follows its end. Other code sees an ordinary effect.
+ * Most requests wait once, for the provider's answer, and the fiber around that wait would cost more than the work. The steps of a
+ * fiberless effect are function calls. A step that is any other effect, which is unusual, gets a fiber with the run's services and
+ * parent span; the next step runs when it ends. Other code sees an ordinary effect.
  */
 // @effect-diagnostics anyUnknownInErrorContext:off -- the steps of a run fail with errors of any type
 import { Cause, Clock, Context, Effect, Effectable, Exit, Option, Tracer } from "effect"
@@ -24,7 +24,7 @@ export class Run {
   readonly clock: Clock.Clock
   readonly tracer: Tracer.Tracer
   readonly #onEnd: (end: End) => void
-  /** What follows the current step, the next one last. */
+  /** The steps after the current one; the next step is the last element. */
   readonly #following: Array<Followed> = []
   #isStopped = false
   /** Ends the current wait. */
@@ -39,7 +39,7 @@ export class Run {
     this.tracer = Context.get(context, Tracer.Tracer)
   }
 
-  /** Interrupts the effect: it ends once its finalizers have. */
+  /** Interrupts the effect, which ends once its finalizers have run. */
   stop(): void {
     this.#isStopped = true
     const stop = this.#stop
@@ -52,7 +52,7 @@ export class Run {
     return this.#isStopped
   }
 
-  /** Runs a step and what follows it, up to the next wait. */
+  /** Runs a step and the following ones, up to the next wait. */
   do(first: Step): void {
     let step: Step | undefined = first
     while (step !== undefined) {
@@ -61,7 +61,7 @@ export class Run {
     }
   }
 
-  /** Returns the step after this one; `undefined` if the run waits for it. A step that throws has found a bug. */
+  /** Returns the step after this one; `undefined` if the run waits for it. An exception in a step becomes a defect. */
   #next(step: Step): Step | undefined {
     try {
       if (isEnd(step)) return this.#following.pop()?.next(step, this)
@@ -72,12 +72,12 @@ export class Run {
     }
   }
 
-  /** What follows the step that starts now. */
+  /** Sets what follows the step that starts now. */
   follow(following: Followed): void {
     this.#following.push(following)
   }
 
-  /** Waits until `register` calls back, and calls the function that it returns if the effect is interrupted. */
+  /** Waits until `register` calls back. If the effect is interrupted, calls the function that `register` has returned. */
   wait(register: (resume: (end: End) => void) => () => void): End | undefined {
     let end = undefined as End | undefined
     let isWaiting = false
@@ -93,7 +93,7 @@ export class Run {
     return undefined
   }
 
-  /** Runs a step that is due even if the effect was interrupted. */
+  /** Runs a step even if the effect was interrupted. */
   finish(step: Step): End | undefined {
     return isEnd(step) ? step : this.wait((resume) => {
       this.#fork(Effect.uninterruptible(step)).addObserver(resume)
@@ -234,7 +234,7 @@ export const run = <A, E>(
 
 export const suspend = <A, E>(start: (run: Run) => Effect.Effect<A, E>): Effect.Effect<A, E> => new Suspended(start)
 
-/** Waits for a callback. `register` returns what ends the wait if the effect is interrupted. */
+/** Waits for a callback. `register` returns a function that ends the wait, for an interruption. */
 export const callback = <A, E = never>(
   register: (resume: (exit: Exit.Exit<A, E>) => void) => () => void
 ): Effect.Effect<A, E> => new Waiting(register)
@@ -258,13 +258,13 @@ export const matchEffect = <A, E, B, E2, C, E3>(
   }
 ): Effect.Effect<B | C, E2 | E3> => new Matched(self, onSuccess, onFailure)
 
-/** Continues after any exit, also after an interruption, and is not interrupted from then on. */
+/** Continues after any exit, including an interruption. What follows cannot be interrupted. */
 export const matchExit = <A, E, B, E2>(
   self: Effect.Effect<A, E>,
   next: (exit: Exit.Exit<A, E>, run: Run) => Effect.Effect<B, E2>
 ): Effect.Effect<B, E2> => new Ended(self, next)
 
-/** Runs a finalizer after any exit, also after an interruption. */
+/** Runs a finalizer after any exit, including an interruption. */
 export const onExit = <A, E>(
   self: Effect.Effect<A, E>,
   finalize: (exit: Exit.Exit<A, E>) => void
@@ -288,7 +288,7 @@ export const provideService = <A, E, I, S>(
     })
   })
 
-/** Runs what `within` returns in a span: a child of the current one, unless the options name a parent. */
+/** Runs the effect from `within` in a span, which is a child of the current span unless the options name a parent. */
 export const inSpan = <A, E>(
   name: string,
   { kind, parent: given }: { readonly kind: Tracer.SpanKind; readonly parent?: Tracer.AnySpan },

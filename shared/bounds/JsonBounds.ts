@@ -1,6 +1,6 @@
 /**
- * Bounds of JSON from clients: number of values and depth. Both are counted per byte as the text arrives, before it is parsed:
- * a value of two bytes takes fifty or more once parsed.
+ * Limits the number of values and the depth of JSON from clients. Both are counted as the bytes arrive, before the text is parsed,
+ * because a value of two bytes takes fifty or more bytes once parsed.
  */
 import { closingQuote, openEscaped, structural } from "./JsonBytes.ts"
 
@@ -8,9 +8,9 @@ import { closingQuote, openEscaped, structural } from "./JsonBytes.ts"
 export const maxDepth = 128
 
 /**
- * Objects, arrays and their items. A rerank of 10,000 documents has 20,000, a conversation of 15,000 messages with parts
- * 90,000; embeddings take up to 2,048 texts, and providers take schemas of 5,000 properties. No request holds vectors or
- * token arrays, which are larger. The slowest schema checks this number of values in a fraction of a second.
+ * Maximum number of values: objects, arrays and their items. A rerank of 10,000 documents has 20,000, a conversation of 15,000 messages
+ * with parts 90,000. Embeddings accept up to 2,048 texts, and providers accept schemas of 5,000 properties. No request holds vectors
+ * or token arrays, which are larger. The slowest schema checks this number of values in a fraction of a second.
  */
 export const maxValues = 100_000
 
@@ -18,10 +18,10 @@ export class JsonBounds {
   #depth = 0
   #values = 1
   #inString = false
-  /** The next byte of the string is escaped. */
+  /** Whether the next byte of the string is escaped. */
   #isEscaped = false
 
-  /** Counts a piece. Returns which bound the text exceeds so far; `undefined` if none. */
+  /** Counts a piece. Returns the limit that the text exceeds so far; `undefined` if none. */
   push(piece: Uint8Array): string | undefined {
     let at = 0
     while (at < piece.length) {
@@ -58,5 +58,5 @@ export class JsonBounds {
 const tooMany = `holds more than ${maxValues} values`
 const tooDeep = `nests deeper than ${maxDepth} levels`
 
-/** The bound that a whole text exceeds; `undefined` if none. */
+/** The limit that a whole text exceeds; `undefined` if none. */
 export const excessOf = (bytes: Uint8Array): string | undefined => new JsonBounds().push(bytes)

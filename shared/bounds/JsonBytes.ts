@@ -1,28 +1,28 @@
-/** The bytes of JSON that its scanners look at, and the search for the end of a string. */
+/** Helpers for scanners of JSON bytes: the structural bytes, and the search for the end of a string. */
 
 const quote = 0x22
 const backslash = 0x5c
 
-/** Bytes that begin or end something outside of strings. */
+/** The bytes that begin or end a value, or separate two: 1 at their index, otherwise 0. */
 export const structural = new Uint8Array(256)
 for (const byte of Buffer.from("\"{}[],")) structural[byte] = 1
 
 export const isSpace = (byte: number | undefined): boolean =>
   byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09
 
-/** `closingQuote` returns this if the string goes on in the next piece, and the first byte there is not escaped. */
+/** The result of `closingQuote` if the string continues in the next piece and the first byte there is not escaped. */
 const open = -1
 /** The same if the first byte of the next piece is escaped. */
 export const openEscaped = -2
 
-/** This many bytes of a string are compared one by one: calling `indexOf` is only worth it for longer strings. */
+/** The first bytes of a string are compared one by one, this many: `indexOf` is faster only for longer strings. */
 const nearBytes = 64
 
-/** The index of the quote that closes a string, searched from a byte within the string; negative if the piece has none. */
+/** The index of the quote that closes a string, searched from an index within the string; negative if the piece has none. */
 export const closingQuote = (piece: Uint8Array, from: number, isEscaped = false): number => {
   let at = isEscaped ? from + 1 : from
   for (;;) {
-    // a call of `indexOf` for each of many escaped quotes would cost far more than comparing
+    // with many escaped quotes, a call of `indexOf` for each would cost far more than comparing
     const near = Math.min(piece.length, at + nearBytes)
     while (at < near) {
       const byte = piece[at]

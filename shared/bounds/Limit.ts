@@ -1,5 +1,5 @@
 /**
- * Limits of keys and of providers, which hold across all replicas of a service.
+ * The terms of limits of keys and providers, which hold across all replicas of a service.
  *
  * A limit counts units, such as requests or tokens. With a window, a unit counts for that long after it was taken; without
  * one, until it is returned.
@@ -13,8 +13,8 @@ export interface Limit {
   /** Milliseconds; 0 for no window. */
   readonly windowMs: number
   /**
-   * Whether used units lower the limit itself, as costs lower what is left of a budget. Then returned units are not used again
-   * without asking the ledger, and units in use stay held when a replica ends, until its lease does. Only without a window.
+   * Whether used units lower the limit itself, as costs lower what is left of a budget. Then a replica does not use returned units again
+   * without asking the ledger, and units in use when it ends stay held until its lease expires. Only without a window.
    */
   readonly isConsumed?: boolean
 }
@@ -24,29 +24,29 @@ export interface Taken {
   readonly settle: (units: number) => void
 }
 
-/** The units are not available in time. */
+/** The result if units are not available in time. */
 export interface LimitReached {
   readonly _tag: "LimitReached"
   readonly retryAfterMs: number
 }
 
 /**
- * Reads `GATEWAY_LIMIT_WINDOW_MS`: the window of limits per minute, in milliseconds (default 60,000; shorter only to
- * see limits take effect sooner).
+ * Reads `GATEWAY_LIMIT_WINDOW_MS`: the window of limits per minute, in milliseconds (default 60,000; set it lower only to see limits
+ * take effect sooner).
  */
 export const limitWindowMs = Config.schema(
   Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)),
   "GATEWAY_LIMIT_WINDOW_MS"
 ).pipe(Config.withDefault(60_000))
 
-/** Units that one request needs from a limit. */
+/** The units that one request needs from a limit. */
 export interface Demand<L extends Limit = Limit> {
   readonly kind: "concurrent" | "requests" | "tokens" | "budget"
   readonly limit: L
   readonly units: number
 }
 
-/** The units that one request takes from several limits, in order, and settles when it has ended. */
+/** The units that one request takes from several limits, in order, and settles when the request ends. */
 export class Holding<L extends Limit = Limit> {
   readonly #demands: ReadonlyArray<Demand<L>>
   readonly #taken: Array<Taken> = []
@@ -64,7 +64,7 @@ export class Holding<L extends Limit = Limit> {
     return this.#next === undefined
   }
 
-  /** Takes units as far as possible without waiting. Returns whether it has all. */
+  /** Takes units as far as possible without waiting. Returns whether all are taken. */
   takeAvailable(tryTake: (demand: Demand<L>) => Taken | undefined): boolean {
     for (let demand = this.#next; demand !== undefined; demand = this.#next) {
       const taken = tryTake(demand)
@@ -82,12 +82,12 @@ export class Holding<L extends Limit = Limit> {
     })
   }
 
-  /** For a request that is not served. */
+  /** Returns all units of a request that is not served. */
   returnAll(): void {
     for (const { settle } of this.#taken.splice(0)) settle(0)
   }
 
-  /** Reserved tokens and costs count if the used ones are unknown. Only the first call has an effect. */
+  /** Settles all units. Unknown tokens or costs count as reserved. Only the first call has an effect. */
   settle(usedTokens: number | undefined, usedCost?: number): void {
     for (const [index, { settle }] of this.#taken.splice(0).entries()) {
       const { kind, units = 0 } = this.#demands[index] ?? {}

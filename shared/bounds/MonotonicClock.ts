@@ -1,12 +1,11 @@
 /**
- * A monotonic clock in milliseconds, for timeouts and intervals: a correction of a wall clock would lengthen waits or end them
- * early.
+ * A monotonic clock in milliseconds, for timeouts and intervals: a correction of the wall clock would lengthen waits or end them early.
  */
 import { type Clock, Effect, type Latch, type Scope } from "effect"
 
 export const monotonicMs = (clock: Clock.Clock) => (): number => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
 
-/** A moment of the wall clock (in epoch milliseconds, as processes exchange them) on the monotonic clock, and the reverse. */
+/** Converts a time of the wall clock (epoch milliseconds, which processes exchange) to the monotonic clock, and back. */
 export const ofEpochMs = (clock: Clock.Clock) => (epochMs: number): number =>
   epochMs - clock.currentTimeMillisUnsafe() + monotonicMs(clock)()
 export const toEpochMs = (clock: Clock.Clock) => (at: number): number =>
@@ -28,8 +27,8 @@ export const steady = (clock: Clock.Clock): Clock.Clock => {
 }
 
 /**
- * Runs `tick` every `ms` milliseconds until the scope closes. Logs what it throws and carries on. Uses Effect's clock, so that
- * tests can use virtual time.
+ * Runs `tick` every `ms` milliseconds until the scope closes. Logs exceptions and continues. Uses Effect's clock, so that tests can use
+ * virtual time.
  */
 export const every = (ms: number, tick: () => void): Effect.Effect<void, never, Scope.Scope> =>
   repeat(untilNext(ms), tick)
@@ -48,11 +47,11 @@ export const everyWhile = (
     every(idleMs, () => work.isOpen() ? undefined : tick())
   )
 
-/** Until the next multiple of `ms`, so that all periodic tasks of a machine cause one wakeup of its processor, not one each. */
+/** Waits until the next multiple of `ms`, so that all periodic tasks of a machine share one wakeup of its processor. */
 export const untilNext = (ms: number): Effect.Effect<void> =>
   Effect.clockWith((clock) => {
     const now = monotonicMs(clock)()
-    // a timer may run a little early, and then must not run again
+    // at least a quarter of `ms`, because a timer that runs a little early must not run twice
     return Effect.sleep(Math.ceil(now / ms + 0.25) * ms - now)
   })
 

@@ -1,19 +1,19 @@
-/** Splits a stream of server-sent events into whole frames, without changing a byte, from pieces of any size. */
+/** Splits a stream of server-sent events, in pieces of any size, into whole frames, without changing a byte. */
 
 const newline = 0x0a
 const carriageReturn = 0x0d
 
-/** The largest frame. 16 MiB: an image in base64 fits. */
+/** Maximum size of a frame: large enough for an image in base64. */
 export const maxFrameBytes = 16 * 1024 * 1024
 
 export class SseFrames {
-  /** The pieces of the incomplete frame, joined only when it may have ended. */
+  /** The pieces of the incomplete frame, joined only when the frame may have ended. */
   #rest: Array<Uint8Array> = []
   #restBytes = 0
-  /** Its last two bytes. */
+  /** The last two bytes of the incomplete frame. */
   readonly #tail = new Uint8Array(2)
 
-  /** The frames that are complete now, each with its final blank line. */
+  /** Adds a chunk, and returns the frames that are now complete, each with its final blank line. */
   push(chunk: Uint8Array): ReadonlyArray<Uint8Array> {
     const searched = this.#restBytes
     const endsOne = this.#endsFrame(chunk)
@@ -37,7 +37,7 @@ export class SseFrames {
     return frames
   }
 
-  /** Whether a frame ends in a chunk. Joining all pieces for every newline would take quadratic time. */
+  /** Whether a frame ends in the chunk. Looks only at the chunk, because joining all pieces each time would take quadratic time. */
   #endsFrame(chunk: Uint8Array): boolean {
     const byteAt = (at: number) => at < 0 ? this.#tail[at + 2] : chunk[at]
     for (let at = chunk.indexOf(newline); at !== -1; at = chunk.indexOf(newline, at + 1)) {
@@ -74,7 +74,7 @@ const joint = Buffer.of(newline)
 
 const beginsWithPrefix = (frame: Uint8Array): boolean => prefix.every((byte, index) => frame[index] === byte)
 
-/** The `data` of a frame. As in the standard, several lines are joined by newlines, and empty data counts as none. */
+/** The `data` of a frame; `undefined` if there is none or it is empty. Several lines are joined by newlines, as in the standard. */
 export const dataOf = (frame: Uint8Array): Uint8Array | undefined => {
   const data = linesOf(frame)
   return data === undefined || data.length === 0 ? undefined : data
@@ -107,7 +107,7 @@ export const replaceData = (frame: Uint8Array, data: Uint8Array, replacement: Ui
   if (data.buffer === frame.buffer && at >= 0 && at + data.length <= frame.length) {
     return Buffer.concat([frame.subarray(0, at), replacement, frame.subarray(at + data.length)])
   }
-  // in latin1 every byte is a character
+  // as latin1, in which every byte is one character
   const others = Buffer.from(frame).toString("latin1").replaceAll(/^data:[^\n]*\n/gm, "")
   const lines = Buffer.from(replacement).toString("latin1").split("\n").map((line) => `data: ${line}\n`)
   return Buffer.from(lines.join("") + others, "latin1")

@@ -1,8 +1,8 @@
-/** Bounds what all tenants of a process share, such as memory for bodies. One tenant may use half of it. */
+/** Limits a resource that all tenants of a process share, such as memory for bodies. One tenant may use half of it. */
 
 const mebibyte = 1024 * 1024
 
-/** The minimum. One tenant's share is half of it and has room for the largest body. */
+/** The bounds of the budget, in bytes. Half of the minimum, one tenant's share, has room for the largest body. */
 const least = 64 * mebibyte
 const most = 512 * mebibyte
 
@@ -23,7 +23,7 @@ export class TenantBudget {
     this.#total = total
   }
 
-  /** `false` if so much is not left, for all or for this tenant. */
+  /** Reserves an amount; `false` if that much is not left, in all or for this tenant. */
   reserve(tenant: string, amount: number): boolean {
     const own = this.#usedBy.get(tenant) ?? 0
     if (amount > Math.min(this.#total - this.#used, this.#total / 2 - own)) return false

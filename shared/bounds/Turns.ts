@@ -1,6 +1,6 @@
 /**
- * Turns of the event loop for heavy steps: one step per turn in the whole process, so that other requests are served
- * between steps. `Effect.yieldNow` is not enough: fibers that yield at the same time resume together, in one turn.
+ * Spreads heavy steps over turns of the event loop: one step per turn in the whole process, so that other requests are served between
+ * steps. `Effect.yieldNow` is not enough, because fibers that yield at the same time resume together in one turn.
  */
 import { Context, Effect } from "effect"
 
@@ -37,12 +37,12 @@ interface TurnQueue {
 /** The queue of one event loop. */
 export const makeUnsafe = (): TurnQueue => new Queue()
 
-/** Bytes up to this number are handled at once, more with a turn of the event loop for each step. */
+/** Steps with at most this many bytes need no turn of their own. */
 export const smallBytes = 128 * 1024
 
 /** One queue per process, because a process has one event loop. */
 export const Turns = Context.Reference<TurnQueue>("shared/bounds/Turns", { defaultValue: makeUnsafe })
 
-/** Waits for a turn before a step with so many bytes, unless they are few. */
+/** Waits for a turn before a step with this many bytes, unless they are few (`smallBytes`). */
 export const turnFor = (bytes: number): Effect.Effect<void> =>
   bytes <= smallBytes ? Effect.void : Effect.flatMap(Turns, ({ next }) => next)

@@ -1,8 +1,8 @@
 /**
- * The catalogue: models, the providers that serve them, and how to reach those. One YAML file, which workers and the console
- * read whole and ingress reads in part (`Models.ts`).
+ * Reads the catalogue: models, the providers that serve them, and how to reach the providers. It is one YAML file, of which workers and
+ * the console read everything and ingress a part (`Models.ts`).
  *
- * Changes of the file are applied within a second. An invalid edit is logged and ignored.
+ * Changes of the file are applied within three seconds. An invalid change is logged and ignored.
  */
 import { Context, Effect, Layer, Result, Schema } from "effect"
 import * as CatalogueFile from "./CatalogueFile.ts"
@@ -22,7 +22,7 @@ const Whole = Schema.Struct({
 export interface Snapshot {
   readonly providers: ReadonlyMap<string, Provider>
   readonly models: ReadonlyMap<string, Model>
-  /** The guardrails of the models that have one. Absent: none has. */
+  /** The guardrails of the models that have one, by the model's name. */
   readonly guardrails?: ReadonlyMap<string, Guardrail>
 }
 
@@ -59,7 +59,7 @@ export const inspect = (file: string) =>
 
 /** The whole catalogue, for workers and the console. Ingress uses `Models.ts` instead. */
 export class Catalogue extends Context.Service<Catalogue, {
-  /** The current catalogue. Hold it for one request at most. */
+  /** The current catalogue. Use it for one request at most. */
   readonly current: () => Snapshot
 }>()("shared/catalogue/Catalogue") {
   /** Reads the file named by `GATEWAY_CONFIG` (default `deploy/local/gateway.yaml`) and follows its changes. */

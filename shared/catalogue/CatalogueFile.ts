@@ -30,12 +30,12 @@ export class CatalogueInvalid extends Schema.TaggedError<CatalogueInvalid>()("Ca
 /** Adds the line in the file to a message about a path. */
 export type At = (path: ReadonlyArray<PropertyKey>, message: string) => Located
 
-/** Decodes the value of a file, whole or in part. */
+/** Decodes the value of a file, or a part of it. */
 export type Decoder<A> = (value: unknown) => Result.Result<A, ReadonlyArray<Finding>>
 
 /** A decoder that reports a schema's errors. */
 export const decoderOf = <A>(schema: Schema.Codec<A, unknown>): Decoder<A> => {
-  // otherwise a misspelt field would be ignored
+  // an error, because a misspelt field would otherwise be ignored
   const decode = Schema.decodeUnknownResult(schema, { errors: "all", onExcessProperty: "error" })
   return (value) => Result.mapError(decode(value), ({ issue }) => SchemaErrors.all(issue, value))
 }
@@ -80,7 +80,7 @@ export const read = Effect.fn("CatalogueFile.read")(function*(file: string) {
 /** The path of the catalogue. */
 export const catalogueFile = Config.String("GATEWAY_CONFIG").pipe(Config.withDefault("deploy/local/gateway.yaml"))
 
-/** Changes when the file does; `undefined` without a file. Reading it takes four system calls, each on another thread. */
+/** A value that changes when the file does; `undefined` without a file. Cheaper than reading the file, which takes four system calls. */
 const stampOf = (file: string) =>
   Effect.flatMap(FileSystem.FileSystem, (fs) => fs.stat(file)).pipe(
     Effect.map(({ ino, mode, mtime, size }) =>
@@ -89,7 +89,7 @@ const stampOf = (file: string) =>
     Effect.orElseSucceed(() => undefined)
   )
 
-/** How often to look, in milliseconds. A file watch would miss the swapped symbolic links of a ConfigMap. */
+/** How often to check for changes, in milliseconds. A file watch would miss the swapped symbolic links of a ConfigMap. */
 const pollMs = 2_000
 
 /** Reads the configured file and follows its changes until the scope closes. Returns a getter of the current value. */
@@ -98,7 +98,7 @@ export const follow = Effect.fnUntraced(function*<A extends { readonly models: R
 ) {
   const file = yield* catalogueFile
   let stamp = yield* stampOf(file)
-  /** The text last seen, valid or not, so that each change is logged once; `undefined` if the file was unreadable. */
+  /** The latest text, valid or not, so that each change is logged once; `undefined` if the file was unreadable. */
   let text: string | undefined = yield* read(file)
   let { value: current } = yield* decodeText(file, text, decoder)
   const refresh = Effect.gen(function*() {
@@ -117,7 +117,7 @@ export const follow = Effect.fnUntraced(function*<A extends { readonly models: R
       (error) => Effect.logError("catalogue not reloaded, keeping the old one", { detail: error.message })
     )
   )
-  // a trace of each poll would drown those of requests
+  // traces of each poll would drown out those of requests
   yield* Effect.andThen(untilNext(pollMs), refresh).pipe(
     Effect.withTracerEnabled(false),
     Effect.forever,

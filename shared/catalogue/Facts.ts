@@ -1,26 +1,26 @@
-/** What clients may know about a model before they call it: its limits, its modalities, what it can do, and its price. */
+/** Facts about a model for clients: its limits, its modalities, its abilities and its price. */
 import { Schema } from "effect"
 import { atLeast } from "../contract/Fields.ts"
 import { Price } from "./Price.ts"
 
 const Modalities = Schema.Array(Schema.Literals(["text", "image", "file", "audio", "video"]))
 
-/** The settings of a model that say so. All may be unknown. */
+/** A model's settings with these facts. Any of them may be absent. */
 export const Facts = Schema.Struct({
   /**
-   * The most tokens of a request and its answer. A request that is too long for a target goes on to those of a larger window,
-   * as far as the catalogue states them.
+   * Maximum number of tokens of a request and its answer together. A request that is too long for a target is sent to targets with a
+   * larger window, as far as the catalogue states windows.
    */
   contextWindow: Schema.optionalKey(atLeast(1)),
-  /** The most tokens of an answer. */
+  /** Maximum number of tokens of an answer. */
   maxOutputTokens: Schema.optionalKey(atLeast(1)),
   inputModalities: Schema.optionalKey(Modalities),
   outputModalities: Schema.optionalKey(Modalities),
-  /** Whether it calls tools. */
+  /** Whether the model can call tools. */
   tools: Schema.optionalKey(Schema.Boolean),
-  /** Whether it reasons before it answers. */
+  /** Whether the model reasons before it answers. */
   reasoning: Schema.optionalKey(Schema.Boolean),
-  /** The price at every target that has none of its own. */
+  /** The price at every target that does not set its own. */
   price: Schema.optionalKey(Price)
 })
 export type Facts = typeof Facts.Type

@@ -1,4 +1,4 @@
-/** The guardrail in the catalogue: an HTTP service of the operator's that is asked about requests and answers. */
+/** The catalogue's settings of guardrails. A guardrail is an HTTP service of the operator that checks requests and answers. */
 import { Schema, Struct } from "effect"
 import { integer } from "../contract/Fields.ts"
 import type { Workload } from "../contract/Operation.ts"
@@ -7,14 +7,14 @@ import type { Model } from "./Model.ts"
 import { HttpUrl } from "./Provider.ts"
 import * as SecretReference from "./SecretReference.ts"
 
-/** What a guardrail can be asked about. */
+/** What a guardrail can check. */
 export const directions = ["request", "answer"] as const
 export type Direction = typeof directions[number]
 
 const Window = Schema.Struct({
-  /** How many characters of a stream are held back and checked together, 1 to 100,000. Default 1,000. */
+  /** How many characters of a stream are held back and checked at once, 1 to 100,000. Default 1,000. */
   characters: integer(1, 100_000),
-  /** How many of the characters before them the guardrail sees again, 0 to 100,000. Default 200. */
+  /** How many of the preceding characters are included in each check, 0 to 100,000. Default 200. */
   overlap: integer(0, 100_000)
 })
 
@@ -25,19 +25,19 @@ const HeaderName = Schema.String.check(
   })
 )
 
-/** Fields of a model replace those for all models. */
+/** The settings for all models, or for one model, whose fields replace those for all. */
 export const GuardrailSettings = Schema.Struct({
   url: Schema.optionalKey(HttpUrl),
-  /** What it is asked about. Default: both. Empty: nothing. */
+  /** What the guardrail checks. Default: both. Empty: nothing. */
   checks: Schema.optionalKey(Schema.Array(Schema.Literals(directions))),
   /** Whether a request or answer that cannot be checked passes (`open`) or is refused (`closed`). Default `closed`. */
   onUnreachable: Schema.optionalKey(Schema.Literals(["open", "closed"])),
-  /** How long one check may take, with the wait for its turn, 1 to 60,000 ms. Default 2,000. */
+  /** How long one check may take, including the wait for its turn, 1 to 60,000 ms. Default 2,000. */
   timeoutMs: Schema.optionalKey(integer(1, 60_000)),
   /** Concurrent checks of a worker process, 1 to 10,000. Default 64. */
   concurrency: Schema.optionalKey(integer(1, 10_000)),
   window: Schema.optionalKey(Window.mapFields(Struct.map(Schema.optionalKey))),
-  /** A reference to the secret that it gets as `Authorization: Bearer …`. */
+  /** A reference to the secret that is sent as `Authorization: Bearer …`. */
   secret: Schema.optionalKey(
     Schema.String.check(
       Schema.makeFilter((text) => SecretReference.parse(text) !== undefined, { expected: SecretReference.expected })
@@ -77,10 +77,10 @@ export const guardrailsOf = (
     })
   )
 
-/** The workloads whose answers no guardrail can read: pictures and videos. Of speech, transcriptions can be read. */
+/** The workloads none of whose answers can be checked: pictures and videos. Not speech, because transcriptions are text. */
 const unreadable: ReadonlySet<Workload> = new Set(["images", "video"])
 
-/** A guardrail without a URL, and one that would refuse every request of a model. */
+/** Finds guardrails without a URL, and guardrails that would refuse every request of a model. */
 export const findGuardrailMistakes = (
   models: ReadonlyMap<string, Pick<Model, "guardrail" | "workload">>,
   common: GuardrailSettings | undefined

@@ -1,4 +1,4 @@
-/** Mistakes between valid fields of a catalogue: names that do not exist, and values that contradict each other. */
+/** Finds mistakes between valid fields of a catalogue: names that do not exist, and values that contradict each other. */
 import type { Model } from "./Model.ts"
 import type { Provider } from "./Provider.ts"
 
@@ -65,11 +65,11 @@ export const findInconsistencies = ({ models, providers }: {
   return [...mistakes, ...findModelMistakes(models)]
 }
 
-/** Fallbacks and shadows that do not exist or have another workload, and cycles of fallbacks. */
+/** Finds fallbacks and shadows that do not exist or have another workload, and cycles of fallbacks. */
 export const findModelMistakes = (models: ReadonlyMap<string, References>): ReadonlyArray<Finding> => {
   const mistakes: Array<Finding> = []
   for (const [name, { fallbacks = [], shadow, workload }] of models) {
-    /** Whether there is no mistake in the name of another model. */
+    /** Whether the other model exists and has the same workload; records the mistake if not. */
     const isUsable = (other: string, path: Finding["path"]): boolean => {
       const found = models.get(other)
       if (found?.workload === workload) return true

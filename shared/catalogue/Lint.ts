@@ -1,4 +1,4 @@
-/** Warnings about settings of a catalogue that are valid but probably unintended. */
+/** Finds settings of a catalogue that are valid but probably unintended. */
 import { Effect } from "effect"
 import { enumerate } from "../contract/Expectation.ts"
 import { operations } from "../contract/operations/operations.ts"
@@ -8,10 +8,10 @@ import { type Model, targetsOf } from "./Model.ts"
 import { defaultTimeouts, isIdempotent, protocols, type Provider } from "./Provider.ts"
 import * as SecretReference from "./SecretReference.ts"
 
-/** Whether any code serves an operation by this protocol. */
+/** Whether the gateway can serve an operation by this protocol. */
 type Serves = (protocol: Provider["protocol"], operation: string) => boolean
 
-/** The gateway's code, and the machine on which the catalogue is checked. */
+/** What the check needs to know about the gateway's code and the machine on which it runs. */
 export interface Environment {
   readonly serves: Serves
   readonly hasVariable: (name: string) => boolean
@@ -22,7 +22,7 @@ export interface Environment {
   readonly queueTimeoutMs: number
 }
 
-/** Providers first, then models. */
+/** Returns the remarks, first about providers, then about models. */
 export const lint = Effect.fn("Lint.lint")(function*(snapshot: Snapshot, surroundings: Environment) {
   const remarks: Array<Finding> = []
   for (const [name, provider] of snapshot.providers) {
@@ -66,7 +66,7 @@ const packageRemarks = (
   return [{ path: ["providers", provider, "options", "package"], message }]
 }
 
-/** Limits that a stricter one makes ineffective. */
+/** Remarks on limits that have no effect because another one is stricter. */
 const limitRemarks = (name: string, { limits = {}, timeouts }: Provider): ReadonlyArray<Finding> => {
   const { concurrency, requestsPerMinute, tokensPerMinute } = limits
   const remarks: Array<Finding> = []
@@ -89,7 +89,7 @@ const limitRemarks = (name: string, { limits = {}, timeouts }: Provider): Readon
   return remarks
 }
 
-/** A limit that leaves no time for a retry. */
+/** Remarks on timeouts that leave no time for a retry. */
 const timeoutRemarks = (
   name: string,
   { timeouts }: Provider,
@@ -102,7 +102,7 @@ const timeoutRemarks = (
   }]
 }
 
-/** Fallbacks that a request which is too long for the model cannot use. */
+/** Remarks on fallbacks with a smaller context window, which reject the model's longest requests. */
 const contextRemarks = ({ models }: Snapshot, name: string, model: Model): ReadonlyArray<Finding> => {
   const windowsOf = ({ contextWindow: usual, targets }: Model) =>
     targets.map(({ contextWindow = usual }) => contextWindow)
@@ -117,7 +117,7 @@ const contextRemarks = ({ models }: Snapshot, name: string, model: Model): Reado
   })
 }
 
-/** Continuations that never happen, and ways to ask for one that the provider does not know. */
+/** Remarks on continuations that never happen, or that are requested in a way that the provider does not know. */
 const continuationRemarks = ({ models, providers }: Snapshot, name: string, model: Model): ReadonlyArray<Finding> => {
   const path = ["models", name]
   const unknown = model.targets.flatMap(({ continues = "assistant", provider }, index): ReadonlyArray<Finding> => {
@@ -153,7 +153,7 @@ const protocolsOf = (
   })
 ]
 
-/** Targets that serve no request for their model, and operations that none of the model's targets serves. */
+/** Remarks on targets that serve no request for their model, and on operations that no target of the model serves. */
 const protocolRemarks = (
   snapshot: Snapshot,
   name: string,
@@ -170,7 +170,7 @@ const protocolRemarks = (
     }]
   })
   const available = new Set(protocolsOf(snapshot, model))
-  // most models are not made for operations that only some providers have
+  // without operations that only some providers have: most models are not made for them
   const usual = possible.filter(({ needsProvider }) => needsProvider !== true).map(({ name }) => name)
   const missing = usual.filter((operation) => ![...available].some((protocol) => serves(protocol, operation)))
   if (missing.length === usual.length) return useless
@@ -187,10 +187,10 @@ const protocolRemarks = (
   ]
 }
 
-/** Fallbacks whose targets are all tried before them. */
+/** Remarks on fallbacks that add nothing, because all their targets are tried before. */
 const fallbackRemarks = ({ models }: Snapshot, name: string, model: Model): ReadonlyArray<Finding> => {
   const tried = new Set<string>()
-  /** Whether this model has a new target. */
+  /** Whether this model, or one of its fallbacks, adds a new target. */
   const adds = (name: string, { fallbacks = [], targets }: Model): boolean => {
     const before = tried.size
     for (const target of targets) tried.add(JSON.stringify([target.provider, target.model ?? name]))

@@ -2,14 +2,14 @@
  * Finds literal secrets in a catalogue, which must be references: provider keys, and credentials in settings and headers of
  * packages.
  *
- * It checks the file before any schema, so that processes that read only a part of the catalogue reject them too. Messages
- * name the field, never the value.
+ * The check runs on the file before any schema, so that processes that read only a part of the catalogue reject such secrets too.
+ * Messages name the field, never the value.
  */
 import { Predicate } from "effect"
 import type { Finding } from "./Inconsistencies.ts"
 import * as SecretReference from "./SecretReference.ts"
 
-/** `x-api-key`, `apiKey` and `API_KEY` are `api` and `key`. */
+/** The words of a name: `apiKey` and `API_KEY` have `api` and `key`. */
 const wordsOf = (name: string): ReadonlyArray<string> =>
   name.replaceAll(/([a-z0-9])([A-Z])/g, "$1 $2").toLowerCase().split(/[^a-z0-9]+/).filter((word) => word !== "")
 
@@ -54,7 +54,7 @@ const within = (path: ReadonlyArray<PropertyKey>, value: unknown): ReadonlyArray
   return isSecret(path, value) ? [{ path, message: `must be ${SecretReference.expected}` }] : []
 }
 
-/** A remark for each literal secret among the providers, and in guardrails. */
+/** Finds the literal secrets in providers and guardrails. */
 export const findLiteralSecrets = (file: unknown): ReadonlyArray<Finding> => {
   const { guardrail, models, providers } = Predicate.isReadonlyObject(file) ? file : {}
   return [

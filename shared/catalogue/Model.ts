@@ -8,15 +8,15 @@ import { GuardrailSettings } from "./Guardrail.ts"
 import { costOf, Price } from "./Price.ts"
 
 /**
- * How a target is told to continue the last message of a request, which is the assistant's: by that message alone; by `prefix` or
- * `partial` in it; or by `continue_final_message` in the request.
+ * How a target is told to continue the last message of a request, which is the assistant's. `assistant`: by that message alone.
+ * `prefix`, `partial`: by that field of the message. `continueFinalMessage`: by `continue_final_message` in the request.
  */
 export const Continues = Schema.Literals(["assistant", "prefix", "partial", "continueFinalMessage"])
 export type Continues = typeof Continues.Type
 
 /**
- * Which requests go to the same healthy target, to use the provider's prompt cache: those of one session; those of one user (`user`,
- * or `metadata.user_id` of messages); or none, so that each picks a target by weight.
+ * Which requests go to the same healthy target, to use the provider's prompt cache. `session`: those of one session. `user`: those of one
+ * user (`user`, or `metadata.user_id` of messages). `none`: each request picks a target by weight.
  */
 export const Sticky = Schema.Literals(["session", "user", "none"])
 export type Sticky = typeof Sticky.Type
@@ -29,9 +29,9 @@ export const Target = Schema.Struct({
   weight: Schema.optionalKey(Schema.Finite.check(Schema.isGreaterThan(0))),
   /** Targets of priority 1 are tried after all of priority 0 failed, and so on. Default 0. */
   priority: Schema.optionalKey(atLeast(0)),
-  /** The most tokens of a request and its answer, at this target. Default: the model's. */
+  /** Maximum number of tokens of a request and its answer together, at this target. Default: the model's. */
   contextWindow: Schema.optionalKey(atLeast(1)),
-  /** It can continue an answer that another call began; see the model's `continuation`. Default: it cannot. */
+  /** How the target can continue an answer that another call began; see the model's `continuation`. Default: not at all. */
   continues: Schema.optionalKey(Continues),
   /** The price at this target. Default: the model's. */
   price: Schema.optionalKey(Price)
@@ -41,7 +41,7 @@ export type Target = typeof Target.Type
 const Shadow = Schema.Struct({
   /** A model of the same workload. Its own `shadow` does not apply. */
   model: Schema.NonEmptyString,
-  /** The share of the requests, above 0 to 1. */
+  /** The share of the requests: above 0, at most 1. */
   share: between(0, 1).check(Schema.isGreaterThan(0))
 })
 export type Shadow = typeof Shadow.Type
@@ -50,23 +50,22 @@ export const Model = Schema.Struct({
   workload: Schema.Literals(workloads),
   /** Shown to clients by `GET /v1/models`. */
   description: Schema.optionalKey(Schema.NonEmptyString),
-  /** The pool whose queue and workers serve it. Default `default`. */
+  /** The pool whose queue and workers serve the model. Default `default`. */
   pool: Schema.optionalKey(PoolName),
   targets: Schema.NonEmptyArray(Target),
-  /** Which requests go to the same one of several targets. Default: `session` if those cache prompts, otherwise `none`. */
+  /** Which requests go to the same one of several targets. Default: `session` if the targets cache prompts, otherwise `none`. */
   sticky: Schema.optionalKey(Sticky),
-  /** Models of the same workload to try in this order after every target failed, with their own fallbacks. */
+  /** Models of the same workload to try, in this order, after every target has failed; also with their own fallbacks. */
   fallbacks: Schema.optionalKey(Schema.Array(Schema.NonEmptyString)),
   /**
-   * Whether an answer of plain text that breaks off is continued by a target with `continues`, which is a second paid call.
-   * Default false.
+   * Whether a plain-text answer that breaks off is continued by a target with `continues`, which is a second paid call. Default false.
    */
   continuation: Schema.optionalKey(Schema.Boolean),
-  /** A model that gets a share of the requests as well, and whose answers are discarded. Default: none. */
+  /** A model that also gets a share of the requests; its answers are discarded. Default: none. */
   shadow: Schema.optionalKey(Shadow),
-  /** Replaces fields of the guardrail for all models. */
+  /** Fields that replace those of the guardrail for all models. */
   guardrail: Schema.optionalKey(GuardrailSettings),
-  /** The most videos of one request to a video model, 1 to 100. Default 4. */
+  /** Maximum number of videos per request to a video model, 1 to 100. Default 4. */
   maxVideos: Schema.optionalKey(integer(1, 100)),
   ...Facts.fields
 })
@@ -87,12 +86,12 @@ export function* targetsOf(models: ReadonlyMap<string, Model>, name: string): Ge
   for (const fallback of model.fallbacks ?? []) yield* targetsOf(models, fallback)
 }
 
-/** Whether a model may cost something. */
+/** Whether a model has a price, at any target. */
 export const hasPrice = ({ price, targets }: Pick<Model, "price" | "targets">): boolean =>
   price !== undefined || targets.some((target) => target.price !== undefined)
 
 /**
- * The cost of a model's answer, alone or in a batch: by the price of the target that gave it, or without one by the model's own. `null` if its
+ * The cost of a model's answer, alone or in a batch: by the price of the target that gave it, or else by the model's own price. `null` if
  * price or usage is unknown.
  */
 export const costAt = (
@@ -114,8 +113,8 @@ export const costAt = (
 }
 
 /**
- * What is known about a model: by its own settings, those of its first target, and those that `known` has for the name of that
- * target's model. Only the catalogue's prices are billed and only its windows decide about targets; the rest is for clients.
+ * What is known about a model: from its own settings, those of its first target, and what `known` has for the model's name at that
+ * target. Only the catalogue's own prices are billed, and only its own windows affect routing; everything else is for clients.
  */
 export const factsOf = (
   name: string,

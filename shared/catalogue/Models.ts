@@ -1,9 +1,9 @@
 /**
- * The part of the catalogue that ingress reads: issuers of tokens, the models' names, workloads, pools and facts, and for videos what
- * tells whether a task can succeed.
+ * Reads the part of the catalogue that ingress needs: issuers of tokens, the models' names, workloads, pools and facts, and for video
+ * models what shows whether a task can succeed.
  *
- * The file is either the whole catalogue, of whose providers only the protocols of video models are read, or one without
- * providers and targets, as `config models` prints it.
+ * The file is either the whole catalogue, of whose providers only the protocols are read, or one without providers and targets, as
+ * `config models` prints it.
  */
 import { Context, Effect, Layer, Predicate, Result, Schema } from "effect"
 import type { Workload } from "../contract/Operation.ts"
@@ -27,7 +27,7 @@ export interface OfferedModel extends Facts {
   /** See `Model`. */
   readonly shadow?: Shadow
   readonly description?: string
-  /** In no part lower than the prices at which its targets and fallbacks are billed; absent: they cost nothing. */
+  /** An upper bound, in every part, of the prices at which targets and fallbacks are billed. Absent if they cost nothing. */
   readonly highestPrice?: Price
 }
 
@@ -42,7 +42,7 @@ export const isBuiltIn = ({ protocols }: OfferedModel): boolean =>
   protocols?.every((protocol) => protocol === "local") ?? false
 
 export interface ModelSnapshot {
-  /** The issuers of tokens that ingress accepts in place of API keys. Absent: none. */
+  /** The issuers of tokens that ingress accepts in place of API keys, if any. */
   readonly identities?: Identities
   readonly models: ReadonlyMap<string, OfferedModel>
 }
@@ -63,7 +63,7 @@ type Part = typeof Part.Type
 
 const decodePart = CatalogueFile.decoderOf(Part)
 
-/** Without the guardrail and the providers, except for their protocols by name, which may be unknown to this version. */
+/** Splits off the guardrail and the providers. Of providers only the protocols stay, by name; this version may not know them. */
 const split = (value: unknown): { readonly rest: unknown; readonly protocols: ReadonlyMap<string, unknown> } => {
   if (!Predicate.isReadonlyObject(value)) return { rest: value, protocols: new Map() }
   const { guardrail: _, providers, ...rest } = value
@@ -87,7 +87,7 @@ const protocolsOf = (
 /** The prices at which answers of a model may be billed. */
 const pricesOf = (models: ReadonlyMap<string, Part["models"][string]>, name: string): ReadonlyArray<Price> => {
   const { fallbacks = [], highestPrice, price, targets } = models.get(name) ?? {}
-  // as `config models` prints it, whose `price` may be one that is not billed
+  // printed by `config models`, which may show a `price` that is not billed
   if (targets === undefined) return highestPrice === undefined ? [] : [highestPrice]
   const own = [price, ...targets.map((target) => target.price)]
   return [...own.filter((price) => price !== undefined), ...fallbacks.flatMap((fallback) => pricesOf(models, fallback))]
@@ -130,7 +130,7 @@ export const parse = (file: string, text: string): Effect.Effect<ModelSnapshot, 
 export const load = (file: string) => Effect.flatMap(CatalogueFile.read(file), (text) => parse(file, text))
 
 export class Models extends Context.Service<Models, {
-  /** The current models. Hold them for one request at most. */
+  /** The current models. Use them for one request at most. */
   readonly current: () => ModelSnapshot
 }>()("shared/catalogue/Models") {
   /** Reads the file named by `GATEWAY_CONFIG` (default `deploy/local/gateway.yaml`) and follows its changes. */

@@ -5,7 +5,7 @@ import type { Usage } from "../contract/Usage.ts"
 
 const Dollars = Schema.optionalKey(Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0)))
 
-/** A missing price is 0 unless its comment says otherwise. */
+/** A price. A missing part is 0 unless its comment says otherwise. */
 export const Price = Schema.Struct({
   /** Per million tokens. */
   inputPerMillion: Dollars,
@@ -17,14 +17,14 @@ export const Price = Schema.Struct({
   /** For input written to the provider's cache for an hour. Default: `cacheWritePerMillion`. */
   cacheWriteHourPerMillion: Dollars,
   perImage: Dollars,
-  /** For reranking billed by search unit. */
+  /** For reranking, if billed by search unit. */
   perSearchUnit: Dollars,
-  /** For video, and for sound turned into text. */
+  /** For generated video, and for transcribed sound. */
   perSecond: Dollars,
-  /** For the text of speech. */
+  /** For text that is turned into speech. */
   perMillionCharacters: Dollars,
   perRequest: Dollars,
-  /** The factor by which lines of batches cost less, such as 0.5. Default 1. */
+  /** The factor for the cost of lines of batches, such as 0.5. Default 1. */
   batch: Schema.optionalKey(between(0, 1))
 })
 export type Price = typeof Price.Type
@@ -58,7 +58,7 @@ export const costOf = (price: Price | undefined, usage: Usage | undefined): numb
     characters * perMillionCharacters / million
 }
 
-/** A price that is in no part lower than these. */
+/** An upper bound of these prices in every part; `undefined` if there are none. */
 export const highestOf = (prices: ReadonlyArray<Price>): Price | undefined => {
   const [first, ...rest] = prices
   if (first === undefined) return undefined
@@ -72,7 +72,7 @@ export const highestOf = (prices: ReadonlyArray<Price>): Price | undefined => {
   return highest as Price
 }
 
-/** The cost of this usage if the provider bills all of it at its dearest: each token as one that it writes to its cache. */
+/** The highest possible cost of this usage: every input token at the most expensive of the input and cache prices. */
 export const largestCostOf = (price: Price, usage: Usage): number => {
   const { cacheWriteHourPerMillion = 0, cacheWritePerMillion = 0, cachedPerMillion = 0, inputPerMillion = 0 } = price
   const dearest = Math.max(inputPerMillion, cachedPerMillion, cacheWritePerMillion, cacheWriteHourPerMillion)

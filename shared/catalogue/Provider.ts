@@ -3,10 +3,10 @@ import { Effect, Schema } from "effect"
 import { atLeast, between, integer } from "../contract/Fields.ts"
 import * as SecretReference from "./SecretReference.ts"
 
-/** The keys of `shared/provider/protocols/protocols.ts`. */
+/** The names of the protocols: the keys in `shared/provider/protocols/protocols.ts`. */
 export const protocols = ["ai-sdk", "anthropic", "cohere", "dashscope", "gemini", "local", "openai"] as const
 
-/** Those that make videos: the engines of `shared/provider/routing/VideoProviders.ts`. */
+/** The protocols that can make videos: the engines in `shared/provider/routing/VideoProviders.ts`. */
 export const videoProtocols = ["ai-sdk", "dashscope", "local"] as const satisfies ReadonlyArray<
   typeof protocols[number]
 >
@@ -18,8 +18,8 @@ const Timeouts = Schema.Struct({
   /** From the request to the first byte of the answer. Default 120,000. */
   firstByteMs: Schema.optionalKey(Millis),
   /**
-   * From the request to the first content of a streamed answer: text, reasoning or a tool call. Off by default: a model that
-   * thinks in silence would be paid for twice.
+   * From the request to the first content of a streamed answer: text, reasoning or a tool call. Off by default, because a model that
+   * thinks silently would be paid for twice.
    */
   firstTokenMs: Schema.optionalKey(Millis),
   /** Between two chunks of the answer. Default 60,000. */
@@ -49,17 +49,17 @@ const Limits = Schema.Struct({
 /** Retries of calls that failed with a transient error before any of the answer was sent to the client. */
 const Retry = Schema.Struct({
   /**
-   * Retries of a request at this provider, 0 to 5, default 2: the first before any other target is called, if the failure was
-   * brief; the others once every target has failed.
+   * Maximum number of retries of a request at this provider, 0 to 5, default 2. After a brief failure, the first one comes before any
+   * other target is called; the others come once every target has failed.
    */
   times: integer(0, 5).pipe(
     Schema.withDecodingDefaultKey(Effect.succeed(2))
   ),
-  /** The pause before the first retry in milliseconds; each further pause doubles, with a jitter of a fifth. Default 250. */
+  /** The pause before the first retry, in milliseconds; it doubles each time, with a jitter of a fifth. Default 250. */
   baseMs: Millis.pipe(Schema.withDecodingDefaultKey(Effect.succeed(250))),
   /**
-   * The longest pause in milliseconds, without the provider's own `retry-after`; and the longest `retry-after` to wait for
-   * while other targets are left. Default 5,000.
+   * The longest pause in milliseconds if the provider states no `retry-after`, and the longest `retry-after` to wait for while other
+   * targets are left. Default 5,000.
    */
   maxMs: Millis.pipe(Schema.withDecodingDefaultKey(Effect.succeed(5_000))),
   /** The share of all requests to this provider that may be retried, 0 to 1. Default 0.15. */
@@ -71,7 +71,7 @@ export type Retry = typeof Retry.Type
 const Breaker = Schema.Struct({
   /** Default true. */
   enabled: Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed(true))),
-  /** The share of failures among the last calls that opens the circuit, above 0 to 1. Default 0.5. */
+  /** The share of failures among the last calls that opens the circuit: above 0, at most 1. Default 0.5. */
   failureRate: Share.check(Schema.isGreaterThan(0)).pipe(Schema.withDecodingDefaultKey(Effect.succeed(0.5))),
   /** How many of the last calls count, 1 to 10,000. Default 20. */
   lastCalls: upTo(10_000).pipe(Schema.withDecodingDefaultKey(Effect.succeed(20))),
@@ -79,17 +79,17 @@ const Breaker = Schema.Struct({
   minimumCalls: upTo(10_000).pipe(Schema.withDecodingDefaultKey(Effect.succeed(5))),
   /** How long the circuit first stays open, in milliseconds; doubled after each failed probe. Default 1,000. */
   openMs: Millis.pipe(Schema.withDecodingDefaultKey(Effect.succeed(1_000))),
-  /** The longest time that it stays open, in milliseconds, unless the provider asks for more. Default 10,000. */
+  /** The longest time that the circuit stays open, in milliseconds, unless the provider asks for more. Default 10,000. */
   maxOpenMs: Millis.pipe(Schema.withDecodingDefaultKey(Effect.succeed(10_000)))
 })
 export type Breaker = typeof Breaker.Type
 
-/** For providers without settings of their own. */
+/** The defaults for providers without settings of their own. */
 export const defaultTimeouts = { firstByteMs: 120_000, idleMs: 60_000, totalMs: 600_000 }
 export const defaultRetry = Schema.decodeSync(Retry)({})
 export const defaultBreaker = Schema.decodeSync(Breaker)({})
 
-/** The pattern alone would accept invalid URLs, such as one with a port above 65535. */
+/** Also parses the URL, because the pattern alone accepts invalid ones, for example with a port above 65535. */
 const isHttpUrl = (text: string): boolean => {
   const url = /^https?:\/\/[^\s?#]+$/.test(text) ? URL.parse(text) : null
   return url !== null && url.username === "" && url.password === ""
@@ -102,8 +102,8 @@ export const HttpUrl = Schema.String.check(
 export const Provider = Schema.Struct({
   protocol: Schema.Literals(protocols),
   /**
-   * The API's base URL, as the official clients take it: it ends in `/v1` with `protocol: openai` and in `/v1beta` with
-   * `gemini`; with `anthropic` it has no version.
+   * The API's base URL, in the form that the official clients use: it ends in `/v1` for `protocol: openai` and in `/v1beta` for
+   * `gemini`, and has no version for `anthropic`.
    */
   baseUrl: Schema.optionalKey(HttpUrl),
   /** A reference to the key: `${NAME}`, an environment variable of the workers, or `${file:/path}`. Never the key itself. */
@@ -113,8 +113,8 @@ export const Provider = Schema.Struct({
     )
   ),
   /**
-   * Whether a request may be sent again if its worker is lost after sending it, because a second call costs nothing. Default:
-   * true for `local`, false for every other protocol.
+   * Whether a request may be sent again if its worker is lost after sending it, because a second call costs nothing. Default: true
+   * for `local`, false for all other protocols.
    */
   idempotent: Schema.optionalKey(Schema.Boolean),
   /** Deprecated: `always` is `idempotent: true`, `neverSent` is `idempotent: false`. Removed in the next minor version. */
@@ -132,13 +132,13 @@ export type Provider = typeof Provider.Type
 export const isIdempotent = ({ idempotent, protocol, redispatch }: Provider): boolean =>
   idempotent ?? (redispatch === undefined ? protocol === "local" : redispatch === "always")
 
-/** The APIs by which providers of the protocol `openai` can serve chat. */
+/** The APIs by which providers with the protocol `openai` can serve chat. */
 export const chatApis = ["chatCompletions", "responses"] as const
 export type ChatApi = typeof chatApis[number]
 
 const isChatApi = (api: unknown): api is ChatApi => chatApis.some((known) => known === api)
 
-/** OpenAI and Azure have both APIs, most other servers only the older one. */
+/** The servers that have both APIs: OpenAI and Azure. Most others have only the older one. */
 const hasBoth = /^https:\/\/(?:[\w-]+\.)*openai(?:\.azure)?\.com(?:[:/]|$)/
 
 /** The option `apis`, or its default. */
@@ -148,5 +148,5 @@ export const chatApisOf = ({ baseUrl = "", options }: Provider): ReadonlyArray<C
   return hasBoth.test(baseUrl) ? chatApis : ["chatCompletions"]
 }
 
-/** Whether chat requests to this provider get the id of their session as `prompt_cache_key`. */
+/** Whether chat requests to this provider are sent with the id of their session as `prompt_cache_key`. */
 export const sendsCacheKey = ({ options }: Provider): boolean => options?.["promptCacheKey"] === true

@@ -8,7 +8,7 @@ export interface YamlText {
   readonly lineOf: (path: ReadonlyArray<PropertyKey>) => number
 }
 
-/** Fails with the mistakes of a text that is not valid YAML. */
+/** Reads a text. Fails with its mistakes if it is not valid YAML. */
 export const read = (
   text: string
 ): Result.Result<YamlText, ReadonlyArray<{ readonly line: number; readonly message: string }>> => {
@@ -25,7 +25,7 @@ export const read = (
   })
 }
 
-/** The offset of the innermost existing value on the path: of its key in an object, of the item in a list. */
+/** The offset of the innermost existing value on the path: in an object of its key, in a list of the item. */
 const offsetOf = (document: Document, path: ReadonlyArray<PropertyKey>): number => {
   let node: unknown = document.contents
   let offset = isNode(node) ? node.range?.[0] ?? 0 : 0

@@ -1,11 +1,11 @@
 /**
- * Updates the table of known models: `npm run known-models -- <file> <version>`, with `model_prices_and_context_window.json` of a
- * release of LiteLLM.
+ * Updates the table of known models: `npm run known-models -- <file> <version>`, where the file is LiteLLM's
+ * `model_prices_and_context_window.json` and the version is that of its release.
  */
 import { readFileSync, writeFileSync } from "node:fs"
 import type { Facts } from "./Facts.ts"
 
-/** The fields of LiteLLM's table that this one is made from. */
+/** The fields of LiteLLM's table that are used. */
 interface Entry {
   readonly litellm_provider?: string
   readonly mode?: string
@@ -21,13 +21,13 @@ interface Entry {
   readonly [flag: `supports_${string}`]: boolean | undefined
 }
 
-/** Vendors that serve their own models. Other providers' names lead to these. */
+/** Vendors that serve their own models. The names of other providers are reduced to these (see `KnownModels.ts`). */
 const vendors = new Set([
   ...["openai", "anthropic", "gemini", "cohere", "cohere_chat", "mistral", "deepseek", "xai"],
   ...["zai", "moonshot", "minimax", "dashscope"]
 ])
 
-/** What models of each mode answer with. Models of other modes are left out. */
+/** The modalities of the answers of each mode. Models of other modes are left out. */
 const outputs: Readonly<Record<string, Facts["outputModalities"]>> = {
   chat: ["text"],
   responses: ["text"],
@@ -89,7 +89,7 @@ const models = new Map<string, string>()
 for (const [path, entry] of entries) {
   if (isListed(path, entry)) models.set(path.replace(/^.*\//, ""), JSON.stringify(factsOf(entry)))
 }
-/** The date of a release is needed only if the release differs. */
+/** The lines of the table. A dated name is listed only if its facts differ from those of the name without the date. */
 const lines = [...models]
   .filter(([name, facts]) => !dated.test(name) || models.get(name.replace(dated, "")) !== facts)
   .toSorted(([a], [b]) => a < b ? -1 : 1)

@@ -1,12 +1,12 @@
-/** The gateway's own headers of chat requests. */
+/** The names of the gateway's own headers in chat requests. */
 
 /**
- * Name the session that a request belongs to. In lower case, the first first. The gateway keeps a session's requests at the target
- * whose cache holds their prompt.
+ * The headers that name the session of a request, in lower case; the first one present counts. The gateway sends a session's requests
+ * to the target whose cache holds their prompt.
  */
 export const sessionHeaders = ["x-session-id", "session_id", "x-claude-code-session-id"] as const
 
-/** Its only value, `strict`, turns every loss of a translation into an error. */
+/** The header for translations between APIs. Its only value, `strict`, turns every loss in translation into an error. */
 export const translationHeader = "x-translation"
 
 export const strictTranslation = "strict"

@@ -1,4 +1,4 @@
-/** A summarised and encrypted part of a conversation, which clients send back in place of that part. */
+/** The schema of a summarised and encrypted part of a conversation, which clients send back in place of that part. */
 import { Schema } from "effect"
 import { constant, field, optional } from "./Fields.ts"
 

@@ -1,7 +1,7 @@
-/** What a schema expects, in terms of JSON and with its bounds: `a whole number from 1 to 10`, `"low", "medium" or "high"`. */
+/** Describes what a schema expects, in terms of JSON and with bounds: `a whole number from 1 to 10`, `"low", "medium" or "high"`. */
 import { Predicate, SchemaAST, type SchemaRepresentation } from "effect"
 
-/** What any of these types accepts. Leaves out `null`, which does not help a client that sent a value. */
+/** What these types accept together. Leaves out `null`, which does not help a client that has sent a value. */
 export const describeExpected = (types: ReadonlyArray<SchemaAST.AST>): string => {
   const members = types.flatMap((type) => SchemaAST.isUnion(type) ? membersOf(type) : [type])
   const notNull = members.filter((type) => !SchemaAST.isNull(type))
@@ -16,7 +16,7 @@ export const membersOf = (union: SchemaAST.Union): ReadonlyArray<SchemaAST.AST> 
 export const enumerate = (names: ReadonlyArray<string>, word: "and" | "or"): string =>
   names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} ${word} ${names.at(-1)}`
 
-/** Whether `wanted` can name such a value. */
+/** Whether there is a name for the values of this type. */
 export const isNamed = (type: SchemaAST.AST): boolean => nameOf(type) !== unnamed
 
 const unnamed = "something else"
@@ -26,7 +26,7 @@ const nameOf = (type: SchemaAST.AST): string => {
   const own = checks.flatMap((check) => textOfCheck(check) ?? []).at(0) ??
     (checks.length === 0 ? textAt(type.annotations, "expected") : undefined)
   if (own === "URL") return "an address such as https://example.com"
-  // other classes are annotated with their name, which means nothing to the reader
+  // the name of a class, in upper case, means nothing to the reader
   if (own !== undefined && !(SchemaAST.isDeclaration(type) && /^[A-Z]/.test(own))) return own
   switch (type._tag) {
     case "Null":
@@ -57,7 +57,7 @@ const checksOf = (checks: SchemaAST.Checks | undefined): ReadonlyArray<Filter> =
 
 type Kind = "string" | "number" | "array"
 
-/** The check in JSON Schema, as far as that can express it. */
+/** The check in JSON Schema, as far as JSON Schema can express it. */
 const fragmentOf = ({ annotations }: Filter, type: Kind): Readonly<Record<string, unknown>> | undefined => {
   const found = annotations?.toJsonSchema?.({ type, schemas: [] })
   return found === undefined || !isApproximate(found) ? found : found[0]
@@ -67,7 +67,7 @@ const isApproximate = (
   output: SchemaRepresentation.ToJsonSchema.CheckOutput
 ): output is Extract<typeof output, ReadonlyArray<unknown>> => Array.isArray(output)
 
-/** The check's own text, unless it is a bound. */
+/** The check's own text, unless the check is a bound. */
 const textOfCheck = (check: Filter): string | undefined => {
   const fragment = fragmentOf(check, "string") ?? {}
   const isBound = Object.keys(fragment).some((key) => key === "type" || /^(exclusive)?m(in|ax)/i.test(key))
@@ -113,7 +113,7 @@ const sized = (name: string, unit: string, { least = 0, most }: Bounds): string 
   return least === 1 ? `a non-empty ${name}` : `${article} ${name}`
 }
 
-/** An annotation's text. */
+/** The text of an annotation; `undefined` if there is none. */
 export const textAt = (annotations: object | undefined, name: string): string | undefined => {
   const text = Predicate.hasProperty(annotations, name) ? annotations[name] : undefined
   return typeof text === "string" ? text : undefined

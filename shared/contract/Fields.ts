@@ -1,15 +1,15 @@
-/** Fields that several requests and answers share. */
+/** Schemas of fields that several requests and answers share, and helpers to define fields. */
 import { Schema, Struct } from "effect"
 
 /** A field, with its description in the reference. */
 export const field = <S extends Schema.Top>(schema: S, description: string): S["Rebuild"] =>
   schema.annotateKey({ description })
 
-/** An optional field, and the value that its absence stands for. Some clients send `null` instead of leaving it out. */
+/** An optional field; `absent`: the value that its absence stands for. Accepts `null`, which some clients send for an absent field. */
 export const optional = <S extends Schema.Constraint>(schema: S, description?: string, absent?: S["Type"]) =>
   Schema.optionalKey(Schema.NullOr(schema)).annotateKey({ description, default: absent })
 
-/** A field that always has this value, and what the value says about the object. */
+/** A field that always has this value. `description`: what the value says about the object. */
 export const constant = <const Value extends string | boolean>(value: Value, description: string) =>
   field(Schema.Literal(value), description)
 
@@ -22,7 +22,7 @@ export const between = (minimum: number, maximum: number) => Schema.Finite.check
 /** An integer; both bounds are included. */
 export const integer = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
 
-/** An integer. */
+/** An integer of at least `minimum`. */
 export const atLeast = (minimum: number) => Schema.Int.check(Schema.isGreaterThanOrEqualTo(minimum))
 
 /** An object that only the provider interprets. */
@@ -55,7 +55,7 @@ export const EpochSeconds = field(Schema.Int, "When the answer was made: Unix ti
 
 export const AnsweringModel = field(Schema.String, "Model that answered; another than requested after a fallback.")
 
-/** A mark at the end of a prefix, such as `{"type": "ephemeral"}`. */
+/** A mark at the end of a prefix that may be cached, such as `{"type": "ephemeral"}`. */
 export const cacheControl = {
   cache_control: optional(JsonObject, "Marks the end of a prefix that the provider may cache. Only it interprets this.")
 }
@@ -64,7 +64,7 @@ interface FormField extends Struct.Lambda {
   <S extends Schema.Constraint>(schema: S): Schema.optionalKey<Schema.toCodecStringTree<S>>
   readonly "~lambda.out": Schema.optionalKey<Schema.toCodecStringTree<Extract<this["~lambda.in"], Schema.Constraint>>>
 }
-/** An optional field of a form, whose value is a text. */
+/** Turns the schema of a field into that of an optional field of a form, whose value is a text. */
 export const formField = Struct.lambda<FormField>((schema) => Schema.optionalKey(Schema.toCodecStringTree(schema)))
 
 /** A file of a form. */

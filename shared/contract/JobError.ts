@@ -1,7 +1,7 @@
 /**
- * Errors of jobs: the closed union that crosses the bus from worker to ingress. `IngressError.ts` has the errors of ingress.
+ * The errors of jobs: the closed union that crosses the bus from worker to ingress. `IngressError.ts` has the errors of ingress.
  *
- * An error holds only what the client may know: no payloads, keys or addresses. The cause stays in the process where it
+ * An error holds only what the client may know: no payloads, keys or addresses. Its cause stays in the process where the error
  * happened. Ingress chooses the HTTP status and the error's shape.
  */
 import { Effect, Predicate, Schema } from "effect"
@@ -9,7 +9,7 @@ import { Effect, Predicate, Schema } from "effect"
 /** Advice for a client whose request was rejected for now. */
 export const tryAgain = (afterMs: number): string => `try again in ${Math.max(1, Math.ceil(afterMs / 1_000))} s`
 
-/** `null` unless the constructor gets a value. */
+/** A field that is `null` unless the constructor gets a value. */
 const nullByDefault = <S extends Schema.Constraint>(schema: S) =>
   Schema.NullOr(schema).pipe(Schema.withConstructorDefault(Effect.succeed(null)))
 
@@ -19,11 +19,11 @@ export class InvalidRequest extends Schema.TaggedError<InvalidRequest>()("Invali
   param: Schema.NullOr(Schema.String),
   code: Schema.String
 }) {
-  /** `problem` follows the path, as in `must be a number`. */
+  /** An error at one field. `problem` follows the path, as in `must be a number`. */
   static readonly at = (param: string, problem: string, code = "invalid_value") =>
     new InvalidRequest({ message: `${param}: ${problem}`, param, code })
 
-  /** The provider's protocol of the model has no such operation. */
+  /** The protocol of the model's provider does not have the operation. */
   static readonly notSupported = (model: string, operation: string, advice?: string) => {
     const problem = `'${model}' does not serve ${operation}`
     return InvalidRequest.at(
@@ -64,8 +64,8 @@ export class ProviderRejected extends Schema.TaggedError<ProviderRejected>()("Pr
 }) {}
 
 /**
- * The provider rate-limited the request, or the gateway rejected it because it knows the provider's limits. `retryAfterMs` is
- * `null` if the time to wait is unknown.
+ * The provider rate-limited the request, or the gateway rejected the request to stay within the provider's limits. `retryAfterMs`
+ * is `null` if the time to wait is unknown.
  */
 export class ProviderRateLimited extends Schema.TaggedError<ProviderRateLimited>()("ProviderRateLimited", {
   provider: Schema.String,
@@ -82,12 +82,12 @@ const forTheOperator = "the operator of the gateway must fix this"
 /**
  * The provider failed:
  *
- * * `unreachable`: nothing was sent to it.
- * * `credentials`, `credit`: it rejected the gateway's account, or the account has no credit left.
+ * * `unreachable`: nothing was sent to the provider.
+ * * `credentials`, `credit`: the provider rejected the gateway's account, or the account has no credit left.
  * * `cut`: the connection closed before the answer was complete.
- * * `unconfirmed`: it may have started paid work that it never confirmed.
- * * `result`: it finished the work, but the result cannot be fetched.
- * * `resting`: its circuit is open after too many failures.
+ * * `unconfirmed`: the provider may have started paid work that it never confirmed.
+ * * `result`: the provider finished the work, but the result cannot be fetched.
+ * * `resting`: the provider's circuit is open after too many failures.
  */
 export class ProviderFailed extends Schema.TaggedError<ProviderFailed>()("ProviderFailed", {
   provider: Schema.String,
@@ -166,7 +166,7 @@ export class QueueFull extends Schema.TaggedError<QueueFull>()("QueueFull", {
   }
 }
 
-/** No worker took the job before its deadline. */
+/** No worker claimed the job before its deadline, or none is expected to. */
 export class QueueTimeout extends Schema.TaggedError<QueueTimeout>()("QueueTimeout", {
   retryAfterMs: Schema.Finite
 }) {
@@ -183,7 +183,7 @@ export class WorkerLost extends Schema.TaggedError<WorkerLost>()("WorkerLost", {
   }
 }
 
-/** Two workers in a row died or hung while they ran this job, so the job is most likely the cause. It is not dispatched again. */
+/** Two workers in a row died or hung while they ran this job, so the job is probably the cause. It is not dispatched again. */
 export class PoisonJob extends Schema.TaggedError<PoisonJob>()("PoisonJob", {}) {
   override get message() {
     return "Two workers in a row were lost while they ran this request. Do not send it again. "
@@ -215,7 +215,7 @@ export class Unavailable extends Schema.TaggedError<Unavailable>()("Unavailable"
   }
 }
 
-/** No key has this secret or, for a task that waits, this id any more. */
+/** No key has this secret or, for a waiting task, this id any more. */
 export class KeyInvalid extends Schema.TaggedError<KeyInvalid>()("KeyInvalid", {}) {
   override readonly message =
     "Invalid API key: incomplete, unknown or revoked. Ask the operator of the gateway for a valid key."
@@ -238,14 +238,14 @@ export class ModelNotAllowed extends Schema.TaggedError<ModelNotAllowed>()("Mode
     `The API key may not use the model '${this.model}'. GET /v1/models lists the models it may use.`
 }
 
-/** Whose limit or budget it is, at the beginning of a message: a team's by its name, or the key's. */
+/** The beginning of a message about a limit or budget: whose it is, a team's or the key's. */
 export const levelNamed = (team: string | undefined): string =>
   team === undefined ? "The API key" : `The team '${team}'`
 
-/** The key has spent its monthly budget. */
+/** The key, or one of its teams, has spent its monthly budget. */
 export class BudgetSpent extends Schema.TaggedError<BudgetSpent>()("BudgetSpent", {
   budgetUsd: Schema.Finite,
-  /** The name of the team whose budget it is; absent: the key's. */
+  /** The name of the team whose budget is spent. Absent if it is the key's. */
   team: Schema.optionalKey(Schema.String),
   retryAfterMs: Schema.Finite
 }) {
@@ -266,7 +266,7 @@ export class GuardrailRefused extends Schema.TaggedError<GuardrailRefused>()("Gu
   }
 }
 
-/** The operator's guardrail did not answer, and without it nothing may pass. */
+/** The operator's guardrail gave no verdict, and nothing may pass unchecked. */
 export class GuardrailUnavailable extends Schema.TaggedError<GuardrailUnavailable>()("GuardrailUnavailable", {
   direction: Schema.Literals(["request", "answer"]),
   retryAfterMs: Schema.Finite
@@ -314,7 +314,7 @@ export const isTransient = (error: JobError): boolean =>
   Predicate.isTagged(error, "ProviderTimeout") ||
   (Predicate.isTagged(error, "ProviderFailed") && !finalReasons.includes(error.reason))
 
-/** A retry at the same target would fail again, or could be billed twice. */
+/** The reasons after which a retry at the same target would fail again, or could be billed twice. */
 const finalReasons: ReadonlyArray<ProviderFailed["reason"]> = ["credentials", "credit", "unconfirmed", "result"]
 
 /** Whether the provider is the cause, so that another provider may succeed. */
@@ -329,7 +329,7 @@ export const isUnsent = (error: JobError): boolean =>
 
 const untouched: ReadonlyArray<ProviderFailed["reason"]> = ["unreachable", "credentials", "credit", "resting"]
 
-/** Whether the provider may bill the failed call: it was sent, and answered by no error status. */
+/** Whether the provider may bill the failed call: the call was sent, and did not get an error status. */
 export const mayBeBilled = (error: JobError): boolean =>
   (Predicate.isTagged(error, "ProviderTimeout") && error.phase !== "connect") ||
   (Predicate.isTagged(error, "ProviderFailed") && begun.includes(error.reason))

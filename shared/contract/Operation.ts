@@ -1,6 +1,6 @@
 /**
- * An operation of the API: one value from which the routes, the job subject, the decoder, the OpenAPI document, the span
- * and metric names and the shape of errors are derived.
+ * The definition of an operation of the API: one value from which the routes, the job subject, the decoder, the OpenAPI document, the
+ * span and metric names and the shape of errors are derived.
  */
 import { Schema } from "effect"
 
@@ -8,15 +8,15 @@ import { Schema } from "effect"
 export const workloads = ["chat", "images", "video", "embeddings", "rerank", "speech"] as const
 export type Workload = typeof workloads[number]
 
-/** A part of a workload with its own queue and workers. A token of a NATS subject. */
+/** The name of a pool: a part of a workload with its own queue and workers. Valid as a token of a NATS subject. */
 export const PoolName = Schema.String.check(
   Schema.isPattern(/^[a-z0-9-]{1,32}$/u, { expected: "lower case letters, digits and -, at most 32 of them" })
 )
 
-/** The API whose shape of errors clients of the operation expect. `responses` differs from `openai` in streams. */
+/** The API whose shape of errors clients of the operation expect. `responses` differs from `openai` only in streams. */
 export type Dialect = "openai" | "responses" | "anthropic" | "gemini" | "cohere"
 
-/** `queued` → `in_progress` → `completed` | `failed`; `cancelled` from either of the first two. */
+/** The status of a task: `queued` → `in_progress` → `completed` | `failed`; `cancelled` from either of the first two. */
 export const TaskStatus = Schema.Literals(["queued", "in_progress", "completed", "failed", "cancelled"])
 export type TaskStatus = typeof TaskStatus.Type
 
@@ -25,18 +25,18 @@ export interface RequestBody {
   /** Absent if the path names the model. */
   readonly model?: string | null | undefined
   readonly stream?: boolean | null | undefined
-  /** How many results the client wants; every result of a task is work of its own. */
+  /** How many results the client wants. Each result of a task is a piece of work of its own. */
   readonly n?: number | null | undefined
 }
 
 /** An example of a request and its answer. */
 export interface Example {
   readonly summary: string
-  /** Goes into the path if the path names the model, otherwise into the body. */
+  /** The model: part of the path if the path names it, otherwise of the body. */
   readonly model: string
   /** The body without the model. */
   readonly body: Readonly<Record<string, unknown>>
-  /** Sent as `multipart/form-data`. */
+  /** Whether the request is sent as `multipart/form-data`. */
   readonly isForm?: boolean
   /** A JSON value, or the text of server-sent events. Absent if the answer is of another type. */
   readonly answer?: object | string
@@ -46,28 +46,28 @@ export interface Example {
 export const eventsOf = (...events: ReadonlyArray<object>): string =>
   events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join("")
 
-/** The same with their types as names. */
+/** The text of server-sent events that are named by their types. */
 export const namedEventsOf = (
   ...events: ReadonlyArray<{ readonly type: string; readonly [field: string]: unknown }>
 ): string => events.map((event) => `event: ${event.type}\n${eventsOf(event)}`).join("")
 
 export interface Operation {
-  /** In spans, metrics and jobs, and as OpenAPI's `operationId`. */
+  /** The name in spans, metrics and jobs, and the `operationId` in OpenAPI. */
   readonly name: string
   readonly summary: string
   /** CommonMark. */
   readonly description: string
-  /** At least one for each form of the request and of the answer, by their names in the OpenAPI document. */
+  /** At least one example for each form of the request and of the answer, by its name in the OpenAPI document. */
   readonly examples: Readonly<Record<string, Example>>
   /**
    * `{model}` stands for the model's name, which may contain slashes and overrides the name in the body. The documentation
    * shows the first path; the others are those that official clients use.
    */
   readonly paths: readonly [`/${string}`, ...Array<`/${string}`>]
-  /** The workloads whose models can serve it. */
+  /** The workloads whose models can serve the operation. */
   readonly workloads: readonly [Workload, ...Array<Workload>]
   readonly dialect: Dialect
-  /** Keeps unknown fields for the provider. */
+  /** The schema of the request. Keeps unknown fields for the provider. */
   readonly request: Schema.Codec<RequestBody, unknown>
   /** Decodes bodies that have one field and lack another: some clients send another operation's requests. */
   readonly alternative?: {
@@ -82,22 +82,22 @@ export interface Operation {
   readonly responseTypes?: ReadonlyArray<string>
   /** Whether the client asked for server-sent events. */
   readonly streams: (request: RequestBody) => boolean
-  /** Its field `background` asks for an answer that outlives the connection. */
+  /** Whether the request's field `background` asks for an answer that outlives the connection. */
   readonly hasBackground?: boolean
-  /** The request must have at least one of these headers, with a date as its API version. They travel with the job. */
+  /** Headers of which a request must have at least one, with a date as the API version. They travel with the job. */
   readonly versionHeaders?: ReadonlyArray<string>
   /** Further request headers that travel with the job, in lower case. */
   readonly headers?: ReadonlyArray<string>
-  /** What its worker does with records of the key's owner. */
+  /** What the worker does with records of the key's owner, if anything. */
   readonly records?: "reads" | "writes"
-  /** It costs nothing and uses no tokens, such as counting them. */
+  /** Whether the operation costs nothing and uses no tokens, such as the counting of tokens. */
   readonly isFree?: boolean
-  /** No built-in engine serves it. */
+  /** Whether only providers serve the operation, no built-in engine. */
   readonly needsProvider?: boolean
   /** `answer` (the default): the job's answer is the response. `task`: the response is a durable task that can be polled. */
   readonly kind?: "answer" | "task"
-  /** How a client sees the task; only for `task`. */
+  /** The schema of the task as clients see it; only for `task`. */
   readonly task?: Schema.Top
-  /** What the built-in engine accepts of a request; only for `task`: a job's answer rejects the request itself. */
+  /** What the built-in engine accepts of a request. Only for `task`, because a job rejects the request in its answer. */
   readonly local?: Schema.Codec<unknown, unknown>
 }

@@ -1,6 +1,6 @@
 /**
- * A picture in a request, checked without decoding it: ingress has no decoders, which native code would bring with it. The
- * first bytes tell a picture from other files; whether the rest is intact, only the worker or the provider can tell.
+ * The schema of a picture in a request. Checks the picture without decoding it, because ingress has no decoders, which would bring
+ * native code. The first bytes show that it is a picture; whether the rest is intact, only the worker or the provider can tell.
  */
 import { Schema } from "effect"
 
@@ -28,7 +28,7 @@ const problemOf = (text: string): string | undefined => {
   const head = dataUrlHead.exec(text)
   if (head !== null && !pictureType.test(head[1] ?? "")) return "must be a data URL of a picture in base64"
   const start = head?.[0].length ?? 0
-  // a search, because matching the whole text would backtrack
+  // searches for a wrong character, because matching the whole text would backtrack
   const foreign = text.slice(start).search(/[^A-Za-z0-9+/_-]/)
   const isBase64 = foreign !== 0 &&
     (foreign < 0 || /^={0,2}\s*$/.test(text.slice(start + foreign, start + foreign + 64)))

@@ -1,4 +1,4 @@
-/** Ids of responses: the gateway's own, since no client can ask a provider for a response. */
+/** The ids of responses. The gateway makes its own, since no client can ask a provider for a response. */
 
 const prefix = "resp_"
 const pattern = /^resp_[0-9a-f]{32}$/

@@ -1,5 +1,5 @@
 /**
- * Error texts for values that their schema rejects: the path and what the schema expects there. Used for requests, the
+ * Makes error texts for values that their schema rejects: the path, and what the schema expects there. Used for requests, the
  * catalogue, the environment and the command line.
  *
  * A text never contains the value itself, which may hold a prompt or a secret.
@@ -51,7 +51,7 @@ type Path = ReadonlyArray<PropertyKey>
 const mistakesIn = (issue: SchemaIssue.Issue, path: Path, value: unknown): ReadonlyArray<SchemaError> => {
   switch (issue._tag) {
     case "Pointer":
-      // a non-empty array without its first item
+      // a missing first item means that an array which must not be empty is
       if (issue.issue._tag === "MissingKey" && typeof issue.path.at(-1) === "number") {
         return [{ path: [...path, ...issue.path.slice(0, -1)], message: "must not be empty" }]
       }
@@ -63,7 +63,7 @@ const mistakesIn = (issue: SchemaIssue.Issue, path: Path, value: unknown): Reado
     case "Filter":
       return mistakesOf(issue, undefined, path)
     case "Encoding":
-      // expected is the type that the string encodes, not a string
+      // for a value encoded as a string, the text names the encoded type
       return isWhole(issue.issue) && isNamed(issue.ast)
         ? [{ path, message: mustBe([issue.ast]) }]
         : mistakesIn(issue.issue, path, value)
@@ -104,7 +104,7 @@ const isWhole = (issue: SchemaIssue.Issue): boolean => {
 
 const isLeaf = ({ _tag }: SchemaIssue.Issue): boolean => _tag === "InvalidValue" || _tag === "InvalidType"
 
-/** The check's own message, or all that the schema expects. */
+/** The errors of a failed check: its own message, or else everything that the schema expects. */
 const mistakesOf = (
   failed: SchemaIssue.Filter,
   ast: SchemaAST.AST | undefined,
@@ -130,7 +130,7 @@ const knownFields = (ast: SchemaAST.AST): string => {
     : `: the known fields are ${enumerate(names, "and")}`
 }
 
-/** An object that no member of a tagged union accepts has a wrong tag. */
+/** The error of an object whose tag no member of a union has. */
 const tagMistake = (union: SchemaAST.Union, path: Path, value: unknown): SchemaError | undefined => {
   const object = path.reduce<unknown>((inner, key) => Predicate.hasProperty(inner, key) ? inner[key] : undefined, value)
   if (!Predicate.isReadonlyObject(object)) return undefined

@@ -1,6 +1,6 @@
 /**
- * Estimates a request's tokens before a tokenizer or a provider counts them: the limits that it states, times the number of
- * answers, plus an estimate of what it does not state.
+ * Estimates a request's tokens before a tokenizer or a provider counts them: the limits that the request states, times the number of
+ * answers, plus an estimate of everything that it does not state.
  */
 import { Predicate, String } from "effect"
 import type { Operation } from "./Operation.ts"
@@ -11,24 +11,24 @@ type Field = (name: string) => unknown
 /** The maximum number of tokens that a request allows its answers. */
 export interface TokenStatement {
   readonly tokens: number
-  /** The fields that state this number. The limit of one answer comes first. */
+  /** The fields that state this number; the limit of one answer comes first. */
   readonly fields: readonly [string, ...Array<string>]
 }
 
 export interface TokenDemand {
-  /** To reserve for the request. At least 1. */
+  /** The tokens to reserve for the request, at least 1. */
   readonly tokens: number
   /** Absent if the request does not limit its answers. */
   readonly stated: TokenStatement | undefined
 }
 
-/** English text and JSON in UTF-8; other scripts have fewer bytes per token, pictures many more. */
+/** For English text and JSON in UTF-8. Other scripts have fewer bytes per token, pictures many more. */
 const bytesPerToken = 4
-/** Maximum reserved for pictures and other files in a request: their size says nothing about their tokens. */
+/** Maximum to reserve for pictures and other files in a request, because their size says nothing about their tokens. */
 export const maxFileTokens = 50_000
-/** Reserved for an answer that the request does not limit. */
+/** The tokens to reserve for an answer that the request does not limit. */
 const defaultAnswerTokens = 500
-/** Reserved for a generated picture, for models that count pictures in tokens. */
+/** The tokens to reserve for a generated picture, for models that count pictures in tokens. */
 const pictureTokens = 1_000
 /** The maximum that one answer is expected to use, whatever its limit. */
 const maxLikelyAnswerTokens = 4_000
@@ -41,10 +41,10 @@ interface Stated {
   readonly value: number
 }
 
-/** The spellings of one name in a path. */
+/** The spellings of one name. */
 type Spellings = ReadonlyArray<string>
 
-/** A field, by its path of names. */
+/** The place of a field: its path. */
 interface Place {
   readonly name: string
   readonly path: ReadonlyArray<Spellings>
@@ -85,15 +85,15 @@ const counts = places("n", "best_of", "generationConfig.candidateCount")
 const pictureCounts = places("n", "parameters.n")
 
 interface Answers {
-  /** Limit of one answer; `undefined` if not stated. */
+  /** The limit of one answer; `undefined` if not stated. */
   readonly length: Stated | undefined
-  /** Reasoning budget. */
+  /** The reasoning budget; `undefined` if not stated. */
   readonly thought: Stated | undefined
   /** Their product is the number of answers. */
   readonly factors: ReadonlyArray<Stated>
 }
 
-/** If several fields state the same, the largest counts, since the provider may use any of them. */
+/** What a request states about its answers. Of several fields for the same limit, the largest counts: the provider may use any. */
 const answersOf = (field: Field): Answers => {
   const factors: Array<Stated> = []
   const choices = largest(field, counts)
@@ -105,7 +105,7 @@ const answersOf = (field: Field): Answers => {
 
 const countOf = ({ factors }: Answers): number => factors.reduce((product, { value }) => product * value, 1)
 
-/** Most providers count reasoning as part of the answer, so the larger of both limits is certainly allowed. */
+/** The stated maximum. Most providers count reasoning as part of the answer, so the larger of both limits is certainly allowed. */
 const statementOf = (answers: Answers): TokenStatement | undefined => {
   const { factors, length, thought } = answers
   const most = length === undefined || (thought !== undefined && thought.value > length.value) ? thought : length
@@ -124,7 +124,7 @@ const isFile = (text: string): boolean => {
   )
 }
 
-/** Characters of all files in a value. */
+/** The number of characters of all files in a value. */
 const fileSize = (value: unknown): number => {
   if (typeof value === "string") return isFile(value) ? value.length : 0
   if (typeof value !== "object" || value === null) return 0
@@ -150,7 +150,7 @@ const requestTokens = (operation: Operation, bytes: number, field: Field): numbe
   return all - fileTokens + Math.min(fileTokens, maxFileTokens)
 }
 
-/** A reranker reads the query again with each document. */
+/** The tokens of repeated queries: a reranker reads the query again with each document. */
 const repeatedTokens = (field: Field): number => {
   const query = field("query")
   const documents = field("documents")
@@ -187,13 +187,13 @@ export const tokenEstimate = (operation: Operation, bytes: number, field: Field)
   return Math.ceil(request + each * countOf(answers))
 }
 
-/** What is reserved if a request does not say it. */
+/** The length of a video to reserve for if a request does not state it. */
 const secondsPerVideo = 10
-/** Sound of 32 kbit/s, which is little even for speech. */
+/** Sound of 32 kbit/s, which is little even for speech, so that the seconds are not underestimated. */
 const bytesPerSecond = 4_000
 const documentsPerSearch = 100
 
-/** The largest usage that a request is expected to have, by which its cost is reserved. `maxAnswerTokens`: what the model can answer at most, if that is known. */
+/** The largest usage to expect, by which a request's cost is reserved. `maxAnswerTokens`: the model's longest answer, if known. */
 export const largestUsage = (operation: Operation, bytes: number, field: Field, maxAnswerTokens?: number): Usage => {
   const used = (inputTokens: number, outputTokens = 0, others: Partial<Usage> = {}): Usage => ({
     inputTokens,

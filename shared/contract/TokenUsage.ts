@@ -1,10 +1,10 @@
-/** Usage as answers report it, in tokens. */
+/** The schemas of usage in answers, in tokens. */
 import { Schema } from "effect"
 import { field, tokens } from "./Fields.ts"
 
 const kind = (description: string) => Schema.optionalKey(tokens(description))
 
-/** By kind, of the input or of the output. A kind is left out if the provider does not say how many tokens it has. */
+/** The tokens of input or output by kind. A kind is left out if the provider does not report its tokens. */
 const kinds = {
   text_tokens: kind("Of these, text. For output: without reasoning."),
   audio_tokens: kind("Of these, audio."),

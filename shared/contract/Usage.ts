@@ -11,11 +11,11 @@ export const Usage = Schema.Struct({
   cachedTokens: Schema.optionalKey(Count),
   /** Part of `inputTokens` that the provider wrote to its cache. */
   cacheWriteTokens: Schema.optionalKey(Count),
-  /** Part of `cacheWriteTokens` that the provider keeps for an hour, not for minutes. */
+  /** Part of `cacheWriteTokens` that the provider keeps for an hour instead of minutes. */
   cacheWriteHourTokens: Schema.optionalKey(Count),
   /** Part of `outputTokens` spent on reasoning. */
   reasoningTokens: Schema.optionalKey(Count),
-  /** Parts of `inputTokens` and `outputTokens` by kind, if known. Text of the output excludes reasoning. */
+  /** Parts of `inputTokens` and `outputTokens` by kind, if known. `outputTextTokens` excludes reasoning. */
   inputTextTokens: Schema.optionalKey(Count),
   inputAudioTokens: Schema.optionalKey(Count),
   inputImageTokens: Schema.optionalKey(Count),
@@ -30,14 +30,14 @@ export const Usage = Schema.Struct({
   searchUnits: Schema.optionalKey(Count),
   /** Generated pictures. */
   images: Schema.optionalKey(Count),
-  /** Seconds of generated video, or of sound turned into text if the provider bills by them. */
+  /** Seconds of generated video, or of transcribed sound if the provider bills by them. */
   seconds: Schema.optionalKey(Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0)))
 })
 export type Usage = typeof Usage.Type
 
 const otherUnits = ["characters", "searchUnits", "images", "seconds"] as const
 
-/** Whether usage is known, in tokens or in another unit. Some servers that count no tokens report zeros. */
+/** Whether usage is known, in tokens or in another unit. Zeros do not count: some servers that count no tokens report them. */
 export const isReported = (usage: Usage | undefined): usage is Usage =>
   usage !== undefined &&
   (usage.inputTokens + usage.outputTokens > 0 || otherUnits.some((unit) => usage[unit] !== undefined))

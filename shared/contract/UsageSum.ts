@@ -6,7 +6,7 @@ export const none: Usage = { inputTokens: 0, outputTokens: 0 }
 
 const units = Struct.keys(Usage.fields)
 
-/** A count that is missing in both stays missing. */
+/** The sum of two usages. A count that is missing in both stays missing. */
 export const sum = (one: Usage | undefined, other: Usage): Usage => {
   if (one === undefined) return other
   const added: { -readonly [K in keyof Usage]: Usage[K] } = { ...one }

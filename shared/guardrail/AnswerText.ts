@@ -1,8 +1,8 @@
 /**
- * Collects what a model wrote from the JSON of an answer, or of the events of one, in any dialect.
+ * Collects what a model wrote from the JSON of an answer, or of the events of a stream, in any dialect.
  *
- * It takes every text that is not known to be something else, so that a field that only tomorrow's models have is checked as well.
- * The texts of a stream are joined by their place, such as a choice or a content block: a word that two events share is one word.
+ * Every text counts that is not known to be something else, so that fields of future models are checked too. The texts of a stream are
+ * joined by their place, such as a choice or a content block, so that a word that is split over two events is one word.
  */
 import { Predicate } from "effect"
 import { createHash, type Hash } from "node:crypto"
@@ -10,7 +10,7 @@ import { maxDepth } from "../bounds/JsonBounds.ts"
 import type { Dialect } from "../contract/Operation.ts"
 import * as Json from "../provider/json/Json.ts"
 
-/** Members whose text the API defines, or the provider made as a name. */
+/** Members whose text is not the model's: the API defines it, or the provider made it up as a name or id. */
 const labels: ReadonlySet<string> = new Set([
   ...[
     "type",
@@ -28,7 +28,7 @@ const labels: ReadonlySet<string> = new Set([
   ...["model", "modelVersion", "provider", "mime_type", "mimeType", "media_type", "modality"]
 ])
 
-/** Members that only the provider can read. */
+/** Members whose text only the provider can read. */
 const sealed: ReadonlySet<string> = new Set([
   ...["encrypted_content", "signature", "thoughtSignature", "thought_signature"]
 ])
@@ -36,7 +36,7 @@ const sealed: ReadonlySet<string> = new Set([
 /** Members whose value the model writes as JSON. */
 const jsonMembers: ReadonlySet<string> = new Set(["args", "arguments", "input"])
 
-/** Members that hold text however it looks. */
+/** Members that always hold text, even if it looks like media. */
 const textMembers: ReadonlySet<string> = new Set([
   ...["content", "text", "refusal", "arguments", "partial_json", "delta", "input", "code", "transcript"],
   ...["reasoning", "reasoning_content", "thinking", "output_text"]
@@ -48,24 +48,24 @@ const echoes: ReadonlySet<string> = new Set([
   ...["safety_identifier", "text", "tool_choice", "tools", "truncation", "user"]
 ])
 
-/** Media in base64. A shorter text could be a word. */
+/** Media in base64: long, because a shorter text could be a word. */
 const base64 = /^[A-Za-z0-9+/_-]{128,}={0,2}$/
 const dataUrl = /^data:[^,]{0,200};base64,/
 
 /** Events whose `delta` is sound or a picture. */
 const mediaEvent = /audio\.delta$|partial_image$/
 
-/** Events that repeat what others have said before. */
+/** Events that repeat the content of earlier ones. */
 const repetition = /\.(?:done|completed|incomplete|failed)$/
 
 const positions = ["index", "output_index", "content_index", "summary_index"]
 
 /** The text of one place of the answer. */
 interface Channel {
-  /** The end of what was taken. */
+  /** The end of the text that was taken already. */
   context: string
   pending: Array<string>
-  /** Of the whole text; only in the responses format, which repeats it. */
+  /** The hash of the whole text; only in the responses format, which repeats texts. */
   readonly hash: Hash | undefined
 }
 
@@ -75,18 +75,18 @@ export class AnswerText {
   readonly #repeats: boolean
   readonly #overlap: number
   readonly #channels = new Map<string, Channel>()
-  /** Those with text that was not taken yet. */
+  /** The channels with text that was not taken yet. */
   readonly #open = new Set<Channel>()
-  /** Those with text that `#known` lacks. */
+  /** The channels with text that is not in `#known` yet. */
   readonly #dirty = new Set<Channel>()
-  /** The texts of all channels, hashed, as of the latest repetition. */
+  /** The hashes of the texts of all channels, as of the latest repetition. */
   readonly #known = new Set<string>()
   #isRepetition = false
   #isMedia = false
   #pending = 0
   #isUnreadable = false
 
-  /** `overlap`: how many characters of each text are given again with its next part. */
+  /** `overlap`: how many characters of each text are repeated with its next part. */
   constructor(dialect: Dialect, overlap: number) {
     this.#repeats = dialect === "responses"
     this.#overlap = overlap
@@ -97,12 +97,12 @@ export class AnswerText {
     return this.#pending
   }
 
-  /** Whether there was something that is no text, such as a picture, since the last `take`. */
+  /** Whether something other than text, such as a picture, was added since the last `take`. */
   get isUnreadable(): boolean {
     return this.#isUnreadable
   }
 
-  /** Adds an answer, or an event of one. */
+  /** Adds an answer, or an event of a stream. */
   add(json: unknown): void {
     const root = Json.fields(json)
     const type = Json.string(root["type"]) ?? ""
@@ -114,12 +114,12 @@ export class AnswerText {
     this.#addIn(json, "", place, maxDepth, isResponse)
   }
 
-  /** Adds an answer, or an event, that is not JSON. */
+  /** Adds an answer or an event that is not JSON. */
   addText(text: string): void {
     this.#append("", text)
   }
 
-  /** The texts since the last `take`, each after the end of what was taken of it. */
+  /** Takes the texts since the last `take`, each preceded by the end of its part that was taken before. */
   take(): string {
     const texts: Array<string> = []
     for (const channel of this.#open) {
@@ -185,14 +185,14 @@ export class AnswerText {
     this.#dirty.add(channel)
   }
 
-  /** Notes the texts so far, to know them again. */
+  /** Remembers the texts so far, to recognise repetitions. */
   #learn(): void {
     for (const { hash } of this.#dirty) if (hash !== undefined) this.#known.add(hash.copy().digest("base64"))
     this.#dirty.clear()
   }
 }
 
-/** The last characters, without half of one. */
+/** The last characters of a text, without half of a surrogate pair. */
 const endOf = (text: string, characters: number): string => {
   if (characters === 0) return ""
   const end = text.slice(-characters)

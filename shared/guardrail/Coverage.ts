@@ -1,13 +1,13 @@
-/** What a guardrail can read of the answer to each operation. README.md beside this file has the same for operators. */
+/** What a guardrail can check of the answers to each operation. README.md beside this file has the same table for operators. */
 import type { Operation } from "../contract/Operation.ts"
 
 /**
- * `text`: what a model wrote. `media`: pictures, videos or sound, which cannot be checked. `none`: numbers, or what only the
- * gateway or a provider can read, so that there is nothing to check.
+ * `text`: what a model wrote. `media`: pictures, videos or sound, which cannot be checked. `none`: numbers, or data that only the
+ * gateway or a provider can read, so there is nothing to check.
  */
 export type Coverage = "text" | "media" | "none"
 
-/** By the names of the operations. */
+/** The coverage by the name of the operation. */
 export const coverages: Readonly<Record<string, Coverage>> = {
   "audio.speech": "media",
   "audio.transcriptions": "text",
@@ -34,5 +34,5 @@ export const coverages: Readonly<Record<string, Coverage>> = {
   "video.generations": "media"
 }
 
-/** An operation that the table lacks is one that cannot be checked. */
+/** The coverage of an operation. Operations that are not in the table cannot be checked. */
 export const coverageOf = ({ name }: Operation): Coverage => coverages[name] ?? "media"

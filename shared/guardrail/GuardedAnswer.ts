@@ -1,8 +1,8 @@
 /**
- * Holds an answer back until its guardrail has allowed it: streams by windows of text, every other answer as a whole. So no byte
- * of a window leaves before the window is allowed, nor any byte after it.
+ * Holds an answer back until the guardrail has allowed it: a stream window by window, every other answer as a whole. No byte of a
+ * window, and no byte after it, leaves before the window is allowed.
  *
- * The provider writes, and `Guardrail.ts` takes one window after another and releases it.
+ * The provider writes. `Guardrail.ts` takes one window after another, has it checked and releases it.
  */
 import { Effect } from "effect"
 import { dataOf, SseFrames } from "../bounds/SseFrames.ts"
@@ -19,15 +19,15 @@ export interface Window {
   readonly number: number
   readonly isLast: boolean
   readonly text: string
-  /** It has something that is no text, which cannot be checked. */
+  /** Whether the window contains something other than text, which cannot be checked. */
   readonly isUnreadable: boolean
   readonly pieces: ReadonlyArray<Uint8Array>
 }
 
-/** The most bytes of a stream to hold beside the window that is being checked; then the provider pauses. */
+/** Maximum number of bytes of a stream that are held; beyond that the provider is paused. */
 const maxHeldBytes = 256 * 1024
 
-/** The most bytes of an answer that is no stream. */
+/** Maximum number of bytes of any other answer that are held; a larger one cannot be checked. */
 const maxWholeBytes = 32 * 1024 * 1024
 
 const isJson = /^application\/(?:[\w.-]+\+)?json\b/i
@@ -45,12 +45,12 @@ export class GuardedAnswer implements Answer {
   /** The full windows that are not taken yet, and how many are not released. */
   #full: Array<Window> = []
   #unreleased = 0
-  /** The bytes of all of these. */
+  /** The size of all held pieces and windows. */
   #heldBytes = 0
   #windows = 0
-  /** The rest passes unchecked: it cannot be checked, and may pass. */
+  /** Whether the rest passes unchecked, because it cannot be checked but may pass. */
   #isFree = false
-  /** It is too large to be held, or of a type that is no text. */
+  /** Whether the answer is too large to be held, or not text. */
   #isUnreadable = false
   #onWindow: ((window: Window) => void) | undefined
   #onDrain: (() => void) | undefined
@@ -78,7 +78,7 @@ export class GuardedAnswer implements Answer {
       if (this.#heldBytes > maxWholeBytes) this.#giveUp()
     } else {
       for (const frame of this.#frames.push(bytes)) this.#addFrame(frame)
-      // events without text
+      // many events without text fill no window by themselves
       if (!this.#mayContinue && this.#unreleased === 0) this.#fill()
     }
     return this.#mayContinue
@@ -107,7 +107,7 @@ export class GuardedAnswer implements Answer {
     })
   })
 
-  /** Passes an allowed window on, as fast as the client takes it. */
+  /** Passes on an allowed window, and returns once the client accepts more. */
   readonly release = (window: Window): Effect.Effect<void> =>
     Effect.suspend(() => {
       let mayContinue = true
@@ -138,7 +138,7 @@ export class GuardedAnswer implements Answer {
       else if (text.trim() !== "[DONE]") this.#text.addText(text)
     }
     const isBetween = this.#windows > 0 && this.#unreleased === 0 && this.#pieces.length === 0
-    // such as a ping
+    // an event without text between two windows, such as a ping, needs no check
     if (isBetween && this.#text.pending === 0 && !this.#text.isUnreadable) return void this.#pass(frame)
     this.#hold(frame)
     if (this.#text.pending >= this.#characters) this.#fill()
@@ -158,7 +158,7 @@ export class GuardedAnswer implements Answer {
     this.#fill()
   }
 
-  /** Nothing that is held follows, and nothing waits for a verdict. */
+  /** Lets everything that is held, and the rest of the answer, pass unchecked. */
   #setFree(): void {
     this.#isFree = true
     for (const piece of this.#pieces.splice(0)) {
@@ -185,7 +185,7 @@ export class GuardedAnswer implements Answer {
     return this.#heldBytes <= (this.#frames === undefined ? maxWholeBytes : maxHeldBytes)
   }
 
-  /** The pieces so far are a window. */
+  /** Makes the pieces so far a window. */
   #fill(isLast = false): void {
     const isUnreadable = this.#text.isUnreadable || (this.#isUnreadable && !this.#isFree)
     const window = { number: this.#windows++, isLast, isUnreadable, text: this.#text.take(), pieces: this.#pieces }

@@ -1,8 +1,8 @@
 /**
- * Has the operator's guardrail check what a model is asked and what it answers.
+ * Has the operator's guardrail check requests and answers.
  *
- * It stands between the steps of a workload and the providers: a request has everything that it refers to, and an answer is neither
- * sent nor stored before it is allowed. Without a guardrail a request costs one look at the catalogue.
+ * The check is between the workload's own steps and the providers: by then a request includes everything that it refers to, and an
+ * answer is neither sent nor stored before it is allowed. Without a guardrail a request costs one look at the catalogue.
  */
 import { Context, Effect, Exit, Layer, Predicate } from "effect"
 import { Catalogue } from "../catalogue/Catalogue.ts"
@@ -20,13 +20,13 @@ import { GuardedAnswer } from "./GuardedAnswer.ts"
 import { Hook } from "./Hook.ts"
 import type { About } from "./HookMessage.ts"
 
-/** What the checks of a request need of it. */
+/** The parts of a request that its check needs. */
 export type Checkable = Pick<Work, "body" | "contentType" | "id" | "model" | "onChecked" | "operation" | "tenant">
 
 export class Guardrail extends Context.Service<Guardrail, {
-  /** Performs the work if its guardrail allows the request, and passes on what it allows of the answer. */
+  /** Performs the work if the guardrail allows the request, and passes on the parts of the answer that the guardrail allows. */
   readonly around: (work: Work, answer: Answer, perform: Perform) => Effect.Effect<Usage | undefined, JobError>
-  /** Checks a request whose answer is never one of text. Fails unless it may be performed. Returns the body that was checked. */
+  /** Checks a request whose answer is never text. Fails unless it may be performed. Returns the body that was checked. */
   readonly checkRequest: (work: Checkable) => Effect.Effect<Uint8Array, JobError>
 }>()("shared/guardrail/Guardrail") {
   static readonly layerNoDeps = Layer.effect(
@@ -35,7 +35,7 @@ export class Guardrail extends Context.Service<Guardrail, {
       const catalogue = yield* Catalogue
       const hook = yield* Hook
       const guardrailOf = ({ model }: Checkable) => catalogue.current().guardrails?.get(model)
-      /** Whether the latest check of each guardrail failed, so that its state is logged once. */
+      /** The URLs of guardrails whose latest check failed, so that each change of state is logged once. */
       const failing = new Set<string>()
 
       const note = ({ model, onChecked }: Checkable, direction: Direction, outcome: Checked) => {
@@ -51,7 +51,7 @@ export class Guardrail extends Context.Service<Guardrail, {
       const logSuccess = ({ url }: Settings) =>
         failing.delete(url) ? Effect.logInfo("the guardrail gives verdicts again") : Effect.void
 
-      /** Whether the guardrail has checked it. Fails if it refuses, or if nothing may pass unchecked. */
+      /** Asks the guardrail. Returns whether it gave a verdict. Fails if it refuses, or gave none and nothing may pass unchecked. */
       const ask = (
         settings: Settings,
         work: Checkable,
@@ -76,7 +76,7 @@ export class Guardrail extends Context.Service<Guardrail, {
           }
         })
 
-      /** Fails unless things that cannot be checked may pass. */
+      /** Fails if `what`, which cannot be checked, may not pass unchecked. */
       const passUnreadable = (settings: Settings, work: Checkable, direction: Direction, what: string) => {
         if (settings.onUnreachable === "open") return Effect.void
         note(work, direction, "unchecked")
@@ -99,10 +99,10 @@ export class Guardrail extends Context.Service<Guardrail, {
         return body
       })
 
-      /** Has every window of the answer checked until its end. */
+      /** Has every window of the answer checked. */
       const checkAnswer = Effect.fnUntraced(function*(settings: Settings, work: Work, guarded: GuardedAnswer) {
         let isChecked = true
-        // once it has given no verdict, every further window would wait for as long
+        // after one check without a verdict, the rest passes unchecked: each further window would wait as long
         let answers = true
         for (;;) {
           const window = yield* guarded.next
@@ -111,7 +111,7 @@ export class Guardrail extends Context.Service<Guardrail, {
             yield* passUnreadable(settings, work, "answer", "what is no text in the answer")
             isChecked = false
           }
-          // an answer without any text is checked as well
+          // the first window is checked even if it has no text
           if (answers && (text !== "" || (number === 0 && !isUnreadable))) {
             const about = { ...aboutOf(work), direction: "answer", window: number } as const
             answers = yield* ask(settings, work, about, Buffer.from(JSON.stringify(text)))
@@ -136,7 +136,7 @@ export class Guardrail extends Context.Service<Guardrail, {
             guarded.end()
           }))
         return yield* Effect.all([performed, checkAnswer(settings, work, guarded)], { concurrency: 2 }).pipe(
-          // the answer is paid although the client does not get it
+          // the answer is paid for although the client does not get it
           Effect.onExit((exit) =>
             Effect.sync(() => Exit.isFailure(exit) && usage !== undefined ? work.onCut(usage) : undefined)
           ),
@@ -147,7 +147,7 @@ export class Guardrail extends Context.Service<Guardrail, {
       const guard = Effect.fnUntraced(function*(settings: Settings, work: Work, answer: Answer, perform: Perform) {
         const { checks } = settings
         const coverage = checks.includes("answer") ? coverageOf(work.operation) : "none"
-        // before anything is paid
+        // checked before anything is paid for
         if (coverage === "media") {
           yield* passUnreadable(settings, work, "answer", `answers of ${work.operation.name}`)
         }
@@ -182,10 +182,10 @@ export class Guardrail extends Context.Service<Guardrail, {
   static readonly layer = this.layerNoDeps.pipe(Layer.provide(Hook.layer))
 }
 
-/** The time to wait before another try, in milliseconds. */
+/** When clients should retry if the guardrail did not answer, in milliseconds. */
 const retryAfterMs = 1_000
 
-/** The most characters of a reason that a client gets. */
+/** Maximum number of characters of the guardrail's reason that a client gets. */
 const mostReason = 1_000
 
 const shortened = (reason: string | null): string | null => {
@@ -194,9 +194,9 @@ const shortened = (reason: string | null): string | null => {
 }
 
 interface ReadRequest {
-  /** What was read, exactly: of two members with one name only the last. */
+  /** Exactly what was read: if the JSON repeats a member, only the last one. */
   readonly body: Uint8Array
-  /** The JSON for the guardrail, unless it is the body. */
+  /** The JSON for the guardrail. Default: the body. */
   readonly json?: Uint8Array
   readonly hasMedia: boolean
 }

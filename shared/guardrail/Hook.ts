@@ -1,4 +1,4 @@
-/** Asks the operator's guardrail over HTTP, with a deadline, a bound of concurrent calls, and the workers' kept connections. */
+/** Asks the operator's guardrail over HTTP, with a deadline, a limit on concurrent calls, and kept-alive connections. */
 import { Clock, Context, Effect, Exit, Layer, Option, Redacted, Schema, Semaphore } from "effect"
 import type { Guardrail } from "../catalogue/Guardrail.ts"
 import * as SecretReference from "../catalogue/SecretReference.ts"
@@ -18,7 +18,7 @@ export class NoVerdict extends Schema.TaggedError<NoVerdict>()("NoVerdict", {
 }) {}
 
 export class Hook extends Context.Service<Hook, {
-  /** `content` is the JSON of the request or the text. */
+  /** Asks for a verdict. `content`: the JSON of the request, or of the answer's text. */
   readonly ask: (guardrail: Guardrail, about: About, content: Uint8Array) => Effect.Effect<Verdict, NoVerdict>
 }>()("shared/guardrail/Hook") {
   static readonly layer = Layer.effect(
@@ -88,7 +88,7 @@ export class Hook extends Context.Service<Hook, {
           Effect.suspend(() => {
             const begun = clock.currentTimeMillisUnsafe()
             return Effect.suspend(() => call(guardrail, encode(about, content))).pipe(
-              // a kept connection that the guardrail closes meanwhile; a check costs nothing
+              // the guardrail may just have closed a kept-alive connection; repeating a check costs nothing
               Effect.retry({ times: 1, while: ({ reason }) => reason === "unreachable" }),
               turnsOf(guardrail).withPermit,
               Effect.timeoutOrElse({
@@ -111,7 +111,7 @@ export class Hook extends Context.Service<Hook, {
   )
 }
 
-/** A verdict and a reason. */
+/** Maximum size of the guardrail's answer, in bytes. */
 const maxAnswerBytes = 64 * 1024
 
 const decodeVerdict = Schema.decodeUnknownEffect(Schema.fromJsonString(Verdict))
@@ -133,6 +133,6 @@ const toNoVerdict = (error: JobError): NoVerdict => {
   return new NoVerdict({ reason: isMalformed ? "malformed" : "unreachable" })
 }
 
-/** `undefined` if the request was cancelled. */
+/** The outcome of a check, for its span; `undefined` if the request was cancelled. */
 const outcomeOf = (exit: Exit.Exit<Verdict, NoVerdict>): string | undefined =>
   Exit.isSuccess(exit) ? exit.value.decision : Option.getOrUndefined(Exit.findErrorOption(exit))?.reason

@@ -20,13 +20,13 @@ export class Canvas {
     const end = (row * this.width + until) * 4
     if (end <= start) return
     this.data.set([red, green, blue, 255], start)
-    // copies what is filled already, twice as much each time
+    // copies the pixels that are filled already, twice as many each time
     for (let done = 4; start + done < end; done *= 2) {
       this.data.copyWithin(start + done, start, Math.min(start + done, end - done))
     }
   }
 
-  /** Lays a colour over one pixel, `opacity` from 0 to 1. */
+  /** Blends a colour into one pixel. `opacity`: from 0 to 1. */
   blend(x: number, y: number, colour: Colour, opacity: number): void {
     if (opacity <= 0 || x < 0 || y < 0 || x >= this.width || y >= this.height) return
     const at = (y * this.width + x) * 4
@@ -37,7 +37,7 @@ export class Canvas {
     this.data[at + 3] = Math.max(this.data[at + 3]!, 255 * opacity)
   }
 
-  /** Draws a straight stroke with round ends; without length it is a disc. */
+  /** Draws a straight stroke with round ends. A stroke without length is a disc. */
   stroke(x0: number, y0: number, x1: number, y1: number, radius: number, colour: Colour): void {
     const [alongX, alongY] = [x1 - x0, y1 - y0]
     const square = alongX ** 2 + alongY ** 2 || 1

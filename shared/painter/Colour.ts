@@ -1,4 +1,4 @@
-/** Colours named or suggested by words. */
+/** Finds the colours that words name or suggest. */
 
 /** Red, green and blue, 0 to 255 each. */
 export type Colour = readonly [red: number, green: number, blue: number]
@@ -6,7 +6,7 @@ export type Colour = readonly [red: number, green: number, blue: number]
 export const white: Colour = [250, 250, 250]
 export const black: Colour = [12, 14, 20]
 
-/** From `a` (0) to `b` (1). */
+/** A mixture of two colours. `part`: from 0 for `a` to 1 for `b`. */
 export const mix = (a: Colour, b: Colour, part: number): Colour => [
   a[0] + (b[0] - a[0]) * part,
   a[1] + (b[1] - a[1]) * part,

@@ -1,5 +1,5 @@
 /**
- * Capital letters made of straight strokes, for machines without fonts.
+ * Writes capital letters made of straight strokes, for machines without fonts.
  *
  * A letter has a grid of four by six. Each stroke is a row of points, two digits per point, from the upper left.
  */
@@ -24,7 +24,7 @@ const strokes = new Map(
 const advance = 5.6 / 6
 const pen = 0.13
 
-/** The text in letters of the table, without accents and without words that have other letters. */
+/** The part of a text that can be written: without accents, and without words that have letters outside the table. */
 export const writable = (text: string): string =>
   text.toUpperCase().normalize("NFKD").replace(/\p{M}/gu, "").replace(/[‘’]/gu, "'").split(/\s+/u)
     .filter((word) => word !== "" && Array.from(word).every((letter) => strokes.has(letter))).join(" ")

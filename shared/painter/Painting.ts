@@ -1,6 +1,6 @@
 /**
- * Composes a placeholder from a prompt: a sky, a disc and hills in the colours that its words name or suggest, the words
- * themselves in letters, and a mark that says what it is. The same prompt and seed always give the same picture.
+ * Composes a placeholder picture from a prompt: a sky, a disc and hills in the colours that the prompt's words name or suggest, the
+ * words themselves, and a mark that says that it is a placeholder. The same prompt and seed always give the same picture.
  */
 import { hash } from "node:crypto"
 import { Canvas } from "./Canvas.ts"
@@ -20,7 +20,7 @@ export interface Painting {
 /** Maximum number of letters of the prompt that are written. */
 const mostLetters = 90
 
-/** Rows between two pauses: at most a few milliseconds of work. */
+/** The number of rows between two pauses: at most a few milliseconds of work. */
 const rowsAtOnce = 64
 
 const wordsOf = (text: string): ReadonlyArray<string> => text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []
@@ -47,7 +47,7 @@ export const describe = (painting: Pick<Painting, "prompt" | "negativePrompt">):
 export function* steps(painting: Painting): Generator<void, Canvas> {
   const { height, seed, width } = painting
   const wanted = wantedOf(painting)
-  // numbers that look random and depend on nothing but seed and words
+  // pseudorandom numbers that depend only on seed and words
   const bytes = hash("sha512", `${seed} ${wanted.join(" ")}`, "buffer")
   let taken = 0
   const between = (low: number, high: number): number => low + (high - low) * bytes.readUInt8(taken++) / 255
@@ -117,7 +117,7 @@ export const paint = (painting: Painting): Canvas => {
   return step.value
 }
 
-/** Writes a mark in a lower corner, of at most these shares of the picture's height and width. */
+/** Makes a function that writes a mark in a lower corner, at most as large as these shares of the picture's height and width. */
 const markWriter =
   (mark: string, corner: "left" | "right", ofHeight: number, ofWidth: number) => (canvas: Canvas): void => {
     const { height, width } = canvas

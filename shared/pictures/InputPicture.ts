@@ -10,7 +10,7 @@ export class UnusablePicture extends Schema.TaggedError<UnusablePicture>()("Unus
 }) {}
 
 export interface InputPicture {
-  /** Upright. */
+  /** The picture, turned upright. */
   readonly picture: Sharp
   readonly width: number
   readonly height: number

@@ -1,4 +1,4 @@
-/** Opens a client's picture file if its header states no more pixels than fit into memory. */
+/** Opens a client's picture file, unless its header states more pixels than fit into memory. */
 import { Effect } from "effect"
 import type { Metadata, Sharp } from "sharp"
 import { sharp } from "./PixelFormats.ts"
@@ -16,7 +16,7 @@ const grouped = (count: number): string => count.toLocaleString("en-US")
 
 /** Reads only the header. Fails with the problem of the file, worded to follow the name of its field. */
 export const open = (bytes: Uint8Array): Effect.Effect<PictureFile, string> =>
-  // with a bound here, sharp would refuse to read the header of a large picture, and the error would blame its format
+  // no limit here: sharp would refuse to read the header of a large picture, and the error would blame its format
   Effect.tryPromise(() => sharp(bytes, { limitInputPixels: false }).metadata()).pipe(
     Effect.mapError(() => "must be a PNG, JPEG, WebP, GIF, AVIF or TIFF image"),
     Effect.flatMap((metadata) => {

@@ -1,7 +1,7 @@
-/** sharp, restricted to pixel formats, so that it is safe for files from clients. */
+/** Exports sharp restricted to pixel formats, so that it is safe for files from clients. */
 import sharp from "sharp"
 
-// no SVG or PDF, which can refer to other files and contain programs
+// excludes SVG and PDF, which can refer to other files and contain programs
 sharp.block({ operation: ["VipsForeignLoad"] })
 sharp.unblock({
   operation: [
@@ -13,7 +13,7 @@ sharp.unblock({
     "VipsForeignLoadTiff"
   ]
 })
-// requests do not share pictures, so a cache would only take memory
+// requests do not share pictures, so a cache would only waste memory
 sharp.cache(false)
 
 export { default as sharp } from "sharp"

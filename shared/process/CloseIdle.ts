@@ -1,6 +1,6 @@
 /**
- * Lets a closing server end after its last answer. Node alone would wait for idle connections: those kept alive, and those opened
- * in advance.
+ * Closes the idle connections of a closing server, so that the server ends after its last answer. Node alone would wait for
+ * connections that are kept alive, or were opened in advance.
  */
 import type { IncomingMessage, Server } from "node:http"
 import type { Socket } from "node:net"

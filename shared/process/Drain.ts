@@ -1,5 +1,5 @@
 /**
- * Draining after SIGTERM: ingress becomes unready, responses ask clients to close their connections, then the server stops
+ * Drains ingress after SIGTERM: it becomes unready, its responses ask clients to close their connections, and then the server stops
  * accepting connections and finishes running requests.
  */
 import { Config, Context, Effect, Layer } from "effect"

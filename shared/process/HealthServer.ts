@@ -1,6 +1,6 @@
 /**
- * Health and metrics on a separate port, which only probes and scrapers need. A service opens it first and closes it last, so that
- * it answers while the service waits for NATS and while it drains.
+ * Serves health and metrics on a separate port, which only probes and scrapers need. A service opens the port first and closes it last,
+ * so that it answers while the service waits for NATS and while the service drains.
  */
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Config, Context, Effect, Layer, type Scope } from "effect"
@@ -9,7 +9,7 @@ import * as Health from "../telemetry/Health.ts"
 import * as HttpServer from "./HttpServer.ts"
 
 export class HealthServer extends Context.Service<HealthServer, {
-  /** Sets the check for readiness until the scope closes. Without one the service is not ready. */
+  /** Sets the readiness check until the scope closes. Without a check, the service is not ready. */
   readonly report: (isReady: () => boolean) => Effect.Effect<void, never, Scope.Scope>
 }>()("shared/process/HealthServer") {
   /** Reads `HEALTH_PORT` (default: the one given) and `HEALTH_HOST` (default 127.0.0.1). */
@@ -21,7 +21,7 @@ export class HealthServer extends Context.Service<HealthServer, {
         const host = yield* Config.String("HEALTH_HOST").pipe(Config.withDefault("127.0.0.1"))
         const node = HttpServer.make({ headersTimeout: 10_000, requestTimeout: 10_000 })
         const server = yield* NodeHttpServer.make(() => node, { port, host, disablePreemptiveShutdown: true })
-        // open probes must not delay the exit; their senders retry
+        // unanswered probes must not delay the exit; their senders retry
         yield* Effect.addFinalizer(() => Effect.sync(() => node.closeAllConnections()))
         const none = () => false
         let isReady = none

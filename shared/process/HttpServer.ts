@@ -1,6 +1,7 @@
 /**
- * The HTTP server of every service. It accepts only the protocol upgrades that it is made for, and rejects ambiguous request heads: if a proxy in front of
- * the gateway read one differently, an attacker could smuggle a request into another client's connection.
+ * Makes the HTTP server of every service. The server accepts only the protocol upgrades that it was made for. It rejects ambiguous
+ * request heads: if a proxy in front of the gateway read one differently, an attacker could smuggle a request into another client's
+ * connection.
  */
 import {
   createServer,
@@ -28,11 +29,11 @@ export interface RejectionAnswer {
 export interface Options extends Omit<ServerOptions, "requireHostHeader" | "shouldUpgradeCallback"> {
   /** Makes the answer to a rejected request. Default: the message as text. */
   readonly answerRejected?: (rejection: Rejection) => RejectionAnswer
-  /** Takes requests in place of the server's listeners. Returns whether it has taken this one. Default: none. */
+  /** Handles requests in place of the server's listeners. Returns whether it handles this one. Default: none. */
   readonly take?: (request: IncomingMessage, response: ServerResponse) => boolean
   /**
-   * Which requests may upgrade to another protocol, and what takes over their connections. The server ignores other `Upgrade`
-   * headers, as RFC 9110 allows, and serves the request with its body. Default: none.
+   * Which requests may upgrade to another protocol, and the handler of their connections. The server ignores other `Upgrade` headers,
+   * as RFC 9110 allows, and serves those requests with their bodies. Default: none.
    */
   readonly upgrades?: {
     readonly accepts: (request: IncomingMessage) => boolean
@@ -41,7 +42,7 @@ export interface Options extends Omit<ServerOptions, "requireHostHeader" | "shou
 }
 
 /**
- * How long a rejected client may continue to send, in milliseconds. Closing a connection with unread bytes resets it, so that the
+ * How long a rejected client may continue to send, in milliseconds. Closing a connection with unread bytes would reset it, and the
  * client might miss the answer.
  */
 export const lingerMs = 1_000
@@ -83,8 +84,8 @@ export const answerUnread = (
 }
 
 /**
- * Passes only requests with an unambiguous head to the server's listeners. Takes no further request from a connection once the
- * start of the next one is uncertain.
+ * Passes only requests with an unambiguous head to the server's listeners. Accepts no further request from a connection once it is
+ * uncertain where the next one starts.
  */
 const guard = <S extends Server>(
   server: S,
@@ -128,11 +129,11 @@ const guard = <S extends Server>(
 export const make = (
   { answerRejected = asText, take = () => false, upgrades = noUpgrades, ...options }: Options = {}
 ): Server => {
-  // Node's parser drops bytes received after such a request: the next ones may start in the middle of another
+  // requests with ignored upgrades: Node's parser drops bytes after such a head, so the next one may start in the middle of another
   const ignored = new WeakSet<IncomingMessage>()
   const server = createServer({
     ...options,
-    // for a missing Host Node would send a bare status line
+    // Node would answer a missing Host header with a bare status line
     requireHostHeader: false,
     shouldUpgradeCallback: (request) => {
       const isUpgrade = headErrorOf(request) === undefined && upgrades.accepts(request)

@@ -1,5 +1,5 @@
 /**
- * Node's command-line options for every service. V8 does not support setting them later. `deploy/Dockerfile` repeats them.
+ * Node's command-line options for the services. V8 does not support setting them later. `deploy/Dockerfile` repeats them.
  *
  * By default V8 scans its whole heap after every 64 MB of buffers, though nearly all of those are garbage by then. With large
  * answers, the scans took two thirds of a service's CPU time. The first option counts buffers as part of the heap instead. The
@@ -9,12 +9,12 @@
 export const nodeFlags = ["--external-memory-accounted-in-global-limit", "--heap-growing-percent=300"] as const
 
 /**
- * What passes through the holder of batches is garbage at once, and it has little else: scans are cheap there, and keep the process
- * small. The image reads these flags from `NODE_FLAGS`.
+ * Further flags of single services. Data only passes through the service for batches and is garbage at once, so scans of its small
+ * heap are cheap, and keep the process small. The image reads these flags from `NODE_FLAGS`.
  */
 const own: Readonly<Record<string, ReadonlyArray<string>>> = {
   batches: ["--max-semi-space-size=2", "--heap-growing-percent=50"]
 }
 
-/** The flags of a service; of two that are the same, the last counts. */
+/** The flags of a service. If a flag is repeated, the last one counts. */
 export const nodeFlagsOf = (service: string): ReadonlyArray<string> => [...nodeFlags, ...(own[service] ?? [])]

@@ -1,16 +1,16 @@
-/** Metrics of the process: event loop and memory, read at each scrape or export. */
+/** Reports metrics of the process: event loop and memory, read at each scrape or export. */
 import { Effect, Layer } from "effect"
 import { monitorEventLoopDelay, performance } from "node:perf_hooks"
 import { memoryLimit } from "../bounds/MemoryLimit.ts"
 import { every } from "../bounds/MonotonicClock.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 
-/** The sampling interval, and the period of the reported percentile, in milliseconds. */
+/** The sampling interval, the period of the reported percentile, and how often the loop's utilization is checked, in milliseconds. */
 const resolution = 20
 const windowMs = 10_000
 const checkMs = 2_000
 
-/** A loop that is busy for less of this time is late by less than a sample. It is not sampled, which would cost an idle process most. */
+/** Below this utilization timers are late by less than a sample, so the loop is not sampled: that would be an idle process's main cost. */
 const busyShare = resolution / checkMs
 
 export const layer = Layer.effectDiscard(Effect.gen(function*() {

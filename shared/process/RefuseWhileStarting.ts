@@ -1,9 +1,9 @@
-/** Rejects requests until the service can handle them, while it waits for NATS or for a stream or bucket. */
+/** Rejects requests while the service cannot handle them yet, because it waits for NATS, a stream or a bucket. */
 import type { OutgoingHttpHeaders, RequestListener, Server } from "node:http"
 
 /**
- * Responds with 503 until the service adds its own handler. `refusalOf` makes the body and further headers for a URL. The
- * client's retry on a new connection lets load balancers choose another server.
+ * Responds with 503, and closes the connection, until the service adds its own handler: the client's retry on a new connection lets a
+ * load balancer choose another server. `refusalOf` makes the body and further headers for a URL.
  */
 export const refuseWhileStarting = <S extends Server>(
   server: S,

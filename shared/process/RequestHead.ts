@@ -1,13 +1,13 @@
 /** Finds ambiguous or invalid request heads that Node's parser accepts. */
 import type { IncomingMessage } from "node:http"
 
-/** The server's event for a request with a valid head, with the request and its response. */
+/** The event that the server emits for a request with a valid head, with the request and its response. */
 export const accepted = "accepted"
 
 /** A host name or address with an optional port. */
 const hostPattern = /^(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::\d{0,5})?$/i
 
-/** One sentence for the client; `undefined` if the head is valid. */
+/** What is wrong with a request head, in one sentence for the client; `undefined` if it is valid. */
 export const headErrorOf = ({ headers, httpVersion, rawHeaders, url = "" }: IncomingMessage): string | undefined => {
   if (httpVersion !== "1.1" && httpVersion !== "1.0") return `HTTP/${httpVersion} is not supported: use HTTP/1.1`
   return mistakeInHosts(countOf(rawHeaders, "host"), headers.host, httpVersion) ??
@@ -22,7 +22,7 @@ const mistakeInHosts = (count: number, host: string | undefined, httpVersion: st
   return hostPattern.test(host) ? undefined : "The Host header must be a host name or address with an optional port"
 }
 
-/** A target in absolute form also names a host, and a proxy may have routed by either. */
+/** A target in absolute form also names a host, and a proxy may have routed by either, so both must agree. */
 const mistakeInTarget = (target: string, host: string | undefined): string | undefined => {
   if (target.startsWith("/") || target === "*") return undefined
   const authority = /^https?:\/\/([^/?#]*)/i.exec(target)?.[1]?.toLowerCase()
@@ -30,7 +30,7 @@ const mistakeInTarget = (target: string, host: string | undefined): string | und
   return "The request target must be a path, or an HTTP URL with the same host as the Host header"
 }
 
-/** Repeated headers arrive here joined by commas. */
+/** `encoding`: the values of all Transfer-Encoding headers, joined by commas. */
 const mistakeInEncoding = (encoding: string | undefined, httpVersion: string): string | undefined => {
   if (encoding === undefined) return undefined
   if (httpVersion === "1.0") return "The Transfer-Encoding header is not part of HTTP/1.0"

@@ -13,7 +13,7 @@ class SupervisorGone extends Schema.TaggedError<SupervisorGone>()("SupervisorGon
   }
 }
 
-/** With `GATEWAY_PARENT_PIPE=1` the local supervisor holds the other end of standard input, which closes if it dies. */
+/** Returns when the supervisor has died. With `GATEWAY_PARENT_PIPE=1` it holds the other end of standard input, which closes then. */
 const supervisorGone = Effect.gen(function*() {
   const watched = yield* Config.Boolean("GATEWAY_PARENT_PIPE").pipe(Config.withDefault(false))
   if (!watched) return yield* Effect.never
@@ -27,19 +27,19 @@ const supervisorGone = Effect.gen(function*() {
 const teardown: Runtime.Teardown = (exit, onExit) =>
   Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause) ? onExit(0) : Runtime.defaultTeardown(exit, onExit)
 
-/** Logs why the service ends in one line, with a stack trace only for defects. */
+/** Logs, in one line, why the service ends; with a stack trace only for defects. */
 const logEnd = (name: string) => (cause: Cause.Cause<unknown>): Effect.Effect<void> => {
   if (Cause.hasInterruptsOnly(cause)) return Effect.void
   const why = `${name} ends: ${startupMessage(Cause.squash(cause))}`
   return (Cause.hasDies(cause) ? Effect.logError(why, cause) : Effect.logError(why)).pipe(
-    // the service's own logger does not exist before it has started
+    // the service's own logger does not exist if the service has not started
     Effect.provide(Logger.layer([Logger.consoleJson]))
   )
 }
 
 /**
- * For telemetry batches, which `fetch` would copy into a stream first. Uses `node:http`, which every service loads anyway:
- * undici would add 50 ms to the start of most.
+ * The HTTP client for telemetry batches. Not `fetch`, which would copy them into a stream first. Uses `node:http`, which every service
+ * loads anyway; undici would add 50 ms to the start of most.
  */
 const client = NodeHttpClient.layerNodeHttpOptions({ keepAlive: true })
 

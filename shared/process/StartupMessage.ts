@@ -1,4 +1,4 @@
-/** One-line messages for errors that end a program: what is wrong and what to do, without class names or stack traces. */
+/** Makes one-line messages for errors that end a program: what is wrong and what to do, without class names or stack traces. */
 import { Config, Option, PlatformError, Predicate, Schema } from "effect"
 import { HttpServerError } from "effect/http"
 import * as SchemaErrors from "../contract/SchemaErrors.ts"
@@ -10,7 +10,7 @@ export const startupMessage = (error: unknown): string => {
   return error instanceof Error ? error.message : String(error)
 }
 
-/** The message omits the value, which may be a secret. */
+/** The message for an invalid environment variable. Omits the value, which may be a secret. */
 const ofEnvironment = ({ cause }: Config.ConfigError): string =>
   Schema.isSchemaError(cause)
     ? SchemaErrors.all(cause.issue, undefined).map(({ message, path }) => `${path.join("_")} ${message}`).join("; ")
@@ -25,7 +25,7 @@ const ListenError = Schema.Struct({
 type ListenError = typeof ListenError.Type
 const decodeListenError = Schema.decodeUnknownOption(ListenError)
 
-/** Every service reads `HEALTH_PORT` and `HEALTH_HOST`; ingress and console also read `PORT` and `HOST`. */
+/** The message for a port that cannot be opened. Names the variables: `HEALTH_*` of any service, or `PORT` and `HOST`. */
 const ofListening = (cause: unknown): string => {
   const { address, code = "", hostname, port } = Option.getOrElse(
     decodeListenError(cause),

@@ -1,4 +1,4 @@
-/** Reports metrics of the queues of tasks, read from time to time: tasks outlive the processes that created them or run them. */
+/** Reports metrics of task queues. Polls the queues, because tasks outlive the processes that create and run them. */
 import { Clock, Effect, type Metric, Option, Schedule, type Scope } from "effect"
 import { isTaskQueue, queuesIn, type TaskQueueName } from "../bus/protocol/Subjects.ts"
 import type { poolsOf } from "../catalogue/Model.ts"
@@ -7,7 +7,7 @@ import * as Metrics from "../telemetry/Metrics.ts"
 export interface TaskQueueMetrics<State, E, R> {
   readonly everyMs: number
   readonly pools: () => ReturnType<typeof poolsOf>
-  /** `null` if the queue does not exist yet. */
+  /** Reads the state of a queue; `null` if the queue does not exist yet. */
   readonly read: (queue: TaskQueueName, pool: string) => Effect.Effect<State | null, E, R>
   /** The series of a queue at `now` in epoch milliseconds. */
   readonly seriesOf: (
@@ -18,7 +18,7 @@ export interface TaskQueueMetrics<State, E, R> {
   ) => ReadonlyArray<readonly [gauge: Metric.Gauge<number>, value: number]>
 }
 
-/** A queue that does not answer has no series: its last state may be outdated. */
+/** Reports the queues of these pools every `everyMs`. A queue that does not answer has no series, since its last state may be outdated. */
 export const report = <State, E, R>(
   { everyMs, pools, read, seriesOf }: TaskQueueMetrics<State, E, R>
 ): Effect.Effect<void, never, R | Scope.Scope> =>
@@ -39,7 +39,7 @@ export const report = <State, E, R>(
     })
     yield* update.pipe(
       Effect.repeat(Schedule.spaced(everyMs)),
-      // the frequent traces would hide those of requests
+      // these frequent traces would drown out those of requests
       Effect.withTracerEnabled(false),
       Effect.forkScoped
     )

@@ -1,4 +1,4 @@
-/** A worker process, except for the built-in engines of its workload. */
+/** Assembles a worker process, except for the built-in engines of its workload. */
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Effect, Layer } from "effect"
 import { JobServer } from "../bus/worker/JobServer.ts"
@@ -41,7 +41,7 @@ export const layerProviderTools = Layer.mergeAll(
   sharedLimits
 )
 
-/** Sends requests to the providers, with the guardrail and then the workload's own steps around each. */
+/** Performs requests: the workload's own steps enclose the guardrail, which encloses the call to a provider. */
 const performer = Layer.effect(
   Performer,
   Effect.gen(function*() {
@@ -65,11 +65,11 @@ export const layerProcess = <E>(worker: Layer.Layer<Worker, E, Nats | Catalogue 
     Layer.provide(worker),
     Layer.provide(Presence.layer),
     Layer.provide([Nats.layerPatient, Catalogue.layer]),
-    // first, so that it answers probes while the worker waits for NATS and while it drains
+    // built first, so that it answers probes while the worker waits for NATS and while it drains
     Layer.provide([HealthServer.layer(8081), NodeFileSystem.layer])
   )
 
-/** A worker whose jobs get an answer, unlike videos. */
+/** The worker service of any workload except video, whose results are tasks. */
 export const layer = <E>(options: {
   readonly workload: Workload
   /** Concurrent jobs, unless `WORKER_SLOTS` is set. */

@@ -1,5 +1,5 @@
 /**
- * The secrets that all services of a gateway share, and the keys derived from them. They sign URLs of results and encrypt
+ * The secrets that all services of a gateway share, and the keys that are derived from them. The keys sign URLs of results and encrypt
  * state.
  *
  * `GATEWAY_SECRET` may list several secrets, separated by commas: the first signs and encrypts, all of them verify and decrypt.
@@ -26,8 +26,8 @@ const secretsIn = (value: string): Array.NonEmptyReadonlyArray<string> =>
   value.split(/\s*,\s*/) as [string, ...Array<string>]
 
 /**
- * Derives keys of 32 bytes for one purpose, one for each secret. Services with the same `GATEWAY_SECRET` derive the same keys.
- * The keys of one purpose reveal nothing about those of another.
+ * Derives keys of 32 bytes for one purpose, one from each secret. Services with the same `GATEWAY_SECRET` derive the same keys. The
+ * keys of one purpose reveal nothing about those of another.
  */
 export const deriveKeys = (purpose: string): Effect.Effect<Keys, SecretUnusable> =>
   Effect.gen(function*() {

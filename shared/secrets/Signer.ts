@@ -1,10 +1,10 @@
-/** Signs by HMAC-SHA256 for one purpose, with keys that derive from `GATEWAY_SECRET`. */
+/** Signs content with HMAC-SHA256 for one purpose, with keys that derive from `GATEWAY_SECRET`. */
 import { Array, Effect, Redacted } from "effect"
 import { createHmac, timingSafeEqual } from "node:crypto"
 import { deriveKeys, type SecretUnusable } from "./GatewaySecret.ts"
 
 export interface Signer {
-  /** 43 characters of base64url. */
+  /** The signature of the content: 43 characters of base64url. */
   readonly sign: (content: string | Uint8Array) => string
   /** Whether one of the secrets has signed the content. */
   readonly isSigned: (content: string | Uint8Array, signature: string) => boolean

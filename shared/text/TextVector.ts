@@ -1,20 +1,20 @@
 /**
- * Text vectors without a model, by signed feature hashing: each word and each run of three characters in a word is hashed
- * to a coordinate and a sign. Texts that share words, or parts of words, point in similar directions.
+ * Makes text vectors without a model, by signed feature hashing: each word, and each run of three characters in a word, is hashed to a
+ * coordinate and a sign. Texts that share words, or parts of words, point in similar directions.
  */
 import { Effect } from "effect"
 import { slices } from "./Slices.ts"
 import { contentWords } from "./Words.ts"
 
-/** The trigrams of a word together count this much of the word itself. */
+/** The weight of all trigrams of a word together, relative to the word itself. */
 const trigramWeight = 0.36
 
-/** Characters between two pauses: some milliseconds of work. */
+/** The number of characters between two pauses: a few milliseconds of work. */
 const sliceCharacters = 16_384
 
 /**
- * Returns a vector of `dimensions` coordinates, at least 1, and of unit length, the same for the same text. Yields to
- * other work between slices of 16 KiB.
+ * Returns a vector of unit length with `dimensions` coordinates (at least 1), always the same for the same text. Yields to other work
+ * between slices of `sliceCharacters`.
  */
 export const textVector = Effect.fnUntraced(function*(text: string, dimensions: number) {
   const sums = new Float32Array(dimensions)
@@ -31,7 +31,7 @@ export const textVector = Effect.fnUntraced(function*(text: string, dimensions: 
     }
     if (slice.length > sliceCharacters / 2) yield* Effect.yieldNow
   }
-  // a text without words, or with features that cancel each other out
+  // for a text without words, or whose features cancel each other out, the text itself is the feature
   if (sums.every((sum) => sum === 0)) add(text, 0, Math.min(text.length, sliceCharacters), 1)
   // the square root keeps repeated words from drowning the others
   let squares = 0

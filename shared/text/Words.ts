@@ -15,8 +15,8 @@ const pattern =
   /([\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}]+)|[\p{L}\p{M}\p{N}]+/gu
 
 /**
- * The words that carry meaning, in lower case, without the most common English endings, in their order: `prices`, `priced`
- * and `pricing` are one word. Scripts without spaces give each pair of neighbouring characters.
+ * The words of a text that carry meaning, in order, in lower case and without the most common English endings, so that `prices`,
+ * `priced` and `pricing` are one word. In scripts without spaces, each pair of neighbouring characters counts as a word.
  */
 export const contentWords = (text: string): ReadonlyArray<string> => {
   const found: Array<string> = []

@@ -1,6 +1,5 @@
 /**
- * Sends events to the receivers of webhooks, beside a worker's tasks. Workers do this because they may call the internet, unlike
- * ingress and console.
+ * Sends events to webhook receivers. Workers do this beside their tasks, because they may call the internet, unlike ingress and console.
  */
 import { Clock, Config, Effect, Exit, Layer, Option, Schema, Semaphore } from "effect"
 import { whileJetStreamFails } from "../nats/JetStream.ts"
@@ -12,19 +11,19 @@ import * as Delivery from "./Delivery.ts"
 import { type Endpoint, openEndpoints, secretsAt } from "./Endpoints.ts"
 import { headersOf } from "./Signature.ts"
 
-/** How many events a worker sends at once, and how many of those to one receiver that is slow or fails. */
+/** How many events a worker sends at once, and how many of them to a receiver that is slow or fails. */
 const slots = 16
 const slotsOfTroubled = 2
 
-/** How long a receiver may take to answer, and from when on it is slow, in milliseconds. */
+/** How long a receiver may take to answer, and after how long it counts as slow, in milliseconds. */
 const answerWithinMs = 10_000
 const slowMs = 2_000
 
-/** The pause of an event whose receiver has no free slot, and of one that could not be read or written, in milliseconds. */
+/** The pause of an event whose receiver has no free slot, and of an event that could not be read or written, in milliseconds. */
 const busyMs = 10_000
 const unreadableMs = 5_000
 
-/** How much too early an item may come, in milliseconds: a restarted server forgets the pauses of its items. */
+/** An item that arrives earlier than this before its time, in milliseconds, waits again: a restarted server forgets pauses. */
 const earlyMs = 1_000
 
 const originsIn = (text: string): ReadonlyArray<string> =>
@@ -36,19 +35,19 @@ const Origins = Schema.String.check(
   })
 )
 
-/** The origins of receivers that may be at any address. */
+/** The origins of receivers that may have any address, including private ones. */
 const trustedOrigins = Config.schema(Origins, "GATEWAY_WEBHOOK_ORIGINS").pipe(
   Config.map(originsIn),
   Config.withDefault([])
 )
 
-/** Keeps receivers that are slow or fail from taking the slots of others. Receivers are named by their owners. */
+/** Keeps receivers that are slow or fail from taking all slots. Receivers are identified by their owners. */
 const makeReceivers = () => {
   const running = new Map<string, number>()
   const troubled = new Set<string>()
   const count = (owner: string): number => running.get(owner) ?? 0
   return {
-    /** `false` if the receiver has no free slot. */
+    /** Takes a slot; `false` if the receiver has none free. */
     begin: (owner: string): boolean => {
       if (troubled.has(owner) && count(owner) >= slotsOfTroubled) return false
       running.set(owner, count(owner) + 1)
@@ -71,7 +70,7 @@ const outcomeOfRefusal = ({ message, reason }: FetchRefused): Delivery.Outcome =
   is: reason === "address" || reason === "url" ? "final" : "refused"
 })
 
-/** Reads `GATEWAY_SECRET` and `GATEWAY_WEBHOOK_ORIGINS`. */
+/** Delivers events until the scope closes. Reads `GATEWAY_SECRET` and `GATEWAY_WEBHOOK_ORIGINS`. */
 export const layer = Layer.effectDiscard(Effect.gen(function*() {
   const guard = yield* GuardedFetch
   const origins = yield* trustedOrigins
@@ -96,7 +95,7 @@ export const layer = Layer.effectDiscard(Effect.gen(function*() {
     const endpoints = yield* Effect.retry(openEndpoints, whileJetStreamFails)
     const deliveries = yield* Effect.retry(openDeliveries, whileJetStreamFails)
 
-    /** Returns the pause until the next attempt in milliseconds; `undefined` if there will be none. */
+    /** Makes one attempt. Returns the pause until the next one in milliseconds; `undefined` if there will be none. */
     const attempt = Effect.fnUntraced(function*(due: Due) {
       const begun = yield* Clock.currentTimeMillis
       const endpoint = yield* endpoints.find(due.owner)

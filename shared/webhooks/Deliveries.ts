@@ -17,7 +17,7 @@ const keyOf = (owner: string, id: string): string => `${digest(owner)}.${id}`
 
 const newestFirst = Order.mapInput(Order.flip(Order.Number), ({ at }: Delivery.Delivery) => at)
 
-/** A delivery that waits, with the number of its last write. */
+/** A pending delivery, with the revision of its record. */
 export interface Due {
   readonly owner: string
   readonly delivery: Delivery.Delivery
@@ -26,7 +26,7 @@ export interface Due {
 
 export type Deliveries = Effect.Success<typeof openDeliveries>
 
-/** Owners are given by their ids. */
+/** Opens the store and the queue. `owner` is always the owner's id. */
 export const openDeliveries = Effect.gen(function*() {
   const bucket = yield* openBucket(buckets.webhookDeliveries)
   const queue = yield* openQueue(queues.webhooks)
@@ -35,7 +35,7 @@ export const openDeliveries = Effect.gen(function*() {
   const write = (owner: string, delivery: Delivery.Delivery) =>
     bucket.put(keyOf(owner, delivery.id), Delivery.encode(delivery))
 
-  /** Fails the delivery if too many of the owner's events wait. */
+  /** Queues a delivery, or marks it as failed if too many of the owner's events wait. */
   const submit = Effect.fnUntraced(function*(owner: string, delivery: Delivery.Delivery) {
     const { id, round } = delivery
     const item = encodeItem({ owner, id, round })
@@ -71,7 +71,7 @@ export const openDeliveries = Effect.gen(function*() {
       yield* write(owner, delivery)
       return Option.some(yield* submit(owner, delivery))
     }),
-    /** Stores what came of an attempt. `false` if an administrator has sent the event again meanwhile. */
+    /** Stores the outcome of an attempt. `false` if an administrator has sent the event again in the meantime. */
     settle: ({ owner, revision }: Due, delivery: Delivery.Delivery) =>
       Effect.map(bucket.update(keyOf(owner, delivery.id), Delivery.encode(delivery), revision), Option.isSome),
     /** Waits for an item; see `WorkQueue`. */

@@ -1,6 +1,6 @@
 /**
- * The delivery of an event to its owner's receiver: its record, and how it goes on after an attempt. A receiver that does not accept
- * an event gets it again, with growing pauses, for a day.
+ * The delivery of an event to its owner's receiver: the record, and what follows an attempt. A receiver that does not accept an event
+ * gets it again, with growing pauses, for a day.
  */
 import { type Option, Schema } from "effect"
 
@@ -9,22 +9,22 @@ const statuses = ["pending", "delivered", "failed"] as const
 export const Delivery = Schema.Struct({
   /** The event's id, the same at each attempt. */
   id: Schema.String,
-  /** Such as `response.completed`. */
+  /** For example `response.completed`. */
   type: Schema.String,
-  /** The id of what the event is about. */
+  /** The id of the response, task or batch that the event is about. */
   subject: Schema.String,
-  /** More about it. */
+  /** Further data about the subject. */
   details: Schema.optionalKey(Schema.Record(Schema.String, Schema.Union([Schema.String, Schema.Finite]))),
   /** When the event happened, in epoch milliseconds. */
   at: Schema.Finite,
   status: Schema.Literals(statuses),
   attempts: Schema.Int,
-  /** What came of the last attempt: the receiver's status, or why there was none. */
+  /** The outcome of the last attempt: the receiver's status, or why there was none. */
   outcome: Schema.NullOr(Schema.String),
   /** The time of the next attempt, and of the end of all attempts, in epoch milliseconds. */
   next: Schema.Finite,
   until: Schema.Finite,
-  /** How often an administrator has sent it again. Items of the queue from before are void. */
+  /** How often an administrator has sent the event again. Queue items of earlier rounds are void. */
   round: Schema.Int
 })
 export type Delivery = typeof Delivery.Type
@@ -34,7 +34,7 @@ export const encode = Schema.encodeSync(codec)
 /** `None` for a record in the format of a newer gateway. */
 export const decode: (text: string) => Option.Option<Delivery> = Schema.decodeUnknownOption(codec)
 
-/** In milliseconds: the first pause, by which factor each is longer than the last, and the longest. */
+/** The first pause in milliseconds, the factor from one pause to the next, and the longest pause in milliseconds. */
 const firstPauseMs = 5_000
 const growth = 4
 const longestPauseMs = 4 * 60 * 60_000
@@ -47,16 +47,16 @@ export const make = ({ at, details, id, subject, type }: Event, now: number): De
   ...{ status: "pending", attempts: 0, outcome: null, next: now, until: now + triedForMs, round: 0 }
 })
 
-/** Begins anew, whatever came of it. */
+/** Starts a delivery again, whatever its outcome was. */
 export const restart = (delivery: Delivery, now: number): Delivery => ({
   ...delivery,
   ...{ status: "pending", attempts: 0, next: now, until: now + triedForMs, round: delivery.round + 1 }
 })
 
-/** `final`: the event cannot be delivered to this URL. */
+/** How an attempt can end. `final`: the event cannot be delivered to this URL. */
 export const outcomes = ["accepted", "refused", "final"] as const
 
-/** What came of an attempt. */
+/** The outcome of an attempt. */
 export interface Outcome {
   readonly text: string
   readonly is: (typeof outcomes)[number]
@@ -69,6 +69,6 @@ export const after = (delivery: Delivery, { is, text: outcome }: Outcome, now: n
   return { ...delivery, attempts, outcome, ...(ended === undefined ? { next } : { status: ended, next: now }) }
 }
 
-/** The body that the receiver gets: ids and figures, no content. */
+/** The body that the receiver gets: ids and numbers, no content. */
 export const bodyOf = ({ at, details, id, subject, type }: Delivery): string =>
   JSON.stringify({ id, object: "event", created_at: Math.floor(at / 1_000), type, data: { id: subject, ...details } })

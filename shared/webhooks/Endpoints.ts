@@ -1,6 +1,6 @@
 /**
- * Where each owner receives webhooks: the URL, and the secrets that sign them, encrypted with a key that derives from
- * `GATEWAY_SECRET`. The console writes them, workers read them.
+ * Stores where each owner receives webhooks: the URL and the signing secrets, encrypted with a key that derives from `GATEWAY_SECRET`.
+ * The console writes endpoints, workers read them.
  */
 import { Array, Clock, Effect, Option, Redacted, Schema } from "effect"
 import { randomBytes } from "node:crypto"
@@ -14,7 +14,7 @@ import { deriveKeys } from "../secrets/GatewaySecret.ts"
 const SigningSecret = Schema.Struct({
   /** `whsec_` and base64 of 32 bytes. */
   text: Schema.String,
-  /** The end of its use in epoch milliseconds; `null` for the current one. */
+  /** When the secret stops signing, in epoch milliseconds; `null` for the current one. */
   until: Schema.NullOr(Schema.Finite)
 })
 
@@ -22,7 +22,7 @@ export const Endpoint = Schema.Struct({
   url: Schema.String,
   /** Epoch milliseconds. */
   createdAt: Schema.Finite,
-  /** The current one first, then perhaps the one that it has replaced. */
+  /** The current secret, then the one that it has replaced, if that still signs. */
   secrets: Schema.NonEmptyArray(SigningSecret)
 })
 export type Endpoint = typeof Endpoint.Type
@@ -40,7 +40,7 @@ const newSecret = () => ({ text: `whsec_${randomBytes(32).toString("base64")}`, 
 export const secretsAt = ({ secrets }: Endpoint, now: number): ReadonlyArray<string> =>
   secrets.filter(({ until }) => until === null || now < until).map(({ text }) => text)
 
-/** An endpoint that has just got a secret, which is shown only now. */
+/** An endpoint with a new secret, which is shown only once. */
 export interface Secured {
   readonly endpoint: Endpoint
   readonly secret: Redacted.Redacted
@@ -57,13 +57,13 @@ const removeFrom = Effect.fn("Endpoints.remove")(function*(bucket: Bucket, owner
   return true
 })
 
-/** Removes the endpoint of an owner, without `GATEWAY_SECRET`. `false` if there was none. */
+/** Removes the endpoint of an owner; `false` if there is none. Does not need `GATEWAY_SECRET`. */
 export const remove = (owner: string) =>
   Effect.flatMap(openBucket(buckets.webhookEndpoints), (bucket) => removeFrom(bucket, owner))
 
 export type Endpoints = Effect.Success<typeof openEndpoints>
 
-/** Reads `GATEWAY_SECRET`. Owners are given by their ids. */
+/** Opens the store. Reads `GATEWAY_SECRET`. `owner` is always the owner's id. */
 export const openEndpoints = Effect.gen(function*() {
   const bucket = yield* openBucket(buckets.webhookEndpoints)
   const keys = Array.map(yield* deriveKeys("webhooks"), Redacted.value)
@@ -91,10 +91,10 @@ export const openEndpoints = Effect.gen(function*() {
   })
 
   return {
-    /** `None` also if the endpoint was stored under a `GATEWAY_SECRET` that is no longer listed. */
+    /** Finds an endpoint. `None` also if it was stored under a `GATEWAY_SECRET` that is no longer listed. */
     find: (owner: string): Effect.Effect<Option.Option<Endpoint>, JetStreamFailed> =>
       Effect.map(load(placeOf(owner)), (found) => found?.endpoint ?? Option.none()),
-    /** Sets the URL. The secret is new if the owner had none. */
+    /** Sets the URL. Makes a secret if the owner had none. */
     set: Effect.fn("Endpoints.set")(function*(owner: string, url: string) {
       const found = yield* load(placeOf(owner))
       const former = Option.getOrUndefined(found?.endpoint ?? Option.none())
@@ -114,9 +114,9 @@ export const openEndpoints = Effect.gen(function*() {
       yield* store(placeOf(owner), endpoint, found?.revision)
       return Option.some(secured(endpoint))
     }),
-    /** `false` if there was none. */
+    /** Removes an endpoint; `false` if there is none. */
     remove: (owner: string) => removeFrom(bucket, owner),
-    /** Encrypts all endpoints by the first secret of `GATEWAY_SECRET`, so that the others can be removed from it. */
+    /** Encrypts all endpoints with the first secret of `GATEWAY_SECRET`, so that the other secrets can be removed from it. */
     sealAnew: Effect.gen(function*() {
       for (const { key: place } of yield* bucket.entries) {
         const found = yield* load(place)

@@ -1,7 +1,7 @@
-/** Signs webhooks by the specification Standard Webhooks, version 1, which OpenAI's clients verify. */
+/** Signs webhooks according to the Standard Webhooks specification, version 1, which OpenAI's clients verify. */
 import { createHmac } from "node:crypto"
 
-/** `at`: the time of this attempt, in epoch milliseconds. One signature for each secret. */
+/** The headers of a webhook, with one signature for each secret. `at`: the time of the attempt, in epoch milliseconds. */
 export const headersOf = (id: string, at: number, body: string, secrets: ReadonlyArray<string>) => {
   const timestamp = String(Math.floor(at / 1_000))
   const sign = (secret: string): string => {

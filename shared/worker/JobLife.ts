@@ -1,6 +1,6 @@
 /**
- * Runs each job of a worker: claims, decodes and performs it (the performer routes, admits and sends it to a provider), ends
- * its reply and meters it. The job is acknowledged when the effect ends.
+ * Runs each job of a worker: claims, decodes and performs it, ends its reply and meters it. The performer routes the job, applies the
+ * provider's limits and calls the provider. The job is acknowledged when its usage event is stored, or at the end if it has none.
  */
 import { Cause, Context, Effect, Exit, Option } from "effect"
 import * as Fiberless from "../bounds/Fiberless.ts"
@@ -17,24 +17,24 @@ import * as Metrics from "../telemetry/Metrics.ts"
 import * as TraceParent from "../telemetry/TraceParent.ts"
 import { Meter, type Metering } from "./Meter.ts"
 
-/** What to do, and for which tenant. */
+/** A decoded request, as the workload performs it. */
 export interface Work {
-  /** The job's, or the task's. */
+  /** The id of the job or the task. */
   readonly id: string
   readonly operation: Operation
   readonly model: string
   readonly tenant: string
-  /** Of the records that it may read and write; see `JobRequest`. */
+  /** Whose records the work may read and write; see `JobRequest`. */
   readonly owner: Owner | undefined
   readonly contentType: string
-  /** The client's headers that the operation passes on; see `Operation.headers`. */
+  /** The client's headers that travel with the job; see `Operation.headers`. */
   readonly headers: Readonly<Record<string, string>>
   readonly body: Uint8Array
   /** See `JobRequest`. */
   readonly isPlain: boolean
-  /** Epoch milliseconds: the latest time at which work should start, whatever it still waits for. */
+  /** The latest time at which the work should start, in epoch milliseconds. */
   readonly deadline: number
-  /** How long it waited in the queue, in milliseconds. */
+  /** How long the job waited in the queue, in milliseconds. */
   readonly queuedMs: number
   /** The id of the task, if the answer outlives its client. */
   readonly taskId?: string
@@ -42,22 +42,22 @@ export interface Work {
   readonly onCall: Meter["called"]
   /** Called with the usage so far, if an answer fails after it started. */
   readonly onCut: Meter["cut"]
-  /** Called when a guardrail has checked the request or the answer, or could not do so. */
+  /** Called when a guardrail has checked the request or the answer, or could not. */
   readonly onChecked: Meter["checked"]
-  /** Called if the answer ends before its end, as at the limit of its tokens. */
+  /** Called if the answer is cut short, for example at its token limit. */
   readonly onIncomplete?: () => void
   /** Runs before anything that must not happen twice, even if workers are lost. */
   readonly commit: ServedJob["commit"]
 }
 
-/** Does a workload's work; each worker service provides it. */
+/** Performs a workload's requests. Each worker service provides one. */
 export class Performer extends Context.Service<Performer, {
   /** Whether a job for this model may be performed twice. */
   readonly isIdempotent: (model: string) => boolean
-  /** Writes the answer to the reply. Fails before the reply has started if there is no answer at all. */
+  /** Writes the answer to the reply, and returns its usage. If there is no answer at all, fails before the reply has started. */
   readonly perform: (work: Work, reply: Reply) => Effect.Effect<Usage | undefined, JobError>
   readonly cost: Metering["cost"]
-  /** The same for lines of batches. */
+  /** The cost of a line of a batch. */
   readonly costInBatch: Metering["cost"]
 }>()("shared/worker/Performer") {}
 
@@ -104,7 +104,7 @@ const decode = (
 const mayBeSent = ({ performer }: Dependencies, { pulled, reply }: ServedJob): boolean =>
   reply.isCommitted || (performer.isIdempotent(pulled.model) && !reply.isMoved)
 
-/** Reports a failure to ingress. A defect is a bug of the gateway: ingress gets `InternalError`, the log the cause. */
+/** Reports a failure to ingress. For a defect, which is a bug of the gateway, ingress gets `InternalError` and the log the cause. */
 const fail = (means: Dependencies, job: ServedJob, meter: Meter, cause: Cause.Cause<JobError>): Effect.Effect<void> => {
   const found = Cause.findErrorOption(cause)
   const error = Option.isSome(found) ? found.value : new InternalError()
@@ -129,20 +129,20 @@ const end = (job: ServedJob, meter: Meter, usage: Usage | undefined): void => {
   Metrics.update(Metrics.jobs(job.pulled.operation, "Done"), 1)
 }
 
-/** Ingress has cancelled the job, or this worker has to end. */
+/** Meters a job that was interrupted: ingress has cancelled it, or this worker must end. */
 const interrupt = (means: Dependencies, job: ServedJob, meter: Meter): void => {
   if (!job.reply.isOver) meter.failed("WorkerLost")
   else if (mayBeSent(means, job)) meter.cancelled()
   Metrics.update(Metrics.jobs(job.pulled.operation, "Cancelled"), 1)
 }
 
-/** How long the first worker of a redelivered job that is over has to store its usage event, in milliseconds. */
+/** How long to wait for the first worker of a redelivered job to store its usage event, if the job is over, in milliseconds. */
 const meteringMs = 5_000
 
 /**
- * If ingress refuses a redelivered job or is gone, the job is over unless another worker has it. Its first worker has died before
- * it metered the job, or lives and could not reach JetStream: only if the job is still unsettled a while later, it counts as lost.
- * An ingress that is silent, but not gone, may still agree to it.
+ * Claims a job. If ingress refuses a redelivered job or is gone, and no other worker has the job, the job is over but not metered. Its
+ * first worker may have died, or may be alive but unable to reach JetStream. So the job goes back to the queue once; if it is still
+ * unsettled after `meteringMs`, it is metered as lost. An ingress that is silent but not gone may still agree later.
  */
 const claim = (job: ServedJob, meter: Meter, isIdempotent: boolean): Effect.Effect<void, Cancelled> => {
   const claiming = job.claim(isIdempotent ? "idempotent" : "unsent")
@@ -151,7 +151,7 @@ const claim = (job: ServedJob, meter: Meter, isIdempotent: boolean): Effect.Effe
   const refused = (cause: Cause.Cause<Cancelled>) =>
     Effect.sync(() => {
       if (job.reply.isMoved) return
-      // this worker has to end, and knows nothing about the job
+      // this worker must end before it learned anything about the job
       if (Cause.hasInterruptsOnly(cause) && !job.reply.isOver) job.pulled.giveBack()
       else if (delivery === 2 || (!job.reply.isOver && delivery < maxDeliveries)) job.pulled.giveBack(meteringMs)
       else meter.lost()
@@ -159,7 +159,7 @@ const claim = (job: ServedJob, meter: Meter, isIdempotent: boolean): Effect.Effe
   return Effect.onError(claiming, refused)
 }
 
-/** Records queue time and usage in the job's span. */
+/** Claims, decodes and performs a job in its span, which gets queue time and usage. */
 const perform = (means: Dependencies, job: ServedJob, meter: Meter): Effect.Effect<Usage | undefined, JobError> => {
   const { pulled, reply } = job
   const options = { kind: "consumer", ...TraceParent.asParent(pulled.traceparent) } as const
@@ -183,7 +183,7 @@ const perform = (means: Dependencies, job: ServedJob, meter: Meter): Effect.Effe
   })
 }
 
-/** An ordinary job needs no fiber; see `Fiberless.ts`. */
+/** Runs a job. An ordinary job needs no fiber; see `Fiberless.ts`. */
 export const runJob = (means: Dependencies, job: ServedJob): Effect.Effect<void> =>
   Fiberless.suspend(() => {
     const meter = new Meter(means, job)

@@ -15,7 +15,7 @@ export interface Metering {
   readonly log: UsageLog["Service"]
   readonly workload: Workload
   readonly now: () => number
-  /** The cost in US dollars of this usage of a model, if the endpoint has answered; `null` if unknown. */
+  /** The cost, in US dollars, of this usage of a model at this endpoint; `null` if unknown. */
   readonly cost: (model: string, usage: Usage | undefined, endpoint: Endpoint | undefined) => number | null
 }
 
@@ -25,7 +25,7 @@ export interface Endpoint {
   readonly model: string
 }
 
-/** For an answer whose provider reports no usage: its price may be per answer. */
+/** The usage of an answer whose provider reports none: the price may be per answer. */
 const noTokens: Usage = { inputTokens: 0, outputTokens: 0 }
 
 export class Meter {
@@ -34,7 +34,7 @@ export class Meter {
   #calls = 0
   #repeatedCalls = 0
   #endpoint: Endpoint | undefined
-  /** What the last call's provider had reported before its answer was cut off. */
+  /** The usage that the last call's provider had reported before its answer was cut off. */
   #partialUsage: Usage | undefined
   /** The usage and the cost of the calls before the last one, as far as they are known. */
   #spent: Usage | undefined
@@ -59,7 +59,7 @@ export class Meter {
     this.#partialUsage = undefined
   }
 
-  /** The usage of all calls, with that of the last one. */
+  /** The usage of all calls. `usage`: of the last one. */
   total(usage: Usage | undefined): Usage | undefined {
     return usage === undefined ? this.#spent : UsageSum.sum(this.#spent, usage)
   }
@@ -69,12 +69,12 @@ export class Meter {
     this.#partialUsage = usage
   }
 
-  /** A guardrail has checked the request or the answer, or could not do so. */
+  /** A guardrail has checked the request or the answer, or could not. */
   checked(direction: keyof Guardrail, outcome: Checked): void {
     this.#guardrail = { ...this.#guardrail, [direction]: outcome }
   }
 
-  /** Whether a request that was never sent has an event nevertheless. */
+  /** Whether a guardrail has blocked the request, which then has an event although it was never sent. */
   get #isBlocked(): boolean {
     return this.#guardrail?.request !== undefined && this.#guardrail.request !== "passed"
   }
@@ -91,12 +91,12 @@ export class Meter {
     if (this.#calls > 0) this.#write("cancelled", null, this.#partialUsage)
   }
 
-  /** A previous worker lost the job. If that worker has stored its own event, that one counts. */
+  /** A previous worker was lost with the job. If that worker has stored its own event, that one counts. */
   lost(): void {
     this.#write("failure", "WorkerLost", undefined)
   }
 
-  /** The cost of all calls, with that of the last one; `null` if nothing is known. */
+  /** The cost of all calls; `null` if nothing is known. `usage`: of the last call. */
   #costOf(usage: Usage | undefined): number | null {
     if (operationNamed(this.#job.pulled.operation)?.isFree === true) return 0
     const { cost } = this.#metering

@@ -1,4 +1,4 @@
-/** The part of a worker service that is the same for every workload: pulls the jobs of one pool and runs each. */
+/** Pulls the jobs of one pool and runs each. Every worker service has this part, whatever its workload. */
 import { Clock, Context, Effect, Layer } from "effect"
 import { JobServer, type ServedJob } from "../bus/worker/JobServer.ts"
 import type { Serving } from "../bus/worker/PoolServer.ts"
@@ -9,7 +9,7 @@ import * as JobLife from "./JobLife.ts"
 import { workerSettings } from "./WorkerSettings.ts"
 
 export class Worker extends Context.Service<Worker, {
-  /** Connected, with an existing queue, and not draining. */
+  /** Whether the worker is connected, has an existing queue, and is not draining. */
   readonly isReady: () => boolean
 }>()("shared/worker/Worker") {
   /** Reads the variables of `WorkerSettings.ts`; the grace period defaults to 300,000 ms. */

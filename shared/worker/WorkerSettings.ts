@@ -1,11 +1,11 @@
-/** Environment variables of a worker of any workload. */
+/** The environment variables that workers of all workloads read. */
 import { Config } from "effect"
 import { atLeast } from "../contract/Fields.ts"
 import { PoolName } from "../contract/Operation.ts"
 
 /**
- * Reads `WORKER_SLOTS` (concurrent jobs), `WORKER_POOL` (default `default`) and `WORKER_GRACE_MS` (how long running jobs may
- * take to finish on SIGTERM).
+ * Reads `WORKER_SLOTS` (concurrent jobs, at least 1), `WORKER_POOL` (default `default`) and `WORKER_GRACE_MS` (how long running jobs
+ * may continue after SIGTERM, in milliseconds).
  */
 export const workerSettings = (defaults: { readonly slots: number; readonly graceMs: number }) =>
   Config.all({

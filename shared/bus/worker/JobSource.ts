@@ -258,7 +258,10 @@ export class JobSource {
   }
 }
 
-/** `$JS.ACK.<stream>.<consumer>.<deliveries>.<stream seq>.<consumer seq>.<nanoseconds>.<pending>`; newer servers put domain and account before the stream. */
+/**
+ * Parses `$JS.ACK.<stream>.<consumer>.<deliveries>.<stream seq>.<consumer seq>.<nanoseconds>.<pending>`. Newer servers put domain and
+ * account before the stream.
+ */
 const parseAckSubject = (subject: string): Delivery => {
   const tokens = subject.split(".")
   const first = tokens.length > 9 ? 6 : 4

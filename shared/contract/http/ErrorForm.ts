@@ -1,5 +1,5 @@
 /**
- * The HTTP form of errors: the status, type and code of the errors of jobs, and the envelope of each dialect.
+ * Gives errors their HTTP form: the status, type and code of the errors of jobs, and the envelope of each dialect.
  *
  * Every envelope also contains `error.{message,type,param,code}`, so that one parser can read all dialects; in
  * Gemini's, `code` is the HTTP status.
@@ -16,7 +16,7 @@ export interface Description {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** The type of each status, and Google's name for the status. */
+/** The error type of each status, and Google's name for the status. */
 const statuses: Readonly<Record<number, { readonly type: string; readonly gemini: string }>> = {
   401: { type: "authentication_error", gemini: "UNAUTHENTICATED" },
   403: { type: "permission_error", gemini: "PERMISSION_DENIED" },
@@ -60,7 +60,7 @@ export const descriptionOf = (error: JobError): Description => {
     case "InvalidRequest":
       return { status: 400, code: error.code, param: error.param }
     case "ProviderFailed":
-      // no retry helps until the operator pays: Codex would send it thirty times for a 502
+      // not a 502: no retry helps until the operator pays, but Codex would retry a 502 thirty times
       return error.reason === "credit"
         ? { status: 429, code: "insufficient_quota", headers: { "x-should-retry": "false" } }
         : { status: 502, code: "upstream_error" }
@@ -79,7 +79,7 @@ export const descriptionOf = (error: JobError): Description => {
 
 export type Described = ReturnType<typeof complete>
 
-/** With what follows from the status. */
+/** Completes a description with the defaults of its status. */
 export const complete = (description: Description) => ({
   ...ofStatus(description.status),
   param: null,

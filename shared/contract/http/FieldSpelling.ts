@@ -1,10 +1,10 @@
 /**
- * The spellings of fields in Google's JSON: each may be in camelCase, as in its reference, or in snake_case, as in many of its
- * examples. Only names that the schema knows are read in both; what the client or the model made up stays as it is.
+ * Reads the fields of Google's JSON in both spellings: camelCase, as in Google's reference, and snake_case, as in many of its examples.
+ * Only names that the schema knows have two spellings; names that the client or the model made up stay unchanged.
  */
 import { Effect, Predicate, Schema, SchemaAST, SchemaGetter, SchemaIssue, String } from "effect"
 
-/** A request in camelCase with its fields in either spelling. Fails with the path of a field that is there in both, as Google does. */
+/** Decodes fields in either spelling to camelCase. Fails with the path of a field that is present in both, as Google does. */
 export const inEitherSpelling = <Type>(schema: Schema.Codec<Type, unknown>): Schema.Codec<Type, unknown> => {
   const respell = respellerOf(SchemaAST.toEncoded(schema.ast)) ?? asItIs
   const decode = SchemaGetter.transformEffect((sent: unknown) => {
@@ -17,7 +17,7 @@ export const inEitherSpelling = <Type>(schema: Schema.Codec<Type, unknown>): Sch
 
 type Path = ReadonlyArray<PropertyKey>
 
-/** The place of the value that is being read, and of the first field that is there in both spellings. */
+/** The path of the value that is being read, and of the first field that is present in both spellings. */
 interface Walk {
   readonly path: Array<PropertyKey>
   repeated: Path | undefined
@@ -30,7 +30,7 @@ const asItIs: Respell = (value) => value
 const repeats = (path: Path) =>
   new SchemaIssue.Pointer(path, new SchemaIssue.InvalidValue({ message: "must not be there in both spellings" }))
 
-/** `undefined` for a value without known fields. */
+/** The function that respells values of this type; `undefined` if the type has no known fields. */
 const respellerOf = (ast: SchemaAST.AST): Respell | undefined => {
   if (SchemaAST.isUnion(ast)) return ast.types.map(respellerOf).find(Predicate.isNotUndefined)
   if (SchemaAST.isArrays(ast)) {

@@ -23,7 +23,7 @@ const jsonDecoder = ({ alternative, dialect, request }: Contract.Operation): Dec
   return (value) => (Predicate.hasProperty(value, has) && !Predicate.hasProperty(value, lacks) ? other : usual)(value)
 }
 
-/** The error's `param` is the path of the first wrong field. */
+/** Decodes a request. The error's `param` is the path of the first wrong field. */
 export type Decode = (value: unknown) => Result.Result<Contract.RequestBody, InvalidRequest>
 
 const validating = (decoder: Decoder): Decode => (value) =>
@@ -31,7 +31,7 @@ const validating = (decoder: Decoder): Decode => (value) =>
 
 interface Decoders {
   readonly json: Decode
-  /** Absent if the operation takes no form. */
+  /** Decodes a form. Absent if the operation accepts none. */
   readonly form?: Decode
 }
 

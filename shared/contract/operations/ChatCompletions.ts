@@ -134,7 +134,7 @@ export const Message = Schema.Struct({
 )
 export type Message = typeof Message.Type
 
-/** Not `constant`: a union tells its members apart by all fields with a single value, and by only one of them faster. */
+/** Not `constant`: a union tells its members apart by all fields with a single value, which is faster if there is only one. */
 const userRole = Schema.String.check(
   Schema.makeFilter((role) => role === "user", {
     expected: "\"user\"",
@@ -159,8 +159,8 @@ export const KeptMessage = Schema.Struct({
 export type KeptMessage = typeof KeptMessage.Type
 
 /**
- * What the output of a compaction contains. A union of its own: its members have a `type`, by which an ordinary message is known to
- * be none of them. In one union with messages, each message would cost as much as ten.
+ * An item in the output of a compaction. This is a separate union because its members have a `type`, so the decoder can tell at once
+ * that an ordinary message is none of them. In one union with messages, decoding a message would take ten times as long.
  */
 const CompactedItem = Schema.Union([CompactionItem, KeptMessage])
 
@@ -302,7 +302,7 @@ const ReasoningDetail = Schema.Union([
 ])
 export type ReasoningDetail = typeof ReasoningDetail.Type
 
-/** A source of the text. */
+/** A source that the text cites. */
 const AnswerAnnotation = Schema.Struct({
   type: constant("url_citation", "A page on the web."),
   url_citation: field(

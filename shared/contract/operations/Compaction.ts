@@ -9,7 +9,7 @@ import { CompactionItem } from "../CompactionItem.ts"
 import type { Operation } from "../Operation.ts"
 import { InputTokensDetails, OutputTokensDetails, TokenUsage } from "../TokenUsage.ts"
 
-/** Any other `type`, which only the provider interprets. */
+/** Any `type` other than the known ones, which only the provider interprets. */
 const other = (known: ReadonlyArray<string>) =>
   Schema.String.check(Schema.makeFilter((type) => !known.includes(type), { expected: "another type" }))
 

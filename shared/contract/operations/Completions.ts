@@ -16,9 +16,9 @@ import { eventsOf, type Operation } from "../Operation.ts"
 import { TokenUsage } from "../TokenUsage.ts"
 import { sessionHeaders, translationHeader } from "../ChatHeaders.ts"
 
-/** Texts for one prompt. */
+/** Maximum number of texts for one prompt. */
 const maxTexts = 128
-/** Texts in one answer. */
+/** Maximum number of texts in one answer. */
 const maxChoices = 2_048
 
 export const CompletionRequest = Schema.Struct({

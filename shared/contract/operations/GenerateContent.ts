@@ -182,7 +182,7 @@ export const GenerateContentAnswer = Schema.Struct({
 })
 export type GenerateContentAnswer = typeof GenerateContentAnswer.Type
 
-/** For examples. */
+/** A candidate in the answers of the examples. */
 const candidate = (text: string, finishReason?: string) => ({
   content: { role: "model", parts: [{ text }] },
   finishReason,

@@ -1,8 +1,8 @@
 /**
  * POST /v1/images/edits: changes pictures as instructed.
  *
- * A request has one of the two JSON forms of generations, with the pictures in the messages or in `image`, or is
- * `multipart/form-data` with the pictures as files named `image` or `image[]`.
+ * A request has one of the two JSON forms of image generations, with the pictures in the messages or in `image`. Or it is
+ * `multipart/form-data`, with the pictures as files named `image` or `image[]`.
  */
 import { Schema, Struct } from "effect"
 import { hasPrompt, imageRequestFields, ImageResult, imageSettings, type Input, Prompt } from "./ImageGenerations.ts"
@@ -41,7 +41,7 @@ const checkImages = ({ image, input }: Pictures) => {
     : { path: ["input", "messages"], issue: `must hold from 1 to ${maximumImages} images` }
 }
 
-/** In JSON Schema. */
+/** The bound on pictures in JSON Schema. */
 const bounded = { properties: { image: { maxItems: maximumImages } } }
 
 const hasImage = Schema.makeFilter(checkImages, {
@@ -68,7 +68,7 @@ export const ImageEditForm = Schema.fromFormData(
 )
 export type ImageEditForm = typeof ImageEditForm.Type
 
-/** 8 × 8 blue pixels. */
+/** The picture in the examples: 8 × 8 blue pixels. */
 const picture =
   "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAMAAADz0U65AAAAA1BMVEU6bqXTREzSAAAACXBIWXMAAAPoAAAD6" +
   "AG1e1JrAAAADElEQVQI12NgoA4AAABIAAH/myMhAAAAAElFTkSuQmCC"

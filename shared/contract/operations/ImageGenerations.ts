@@ -14,13 +14,13 @@ const maximumSide = 4096
 
 const sizePattern = /^(\d{1,5})[x*](\d{1,5})$/
 
-/** In pixels. */
+/** The size of a picture in pixels. */
 export interface Size {
   readonly width: number
   readonly height: number
 }
 
-/** `undefined` for `auto` and for anything that is not a size. */
+/** Parses a size; `undefined` for `auto` and for anything that is not a size. */
 export const parseSize = (text: string): Size | undefined => {
   const [, width, height] = sizePattern.exec(text) ?? []
   return width === undefined || height === undefined ? undefined : { width: Number(width), height: Number(height) }
@@ -33,7 +33,7 @@ const isSize = (text: string): boolean => {
   return text === "auto" || (size !== undefined && isSide(size.width) && isSide(size.height))
 }
 
-/** Settings that `parameters` can hold, without their optionality. */
+/** The settings that `parameters` can hold. The request makes them optional. */
 const parameters = {
   n: integer(1, 10).annotate({ description: "Number of images, all different.", default: 1 }),
   size: Schema.String.annotate({
@@ -62,7 +62,7 @@ const parameters = {
   output_compression: integer(0, 100).annotate({ description: "Quality in percent, for `jpeg` and `webp`." })
 }
 
-/** Settings of both picture operations, without their optionality. */
+/** The settings of both picture operations. The requests make them optional. */
 export const imageSettings = {
   ...parameters,
   stream: Schema.Literal(false).annotate({ description: "Streaming is not supported." }),
@@ -107,7 +107,7 @@ export const imageRequestFields = {
 export const textsOf = (messages: typeof Input.Type["messages"]): ReadonlyArray<string> =>
   messages.flatMap(({ content, role }) => role === "user" ? content.flatMap(({ text }) => text ?? []) : [])
 
-/** The request has exactly one form, with a prompt. */
+/** Checks that a request has exactly one of the two forms, with a prompt. */
 export const hasPrompt = Schema.makeFilter((
   { input, prompt }: { readonly input?: typeof Input.Type | null; readonly prompt?: string | null }
 ) => {

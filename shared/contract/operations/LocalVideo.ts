@@ -1,17 +1,17 @@
-/** What the built-in video engine can make: ingress rejects other requests for it, so that no task fails later. */
+/** The limits of the built-in video engine. Ingress rejects requests beyond them, so that no task fails later. */
 import { Schema } from "effect"
 import { between, integer, optional } from "../Fields.ts"
 
 export const videoDefaults = { duration: 4, width: 640, height: 360, fps: 24 } as const
 
-/** The most pixels in all frames together: 12 seconds at 1920x1080 and 24 frames per second. */
+/** Maximum number of pixels in all frames together: 12 seconds at 1920x1080 and 24 frames per second. */
 const maximumPixels = 12 * 24 * 1920 * 1080
 
 /** The bounds of each side of the video, in pixels. */
 const minimumSide = 64
 const maximumSide = 1920
 
-/** In pixels, even: H.264 encodes colours in blocks of two. */
+/** A side in pixels. Even, because H.264 encodes colours in blocks of two. */
 const Side = Schema.Int.check(
   Schema.isBetween({ minimum: minimumSide, maximum: maximumSide }),
   Schema.makeFilter((pixels) => pixels % 2 === 0, {
@@ -49,7 +49,7 @@ const isBounded = Schema.makeFilter((request: Extent) => {
   }
 })
 
-/** The fields of a video request that the engine bounds more closely than ingress does. */
+/** The fields of a video request that the engine limits more strictly than ingress does. */
 export const LocalVideoRequest = Schema.Struct({
   duration: optional(between(1, 20)),
   width: optional(Side),

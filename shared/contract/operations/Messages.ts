@@ -55,7 +55,7 @@ const ToolUseBlock = Schema.Struct({
   input: field(JsonObject, "Arguments by name."),
   ...cacheControl
 })
-/** Results that only the provider understands: sources to cite, and tools that were searched for. */
+/** Results that only the provider interprets: sources to cite, and tools that were found by a search. */
 const ProviderResultBlock = Schema.Struct({
   type: field(
     Schema.Literals(["search_result", "tool_reference"]),

@@ -3,13 +3,13 @@ import { Schema } from "effect"
 import { atLeast, between, field, JsonObject, ModelName, optional } from "../Fields.ts"
 import type { Operation } from "../Operation.ts"
 
-/** Documents in one request. */
+/** Maximum number of documents in one request. */
 const maxDocuments = 10_000
 
 /** A text, or an object with the text in `text` or in several fields. */
 const RerankDocument = Schema.Union([Schema.String, JsonObject.check(Schema.isMinProperties(1))])
 
-/** The text to rank: the named fields, or else `text`, or else all fields; as YAML lines unless it is `text` alone. */
+/** The text to rank: the named fields, or else `text`, or else all fields. Fields other than a lone `text` become lines of YAML. */
 export const textOf = (document: typeof RerankDocument.Type, fields?: ReadonlyArray<string> | null): string => {
   if (typeof document === "string") return document
   const { text } = document

@@ -1,4 +1,4 @@
-/** The settings that every response repeats of its request, with their defaults. */
+/** The settings of a request that its response repeats, with their defaults. */
 import type { ResponsesRequest } from "./Responses.ts"
 
 export const settingsOf = (request: ResponsesRequest): object => ({

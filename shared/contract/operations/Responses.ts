@@ -19,7 +19,7 @@ import { type Example, namedEventsOf, type Operation } from "../Operation.ts"
 import { sessionHeaders, translationHeader } from "../ChatHeaders.ts"
 import { EstimatedTokens, InputTokensDetails, OutputTokensDetails } from "../TokenUsage.ts"
 
-/** Any other `type`, which only some providers know. */
+/** Any `type` other than the known ones, which only some providers know. */
 const otherThan = (...known: ReadonlyArray<string>) =>
   Schema.NonEmptyString.check(
     Schema.makeFilter((type) => !known.includes(type), {
@@ -178,7 +178,7 @@ const OtherItem = Schema.Struct({
   )
 })
 
-/** Items with a type that no message has: see `CompactedItem` in `ChatCompletions.ts`. */
+/** Items with a type that no message has; see `CompactedItem` in `ChatCompletions.ts`. */
 const TypedItem = Schema.Union([
   FunctionCallItem,
   FunctionCallOutputItem,

@@ -1,6 +1,6 @@
 /**
- * POST /v1/responses/input_tokens, POST /v1/messages/count_tokens and POST /v1beta/models/{model}:countTokens: the tokens of a
- * request that is not sent.
+ * POST /v1/responses/input_tokens, POST /v1/messages/count_tokens and POST /v1beta/models/{model}:countTokens: count the tokens of a
+ * request without sending it to the model.
  */
 import { Schema, Struct } from "effect"
 import { constant, field, isPresent, optional, tokens } from "../Fields.ts"

@@ -1,4 +1,4 @@
-/** POST /v1/video/generations: a video from a prompt, as a task to poll, since it takes longer than a client waits. */
+/** POST /v1/video/generations: a video from a prompt. The response is a task to poll, since a video takes longer than a client waits. */
 import { Schema } from "effect"
 import { EndUser, field, integer, ModelName, optional } from "../Fields.ts"
 import { type Operation, TaskStatus } from "../Operation.ts"
@@ -14,7 +14,7 @@ const Metadata = Schema.StructWithRest(
   [Schema.Record(Schema.String, Schema.Unknown)]
 )
 
-/** Far more than any model makes: these bounds only keep usage finite. The model decides what it accepts. */
+/** Bounds far above what any model makes, which only keep usage finite. The model decides what it accepts. */
 const maximum = { duration: 3_600, side: 16_384, fps: 240, n: 100 }
 
 const Side = integer(1, maximum.side)

@@ -20,7 +20,7 @@ export const mediaTypes: Record<AudioFormat, string> = {
 
 const maxCharacters = 4_096
 
-/** In Unicode code points: an emoji of one code point is one character. */
+/** The number of characters as Unicode code points, so that an emoji of one code point is one character. */
 export const countCharacters = (text: string): number => {
   let surrogatePairs = 0
   for (let index = 0; index < text.length; index++) if ((text.codePointAt(index) ?? 0) > 0xffff) surrogatePairs++

@@ -1,5 +1,5 @@
 /**
- * POST /v1/audio/transcriptions and POST /v1/audio/translations: speech to text, in its own language or in English.
+ * POST /v1/audio/transcriptions and POST /v1/audio/translations: speech to text, in the language of the speech or in English.
  *
  * A request is `multipart/form-data` with the sound as a file, or JSON with the sound as text.
  */

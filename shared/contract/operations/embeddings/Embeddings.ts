@@ -8,7 +8,7 @@ import { AnsweringModel, constant, field, integer, ModelName, optional, Texts, t
 import type { Operation } from "../../Operation.ts"
 import { EstimatedTokens } from "../../TokenUsage.ts"
 
-/** Of any model. */
+/** Maximum number of dimensions of any model. */
 export const maxDimensions = 4_096
 
 const common = {
