@@ -1,4 +1,4 @@
-/** How to read a provider's answers that are passed on: the few places that the gateway looks at. */
+/** How to read a provider's answers that are passed on: describes the few places that the gateway looks at. */
 import type { Usage } from "../../contract/Usage.ts"
 import { type Fields, fields } from "../json/Json.ts"
 
@@ -8,30 +8,30 @@ export interface Reading {
   readonly usage?: Usage | undefined
   /** The provider reports an error instead of an answer. */
   readonly isError?: boolean
-  /** It holds nothing but usage. */
+  /** The piece holds nothing but usage. */
   readonly isOnlyUsage?: boolean
 }
 
 /**
- * Matches JSON in latin1 that has a member of such a name with a value, and perhaps some that has none. OpenAI sends a usage of
- * `null` with every piece. A single expression is five times as fast as a search for each name's bytes.
+ * Matches JSON in latin1 that has a member with one of these names and a value other than `null`; may also match other JSON. OpenAI
+ * sends a usage of `null` with every piece. A single expression is five times as fast as a search for each name's bytes.
  */
 export const membersNamed = (...names: ReadonlyArray<string>): RegExp =>
   names.length === 0 ? /(?!)/ : new RegExp(names.map((name) => `${name}"(?!: ?null)`).join("|"))
 
-/** Plain text, or anything else: reasoning, a tool call, a picture. */
+/** The kind of content: plain text, or anything else, such as reasoning, a tool call or a picture. */
 export type Content = "text" | "other"
 
 export interface AnswerGrammar {
-  /** The data that ends a stream and is not JSON. */
+  /** The data, not JSON, that ends a stream. */
   readonly terminator?: Buffer
-  /** `membersNamed`: stream data without any of these is passed on unread. */
+  /** From `membersNamed`. Stream data that does not match is passed on unread. */
   readonly marks: RegExp
-  /** Where the model's name may be. */
+  /** The paths at which the model's name may be. */
   readonly modelPaths: ReadonlyArray<ReadonlyArray<string>>
-  /** Where the answer's id may be, if the gateway replaces it. Stream data with it has one of the `marks`. */
+  /** The paths at which the answer's id may be, if the gateway replaces it. Stream data with an id matches `marks`. */
   readonly idPaths?: ReadonlyArray<ReadonlyArray<string>>
-  /** The member whose text only the provider's account understands, in answers that can have any. */
+  /** The member whose text only the provider's account understands, if answers can have one. */
   readonly sealedMember?: string
   /** Reads stream data, or a whole answer. `before` is the usage reported until then. */
   readonly read: (data: Fields, before: Usage | undefined) => Reading
@@ -40,47 +40,47 @@ export interface AnswerGrammar {
   /** Whether stream data contains the reason why the answer ends. Only the last pieces are checked. */
   readonly isLast: (data: Fields) => boolean
   /**
-   * The content of stream data; `undefined` if it has none, like data that only announces an answer. The reason why plain text
-   * ends counts as text. Absent: all data has content.
+   * The content of stream data; `undefined` if it has none, such as data that only announces an answer. The reason why plain text ends
+   * counts as text. Absent if all data has content.
    */
   readonly contentOf?: (data: Fields) => Content | undefined
-  /** Matches stream data in latin1 that certainly has content. Absent: stream data is read until there is some. */
+  /** Matches stream data in latin1 that certainly has content. Without it, stream data is read until some has content. */
   readonly textMark?: RegExp
   /**
-   * Where an answer's text is new, if other parts of the answer repeat it or the request. Stream data with new text matches
-   * `data` in latin1, and the text of a whole answer is in `member`. Absent: all text is new.
+   * Where an answer's new text is, if other parts of the answer repeat text or the request. Stream data with new text matches `data` in
+   * latin1, and the text of a whole answer is in `member`. Absent if all text is new.
    */
   readonly newText?: { readonly data: RegExp; readonly member: string }
-  /** Matches damaged stream data that was certainly a piece of plain text. Absent: damaged data ends the stream. */
+  /** Matches damaged stream data that was certainly a piece of plain text. Without it, damaged data ends the stream. */
   readonly damagedText?: RegExp
 }
 
-/** The part of a whole answer with its text. */
+/** The part of a whole answer that contains its text. */
 export const textIn = ({ newText }: AnswerGrammar, answer: unknown): unknown =>
   newText === undefined ? answer : { [newText.member]: fields(answer)[newText.member] }
 
-/** The content of several parts. */
+/** The combined content of several parts. */
 export const contentOfAll = (parts: ReadonlyArray<Content | undefined>): Content | undefined =>
   parts.includes("other") ? "other" : parts.find((part) => part !== undefined)
 
-/** The largest damaged data to look at, in bytes. */
+/** Maximum size of damaged data that may be skipped, in bytes. */
 const maxDamagedBytes = 64 * 1024
 
 /**
- * Watches a stream's data until its first content, and around damaged data: that may be skipped only if it was a piece of plain
- * text between two others. A hole in a tool's arguments would change what the client does.
+ * Watches a stream's data until its first content, and around damaged data. Damaged data may be skipped only if it was a piece of plain
+ * text between two others: a gap in a tool's arguments would change what the client does.
  */
 export class ContentWatch {
   readonly #grammar: AnswerGrammar
   hasContent = false
-  /** Damaged data was skipped, and no text has followed yet. */
+  /** Whether damaged data was skipped and no text has followed yet. */
   #isAfterGap = false
 
   constructor(grammar: AnswerGrammar) {
     this.#grammar = grammar
   }
 
-  /** Whether it must see the next data. */
+  /** Whether `see` must be called for the next data. */
   get isActive(): boolean {
     return !this.hasContent || this.#isAfterGap
   }
@@ -89,14 +89,14 @@ export class ContentWatch {
     return this.#isAfterGap
   }
 
-  /** Looks for content in frames that need not be read, in latin1. To read them would cost a hundredth of a short answer. */
+  /** Looks for content in frames, in latin1, that need not be parsed: parsing would cost a hundredth of a short answer's time. */
   look(frames: string): void {
     const { textMark } = this.#grammar
     const at = textMark === undefined ? -1 : frames.search(textMark)
     if (at !== -1 && frames.includes("\n\n", at)) this.hasContent = true
   }
 
-  /** Returns whether the stream is intact. */
+  /** Looks at data, and returns whether the stream is intact. */
   see(data: Fields): boolean {
     const { contentOf } = this.#grammar
     const content = contentOf === undefined ? "other" : contentOf(data)

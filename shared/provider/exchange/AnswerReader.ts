@@ -1,12 +1,12 @@
-/** Reads a provider's answer on its way to the client: passes it on, translates it, or decodes it as a whole. */
+/** The interface of readers of a provider's answer: they pass it on, translate it, or decode it as a whole. */
 import type { JobError } from "../../contract/JobError.ts"
 import type { Usage } from "../../contract/Usage.ts"
 import type { Head } from "../transport/Sink.ts"
 
-/** Pieces for the client. */
+/** Pieces of the client's answer. */
 type Pieces = ReadonlyArray<Uint8Array>
 
-/** The end of an answer without usage, from an estimate of it. */
+/** Makes the end of an answer without usage from an estimate of the usage. */
 type Unmetered = (estimate: Usage) => Pieces
 
 /** Pieces for the client, or the error that ends the answer. */
@@ -14,7 +14,7 @@ export type Read = Pieces | Unmetered | JobError
 
 export const isFailure = (read: Read): read is JobError => "_tag" in read
 
-/** A reader without `push` also gets streams whole. One without `pass` fails the call if an answer is too large to hold. */
+/** Without `push`, a reader gets streams as a whole. Without `pass`, the call fails if an answer is too large to hold. */
 export interface AnswerReader {
   /** Maximum number of bytes of an answer of this kind to hold until it is complete. */
   readonly holdBytes: (contentType: string) => number
@@ -27,19 +27,19 @@ export interface AnswerReader {
   /** Why the stream cannot continue. Checked after every `push`. */
   readonly failure?: () => JobError | undefined
   /**
-   * Whether a part of the answer itself has arrived. Until then the pieces are held back, so that another provider can be
-   * tried. Absent: from the first piece on.
+   * Whether a part of the answer itself has arrived. Until then the pieces are held back, so that another provider can be tried.
+   * Default: true from the first piece on.
    */
   readonly hasContent?: () => boolean
   /** The provider has ended its stream. */
   readonly end?: () => Read
   /** Passes on a piece of an answer that is too large to hold. Returns the client's part of it. */
   readonly pass?: (chunk: Uint8Array) => ReadonlyArray<Uint8Array>
-  /** Such an answer has ended. Returns why it is incomplete, if it is. */
+  /** The end of an answer that was passed on in pieces. Returns why the answer is incomplete, if it is. */
   readonly endPassing?: () => JobError | undefined
   /** The usage that the answer has reported so far. */
   readonly usage: () => Usage | undefined
-  /** The size of its text so far, in bytes, to estimate usage that is not reported. Without it nothing is estimated. */
+  /** The size of the answer's text so far, in bytes, to estimate usage that is not reported. Without it nothing is estimated. */
   readonly textBytes?: () => number
   /** The parsed pieces that hold the response's metadata, once the answer has ended. */
   readonly ends: () => ReadonlyArray<unknown>

@@ -1,6 +1,6 @@
 /**
- * One HTTP exchange with a provider, fed to a reader: errors by their status, streams as they arrive, other answers once
- * complete, with back-pressure from the client.
+ * Makes one HTTP exchange with a provider and feeds the answer to a reader: streams as they arrive, other answers once complete, with
+ * back-pressure from the client. An error status fails the exchange.
  */
 import { Cause, Effect, Exit, Option, Redacted, Tracer } from "effect"
 import type { IncomingHttpHeaders } from "node:http"
@@ -28,7 +28,7 @@ export interface ExchangeTools {
   readonly secrets: Secrets["Service"]
 }
 
-/** With the guard for URLs in requests and answers. */
+/** The services of an exchange, with the guard for URLs in requests and answers. */
 export interface GuardedTools extends ExchangeTools {
   readonly guard: GuardedFetch["Service"]
 }
@@ -38,11 +38,11 @@ export interface ExchangeOptions extends ExchangeTools {
   readonly call: Pick<Call, "continues" | "endpoint" | "onCut">
   readonly sink: Sink
   readonly request: Outgoing
-  /** Gets the texts that no error may reveal, and the account at the provider. */
+  /** Makes the reader. `secrets`: texts that no error may reveal. `account`: the account at the provider. */
   readonly reader: (secrets: ReadonlyArray<string>, account: () => string) => AnswerReader
 }
 
-/** The usual way to send a key. */
+/** The header with which most providers expect their key. */
 export const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
 
 export const exchange = (options: ExchangeOptions): Effect.Effect<Usage | undefined, JobError> =>
@@ -71,7 +71,7 @@ const exchangeIn = (
     ...Endpoint.timeoutsOf(endpoint, request.withinMs),
     ...(request.streams ? { firstTokenMs: endpoint.provider.timeouts?.firstTokenMs } : {})
   }, (control) => answer.receiver(control))
-  /** Reads the texts only now, and only if the provider has reported no usage. */
+  /** Estimates the usage. Called only if the provider has reported none, because it reads all texts. */
   const estimate = (): Effect.Effect<Usage> | undefined =>
     body === undefined || request.noEstimate === true || reader.textBytes === undefined
       ? undefined
@@ -89,7 +89,7 @@ const exchangeIn = (
       onCut(usage)
       return exit
     }
-    // a client that disconnects has used the provider; a failed answer is not metered
+    // the work for a client that disconnects is metered; a failed answer is not
     const estimated = Cause.hasInterruptsOnly(exit.cause) ? estimate() : undefined
     return estimated === undefined ? exit : Effect.flatMap(estimated, (usage) => {
       onCut(usage)
@@ -98,7 +98,7 @@ const exchangeIn = (
   })
 }
 
-/** Names and values in turn. */
+/** The headers as names and values, alternating. */
 const headersOf = (
   { body, contentType, headers, streams }: Outgoing,
   credentials: Readonly<Record<string, string>> | undefined,
@@ -111,7 +111,7 @@ const headersOf = (
   return all
 }
 
-/** The most bytes of a stream to hold back before its first content. */
+/** Maximum number of bytes of a stream to hold back before its first content. */
 const maxStartBytes = 64 * 1024
 
 /** The delivery of one answer from the provider to the sink. */
@@ -127,7 +127,7 @@ class Delivery {
   #held: Array<Uint8Array> = []
   #heldBytes = 0
   #mayHold = 0
-  /** The stream has had content, so that its pieces are no longer held back. */
+  /** Whether the stream has had content, so that its pieces are no longer held back. */
   #hasContent = false
 
   constructor(provider: string, sink: Sink, reader: AnswerReader) {
@@ -136,7 +136,7 @@ class Delivery {
     this.#reader = reader
   }
 
-  /** Whether a part of the answer has arrived that is passed on before the answer is complete. */
+  /** Whether an answer has begun that is passed on before it is complete. */
   get hasBegun(): boolean {
     return this.#kind === "stream" || this.#kind === "passing"
   }
@@ -211,7 +211,7 @@ class Delivery {
     this.#heldBytes += chunk.length
   }
 
-  /** The answer is too large to hold: passes it on from here, or fails. */
+  /** Passes on an answer that is too large to hold, from here on, or fails. */
   #release(control: ExchangeControl): void {
     if (this.#reader.pass === undefined) return control.fail(ProviderFailed.malformed(this.#provider))
     this.#kind = "passing"
@@ -231,7 +231,7 @@ class Delivery {
     if (failure !== undefined) control.fail(failure)
   }
 
-  /** Holds back what precedes the first content: until then another provider can be tried. */
+  /** Holds back the pieces before the first content, so that until then another provider can be tried. */
   #holdStart(pieces: ReadonlyArray<Uint8Array>, control: ExchangeControl): void {
     for (const piece of pieces) this.#hold(piece)
     this.#hasContent = this.#heldBytes > maxStartBytes || this.#reader.hasContent?.() !== false
@@ -244,7 +244,7 @@ class Delivery {
     // a relayed answer may be empty
     if (!this.#sink.hasStarted && this.#reader.pass !== undefined) this.#start()
     const pieces = typeof read === "function" ? read(usage ?? UsageSum.none) : read
-    // an answer without content
+    // includes the held pieces of a stream without content
     for (const piece of this.#kind === "stream" ? [...this.#held, ...pieces] : pieces) {
       if (!this.#sink.hasStarted) this.#start()
       this.#sink.write(piece)

@@ -1,6 +1,6 @@
 /**
- * Calls to a provider over HTTP, for all such protocols: relays a client that speaks the provider's dialect, and translates
- * for any other client.
+ * Calls providers over HTTP, for all such protocols: relays the requests of clients that speak the provider's dialect, and translates
+ * all others.
  */
 import { Effect, Schema } from "effect"
 import { atLeast } from "../../contract/Fields.ts"
@@ -38,11 +38,11 @@ export const operationsOf = (
   ...CountDialects.operations
 ]
 
-/** Servers that speak a provider's dialect may lack its count. */
+/** Whether a server lacks the count of tokens, as some servers that speak a provider's dialect do. */
 const isMissing = (error: JobError): boolean =>
   error._tag === "ProviderRejected" && (error.status === 404 || error.status === 405)
 
-/** Has the provider count, if it does that, in its own dialect. */
+/** Has the provider count tokens in its own dialect, if it can. */
 const counterOf = <Options>(
   { authorize, chat: { count, dialect, headers = {} } }: HttpProtocol<Options>,
   tools: GuardedTools

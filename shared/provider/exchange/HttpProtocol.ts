@@ -1,6 +1,6 @@
 /**
- * A provider protocol over HTTP: the paths of its operations, its authentication, the grammar of its answers and its chat
- * dialect. `HttpCall.ts` makes the calls.
+ * The description of a provider protocol over HTTP: the paths of its operations, its authentication, the grammar of its answers and its
+ * chat dialect. `HttpCall.ts` makes the calls.
  */
 import type { InvalidRequest } from "../../contract/JobError.ts"
 import type { Usage } from "../../contract/Usage.ts"
@@ -13,21 +13,21 @@ import type { Fields } from "../json/Json.ts"
 import type { AnswerGrammar } from "./AnswerGrammar.ts"
 
 export interface Outgoing {
-  /** Below `baseUrl`. */
+  /** The path below `baseUrl`. */
   readonly path: string
-  /** Without a body the request is a GET. */
+  /** `undefined` for a GET. */
   readonly body: Uint8Array | undefined
   readonly contentType: string
   readonly streams: boolean
   readonly headers?: Readonly<Record<string, string>>
   /** Replaces the catalogue's timeouts if it is shorter. Milliseconds. */
   readonly withinMs?: number
-  /** If the answer reports no usage, none is estimated. */
+  /** Whether no usage is estimated if the answer reports none. */
   readonly noEstimate?: boolean
 }
 
 export interface Relayed extends Outgoing {
-  /** The client asked for usage in the stream. Only for grammars with pieces that hold nothing but usage. */
+  /** Whether the client asked for usage in the stream. Only for grammars with pieces that hold nothing but usage. */
   readonly showUsage?: boolean
   /** The grammar of this operation's answers, if it differs from the protocol's. */
   readonly grammar?: AnswerGrammar
@@ -39,26 +39,26 @@ export interface Relayed extends Outgoing {
   readonly rewrite?: (piece: Uint8Array) => Uint8Array
 }
 
-/** Makes the relayed request. There is a recipient if the client's request may hold reasoning of several providers. */
+/** Makes the relayed request. `recipient` is given if the client's request may hold reasoning of several providers. */
 export type Relay = (call: Call, recipient?: Recipient) => Relayed | InvalidRequest
 
 export interface HttpProtocol<Options> {
   readonly authorize: (key: string) => Readonly<Record<string, string>>
-  /** The relayed request, by the names of the operations in the provider's dialect. */
+  /** The relays for operations in the provider's dialect, by the operation's name. */
   readonly relays: ReadonlyMap<string, Relay>
   readonly grammar: AnswerGrammar
-  /** For clients of other dialects that want vectors. Absent: it makes none. */
+  /** How to make vectors for clients of other dialects. Absent if the provider makes none. */
   readonly embeddings?: EmbeddingApi & Embeddings.Settings
-  /** For chat clients of other dialects. */
+  /** How to serve chat clients of other dialects. */
   readonly chat: {
     readonly dialect: ProviderDialect<Options>
     readonly path: (model: string, streams: boolean) => string
     readonly headers?: Readonly<Record<string, string>>
-    /** How it counts the tokens of a request in its dialect. Absent: it does not. */
+    /** How the provider counts the tokens of a request in its dialect. Absent if it does not. */
     readonly count?: {
       readonly path: (model: string) => string
       readonly toBody: (request: Fields, model: string) => object
-      /** The field of its answer. */
+      /** The field of the answer with the number of tokens. */
       readonly tokens: string
     }
   }

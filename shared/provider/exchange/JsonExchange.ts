@@ -1,4 +1,4 @@
-/** Exchanges of JSON with providers whose dialect is not the client's: sent whole, and decoded by a schema once complete. */
+/** Exchanges JSON with providers whose dialect is not the client's. The answer is decoded by a schema once it is complete. */
 import { Effect, Option, Predicate, Schema } from "effect"
 import { type JobError, ProviderFailed } from "../../contract/JobError.ts"
 import * as Json from "../json/Json.ts"
@@ -9,20 +9,20 @@ import { bearer, exchange, type ExchangeOptions, type ExchangeTools } from "./Ex
 import * as ProviderError from "./ProviderError.ts"
 
 export interface JsonRequest {
-  /** Below the provider's `baseUrl`. */
+  /** The path below the provider's `baseUrl`. */
   readonly path: string
   readonly headers?: Readonly<Record<string, string>>
-  /** Posted as JSON, or as a form; without either the request is a GET. */
+  /** The body, posted as JSON. Without `body` and `form` the request is a GET. */
   readonly body?: unknown
   readonly form?: FormData
   /** Replaces the catalogue's timeouts if it is shorter. Milliseconds. */
   readonly withinMs?: number
 }
 
-/** The largest answer: several hundred vectors or ten images. */
+/** Maximum size of an answer, in bytes: several hundred vectors or ten images. */
 const maxAnswerBytes = 64 * 1024 * 1024
 
-/** The client's answer is written later, by the caller. */
+/** A sink that takes nothing: the caller writes the client's answer later. */
 const noSink: Sink = { hasStarted: false, start: () => undefined, write: () => true, onDrain: () => undefined }
 
 const encode = (body: unknown, form: FormData | undefined) => {
@@ -45,7 +45,7 @@ export const encodeForm = (form: FormData) =>
     }
   })
 
-/** Exchanges with answers of this schema. */
+/** Makes the function for exchanges whose answers have this schema. */
 export const make = <Answer>(
   tools: ExchangeTools,
   schema: Schema.Codec<Answer, unknown>,

@@ -1,5 +1,5 @@
 /**
- * Passes an answer on as the provider sent it, except the model's name, a response's id, marks of sealed reasoning, vectors in
+ * Passes on an answer as the provider sent it. Changes only the model's name, a response's id, marks of sealed reasoning, vectors in
  * base64 and missing usage.
  */
 import { type JobError, ProviderFailed } from "../../contract/JobError.ts"
@@ -25,9 +25,9 @@ export interface PassingAnswerOptions {
   readonly usage?: Usage | undefined
   /** Replaces the answer's id. */
   readonly id?: string | undefined
-  /** Of the parts of the request that were left out. */
+  /** Warnings about parts of the request that were left out. */
   readonly warnings?: ReadonlyArray<string> | undefined
-  /** Another edit of the pieces that are passed on. */
+  /** A further edit of the pieces that are passed on. */
   readonly rewrite?: ((piece: Uint8Array) => Uint8Array) | undefined
   /** Texts that no error may reveal. */
   readonly secrets: ReadonlyArray<string>
@@ -36,7 +36,7 @@ export interface PassingAnswerOptions {
 /** JSON up to this size is held until it is complete, so that another provider can be tried if it is broken. */
 const holdBackBytes = 1024 * 1024
 
-/** The value of a string member. */
+/** The string at the end of a text, which is the value of a member. */
 const lastString = /"(?:[^"\\]|\\.)*"(?=\s*$)/
 
 export class PassingAnswer implements AnswerReader {
@@ -44,13 +44,13 @@ export class PassingAnswer implements AnswerReader {
   readonly #stream: PassingStream
   #isJson = false
   #outline: JsonOutline | undefined
-  /** The bytes so far of a member that may be the model's name. */
+  /** The bytes so far of a member that may have to change. */
   #open: Uint8Array = new Uint8Array(0)
   #usage: Usage | undefined
   #whole: Json.Fields | undefined
-  /** A whole answer without usage. */
+  /** The text of a whole answer without usage. */
   #text: Uint8Array | undefined
-  /** See `#changes`: the same for every piece, and needed only by answers in pieces. */
+  /** Cache of `#changes`, which are the same for every piece and needed only by answers in pieces. */
   #knownChanges: ReadonlyMap<string | undefined, string> | undefined
 
   constructor(options: PassingAnswerOptions) {
@@ -70,7 +70,7 @@ export class PassingAnswer implements AnswerReader {
     return { status, contentType, headers: TranslationWarnings.toHeaders(this.#options.warnings ?? []) }
   }
 
-  /** Answers of the operation's own types are passed on at once; JSON and other text, which may be an error, are held. */
+  /** Answers with the operation's own types are passed on at once. JSON and other text, which may be an error, are held. */
   holdBytes(contentType: string): number {
     const { responseTypes } = this.#options.call.operation
     const isOwn = responseTypes?.some((type) => contentType.startsWith(type)) === true
@@ -148,7 +148,7 @@ export class PassingAnswer implements AnswerReader {
     return this.#whole === undefined ? this.#stream.ends : [this.#whole]
   }
 
-  /** The members of an answer that is passed on in pieces that change: the model's name and the id. */
+  /** The new values of the members that change in an answer that is passed on in pieces: the model's name and the id. */
   get #changes(): ReadonlyMap<string | undefined, string> {
     if (this.#knownChanges !== undefined) return this.#knownChanges
     const { grammar: { idPaths = [], modelPaths }, id } = this.#options
@@ -157,7 +157,7 @@ export class PassingAnswer implements AnswerReader {
     return this.#knownChanges = new Map([...namesOf(modelPaths, this.#alias), ...namesOf(idPaths, id)])
   }
 
-  /** The bytes that can pass now, with the changes. */
+  /** The bytes that can be passed on now, with the changes. */
   #renamed(outline: JsonOutline, chunk: Uint8Array): ReadonlyArray<Uint8Array> {
     const changes = this.#changes
     const bytes = Buffer.concat([this.#open, chunk])

@@ -1,7 +1,7 @@
 /**
- * Passes a streamed answer on. Replaces only the model's name and a response's id, meters usage, leaves out events of usage that
- * the client did not ask for and damaged text, adds an estimate if the client asked for usage and there is none, and checks that
- * the provider ended the answer properly.
+ * Passes on a streamed answer. Replaces only the model's name and a response's id. Leaves out damaged text, and events with usage that
+ * the client did not ask for; adds an estimate if the client asked for usage and the provider reports none. Meters usage, and checks
+ * that the provider ended the answer properly.
  */
 import { isReported, type Usage } from "../../contract/Usage.ts"
 import type * as Json from "../json/Json.ts"
@@ -12,7 +12,7 @@ import { Ends, keptPieces } from "./ResponseMetadata.ts"
 
 export interface PassingStreamOptions {
   readonly grammar: AnswerGrammar
-  /** The client asked for usage, so frames that hold nothing else are passed on. */
+  /** Whether the client asked for usage, so that frames with nothing else are passed on. */
   readonly showUsage: boolean
   /** Replaces the provider's name of the model; `undefined` leaves frames unchanged. */
   readonly alias: string | undefined
@@ -22,7 +22,7 @@ export interface PassingStreamOptions {
   readonly onSkip?: () => void
 }
 
-/** The data of a frame, parsed only if needed, which is rare. */
+/** The data of a frame. Parsed only if needed, which is rare. */
 class Piece {
   readonly data: Uint8Array
   #fields: Json.Fields | undefined
@@ -50,7 +50,7 @@ export class PassingStream {
   readonly #marks: RegExp
   readonly #frames = new SseFrames()
   readonly #content: ContentWatch
-  /** If the provider sends no terminator, the last pieces are searched for the reason why the answer ended. */
+  /** The first and last pieces. If the provider sends no terminator, the last ones are searched for the reason of the end. */
   readonly #pieces = new Ends<Piece>()
   /** The pieces with new text. */
   readonly #texts: Ends<Piece>
@@ -87,7 +87,7 @@ export class PassingStream {
         at = end
       }
       const end = at < firstMark ? endOfFrame(chunk, at) : chunk.length
-      // of a frame that began in an earlier chunk, only the end was searched
+      // a frame that began in an earlier chunk is always read, because only its end was searched
       let frameEnd = this.#frames.restBytes === 0 ? at : Infinity
       for (const frame of this.#frames.push(chunk.subarray(at, end))) {
         frameEnd += frame.length
@@ -105,8 +105,8 @@ export class PassingStream {
   }
 
   /**
-   * The provider has ended its body. Returns the last frame if only its blank line is missing and it completes the answer;
-   * an incomplete frame is dropped.
+   * The provider has ended its body. Returns the last frame if it lacks only its blank line and completes the answer; drops an
+   * incomplete frame.
    */
   end(): Uint8Array | undefined | "error" {
     const { rest } = this.#frames
@@ -127,7 +127,7 @@ export class PassingStream {
     return this.#content.hasContent
   }
 
-  /** The usage reported so far. A provider may report it in every frame: then the last frames count. */
+  /** The usage reported so far. If a provider reports it in every frame, the last frames count. */
   get usage(): Usage | undefined {
     const { last } = this.#pieces
     let usage = this.#usage
@@ -157,8 +157,8 @@ export class PassingStream {
   }
 
   /**
-   * Passes the plain frames that begin at `from` and end by `until`: one line of data with an object, and a blank one. Nearly all
-   * frames are plain, and are not cut out of their chunk. Returns the end of the last one.
+   * Passes on the plain frames between `from` and `until` without cutting them out of their chunk, and returns the end of the last one.
+   * A plain frame, as nearly all are, is one line of data with an object, and a blank line.
    */
   #passPlain(chunk: Uint8Array, from: number, until: number): number {
     const ends: Array<number> = []
@@ -257,7 +257,7 @@ const closingBrace = 0x7d
 const latin1 = (data: Uint8Array): string =>
   Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString("latin1")
 
-/** Where a mark first is, from which on frames must be read; the length if there is none. */
+/** The index of the first mark, from which on frames must be read; the length of the text if there is none. */
 const firstOf = (marks: RegExp, text: string): number => {
   const at = text.search(marks)
   return at === -1 ? text.length : at
@@ -265,7 +265,7 @@ const firstOf = (marks: RegExp, text: string): number => {
 
 const plainBeginning = Buffer.from("data: {")
 
-/** What a plain frame has around its data, in bytes. */
+/** The size of a plain frame without its data, in bytes. */
 const plainBytes = plainBeginning.length + 1
 
 const begins = (bytes: Uint8Array, from: number): boolean => {
@@ -276,7 +276,7 @@ const begins = (bytes: Uint8Array, from: number): boolean => {
 const plainData = (bytes: Uint8Array, start: number, end: number): Uint8Array =>
   bytes.subarray(start + plainBeginning.length - 1, end - 2)
 
-/** The end of the frame that begins here; that of the bytes if there is no blank line, or another kind of one. */
+/** The end of the frame that begins here; the end of the bytes if there is no blank line, or one of another kind. */
 const endOfFrame = (bytes: Uint8Array, from: number): number => {
   for (let at = bytes.indexOf(newline, from); at !== -1; at = bytes.indexOf(newline, at + 1)) {
     if (bytes[at + 1] === newline) return at + 2
@@ -284,7 +284,7 @@ const endOfFrame = (bytes: Uint8Array, from: number): number => {
   return bytes.length
 }
 
-/** JSON with another name of the model and another id; `undefined` if it has neither, or both stay. */
+/** The JSON with another model name and another id; `undefined` if nothing changes. */
 export const rename = (
   data: Uint8Array,
   { idPaths = [], modelPaths }: AnswerGrammar,
@@ -294,7 +294,7 @@ export const rename = (
   return (id === undefined ? undefined : setFirst(named ?? data, idPaths, id)) ?? named
 }
 
-/** JSON with another value at the first of these paths that it has. */
+/** The JSON with another value at the first of these paths that exists. */
 const setFirst = (
   data: Uint8Array,
   paths: ReadonlyArray<ReadonlyArray<string>>,

@@ -5,7 +5,7 @@ import { isTransient, type JobError } from "../../contract/JobError.ts"
 /** Retries of calls that may yet succeed: five, over half a minute. */
 export const patience = Schedule.exponential("1 second").pipe(Schedule.jittered, Schedule.upTo({ times: 5 }))
 
-/** Whether the error says nothing about the work, which the provider still has and charges for. */
+/** Whether the error says nothing about the work, which the provider still does and charges for. */
 const isOutage = (error: JobError): boolean =>
   isTransient(error) && !(error._tag === "ProviderFailed" && ["error", "malformed"].includes(error.reason))
 
@@ -27,8 +27,8 @@ const outage = Schedule.min([Schedule.exponential("1 second"), Schedule.spaced("
 export type Ended<A> = Option.Option<Effect.Effect<A, JobError>>
 
 /**
- * Polls until the work has ended, then runs the effect for its end. Retries a failed poll, for longer if the provider is
- * down than if it answers. Each poll has all its retries.
+ * Polls until the work has ended, then runs the effect for its end. Retries a failed poll, longer if the provider is down than if it
+ * answers. Every poll has the full number of retries.
  */
 export const untilEnded = <A>(
   poll: Effect.Effect<Ended<A>, JobError>,

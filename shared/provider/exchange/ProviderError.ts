@@ -1,16 +1,16 @@
-/** Turns a provider's error, of any dialect, into one that the client may see. */
+/** Turns a provider's error, in any dialect, into one that the client may see. */
 import { Clock, DateTime, Effect, Option, Predicate } from "effect"
 import type { IncomingHttpHeaders } from "node:http"
 import { type JobError, ProviderFailed, ProviderRateLimited, ProviderRejected } from "../../contract/JobError.ts"
 import * as SchemaErrors from "../../contract/SchemaErrors.ts"
 import * as Json from "../json/Json.ts"
 
-/** How much of an error's body is read. */
+/** How much of an error's body is read, in bytes. */
 export const maxErrorBytes = 64 * 1024
 
 const isKey = (part: unknown): part is string | number => typeof part === "string" || typeof part === "number"
 
-/** The first item of FastAPI's list of errors in a request. Most self-hosted servers are built on FastAPI. */
+/** The first error in FastAPI's list of a request's errors. Most self-hosted servers are built on FastAPI. */
 const firstMistakeIn = (detail: unknown): Json.Fields => {
   const { loc, msg } = Json.fields(Json.list(detail)[0])
   const [root, ...path] = Json.list(loc).filter(isKey)
@@ -22,9 +22,9 @@ const firstMistakeIn = (detail: unknown): Json.Fields => {
   }
 }
 
-/** A provider's description of its error: below `error` in OpenAI's and similar dialects, at the top in Cohere's and DashScope's. */
+/** A provider's description of its error: under `error` in OpenAI's and similar dialects, at the top in Cohere's and DashScope's. */
 const saidIn = (body: unknown): Json.Fields => {
-  // Google's stream of JSON is a list
+  // a stream of JSON from Google is a list
   const top = Json.fields(Array.isArray(body) ? body[0] : body)
   const { delta, detail, response } = top
   const error = top["error"] ?? Json.fields(response)["error"] ?? Json.fields(delta)["error"]
@@ -40,26 +40,26 @@ export const hasMessage = (body: string): boolean => textOf(saidIn(Json.parse(bo
 const detailOf = (said: Json.Fields, type: string): Json.Fields =>
   Json.list(said["details"]).map(Json.fields).find((detail) => Json.string(detail["@type"])?.endsWith(`.${type}`)) ?? {}
 
-/** A day, in milliseconds. Longer times are mistakes. */
+/** The longest accepted `retry-after`, in milliseconds: a day. Longer times are mistakes. */
 const longestRetryMs = 24 * 60 * 60 * 1_000
 
 /** A provider's number in milliseconds; `null` if it is not a number. */
 const delayOf = (text: string | undefined, unitMs: number): number | null =>
   /^\d+(?:\.\d+)?$/.test(text?.trim() ?? "") ? Math.min(Number(text) * unitMs, longestRetryMs) : null
 
-/** `retry-after-ms`, or `retry-after` in seconds or as a date; `null` if neither is valid. In milliseconds. */
+/** The time to wait in milliseconds: from `retry-after-ms`, or `retry-after` in seconds or as a date; `null` if neither is valid. */
 export const retryAfter = Effect.fnUntraced(function*(headers: IncomingHttpHeaders) {
   const value = headers["retry-after"] ?? ""
   const delay = delayOf(Json.string(headers["retry-after-ms"]), 1) ?? delayOf(value, 1_000)
   if (delay !== null) return delay
-  // a date has the name of a month; other numbers would parse as dates
+  // requires letters, as in the name of a month, because other numbers would parse as dates
   const date = /[a-z]{3}/i.test(value) ? DateTime.make(value) : Option.none()
   return Option.isNone(date)
     ? null
     : Math.min(Math.max(0, DateTime.toEpochMillis(date.value) - (yield* Clock.currentTimeMillis)), longestRetryMs)
 })
 
-/** `34.4s` */
+/** Google's `retryDelay`, such as `34.4s`, in milliseconds. */
 const retryDelay = (said: Json.Fields): number | null =>
   delayOf(/^(.+)s$/.exec(Json.string(detailOf(said, "RetryInfo")["retryDelay"]) ?? "")?.[1], 1_000)
 
@@ -100,7 +100,7 @@ export const fromAnswer = Effect.fnUntraced(function*(
     new ProviderFailed({ provider, reason: "status", status, retryAfterMs })
 })
 
-/** The error for one reported instead of an answer, or in the middle of it. */
+/** The error that a provider reports instead of an answer, or in the middle of one. */
 export const inAnswer = (provider: string, body: unknown, secrets: ReadonlyArray<string>): JobError => {
   const said = saidIn(body)
   const status = statusOf(said)
@@ -109,7 +109,7 @@ export const inAnswer = (provider: string, body: unknown, secrets: ReadonlyArray
     new ProviderFailed({ provider, reason: "error", status: status ?? null, retryAfterMs })
 }
 
-/** The error that the status identifies; `undefined` for a failure of the provider. */
+/** The error that a status stands for; `undefined` for a failure of the provider. */
 const describe = (
   provider: string,
   status: number,
@@ -136,12 +136,12 @@ const describe = (
   })
 }
 
-/** Google names the field in the details; Anthropic begins its message with the field. */
+/** The path of the rejected field. Google names it in the details; Anthropic begins its message with it. */
 const paramOf = (said: Json.Fields, message: string): string | undefined =>
   Json.string(Json.fields(Json.list(detailOf(said, "BadRequest")["fieldViolations"])[0])["field"]) ??
     /^([a-z]\w*(?:\.\w+|\[\d+\])*): /.exec(message)?.[1]
 
-/** In the middle of an answer, Anthropic identifies an error by its type, OpenAI by its code, Google by a number. */
+/** The status of an error in an answer. Anthropic identifies it by its type, OpenAI by its code, Google by a number. */
 const statusOf = ({ code, type }: Json.Fields): number | undefined => {
   if (typeof code === "number" && code >= 400 && code < 600) return code
   return statuses.get(code) ?? statuses.get(type)
@@ -164,10 +164,10 @@ const statuses: ReadonlyMap<unknown, number> = new Map([
   ["overloaded_error", 529]
 ])
 
-/** By which clients know that no retry helps. */
+/** The code by which clients know that the request is too long and no retry helps. */
 const contextCode = "context_length_exceeded"
 
-/** OpenAI and Groq; llama.cpp. */
+/** The codes of OpenAI and Groq, and of llama.cpp. */
 const contextCodes: ReadonlySet<string | null> = new Set([contextCode, "exceed_context_size_error"])
 
 const contextMessages = [

@@ -1,4 +1,4 @@
-/** Edits members of a relayed body, and the marks and foreign reasoning in its history; every other byte stays as it was. */
+/** Edits members of a relayed body, and removes marks and foreign reasoning from its history. Leaves every other byte unchanged. */
 import * as Signature from "../dialects/conversation/Signature.ts"
 import * as SignatureMarks from "../dialects/conversation/SignatureMarks.ts"
 import * as JsonText from "../json/JsonText.ts"
@@ -23,7 +23,7 @@ export class RelayedBody {
     return this.#read().some((member) => member.name === name)
   }
 
-  /** Whether it asks for a stream. */
+  /** Whether the body asks for a stream. */
   get streams(): boolean {
     return this.#call.isPlain !== true && this.valueOf("stream") === true
   }
@@ -32,14 +32,14 @@ export class RelayedBody {
     this.#changes.set(name, value)
   }
 
-  /** Makes it name the provider's model. If the client's path names the model, the body may name none, or another. */
+  /** Sets the model's name at the provider. If the client's path names the model, the body may name none, or another one. */
   setModel(): void {
     const { endpoint, isPlain, model } = this.#call
     const name = isPlain === true ? model : this.valueOf("model")
     if (name !== endpoint.model) this.set("model", endpoint.model)
   }
 
-  /** The bytes, without the reasoning of other providers in the field `history`: this one would reject it. */
+  /** The edited bytes, without the reasoning of other providers in the field `history`, which this provider would reject. */
   toBytes(history?: string, origin: Signature.Origin = "openai"): Uint8Array {
     const { body } = this.#call
     const recipient = history === undefined ? undefined : this.#recipient
@@ -51,7 +51,7 @@ export class RelayedBody {
     return isOwn ? SignatureMarks.withoutMarks(changed) : changed
   }
 
-  /** Not before it is needed: most bodies pass unchanged, and large ones take long to read. */
+  /** The members of the body. Read only when needed: most bodies pass unchanged, and large ones take long to read. */
   #read(): ReadonlyArray<JsonText.Member> {
     return this.#members ??= JsonText.members(this.#call.body) ?? []
   }

@@ -1,4 +1,4 @@
-/** Response metadata for spans: the model that answered, and why the answer ended. It is in the first and the last pieces. */
+/** Finds response metadata for spans, the model that answered and why the answer ended, in the first and the last pieces. */
 import type { Tracer } from "effect"
 import * as Attributes from "../../telemetry/Attributes.ts"
 import * as EstimatedUsage from "../call/EstimatedUsage.ts"
@@ -8,9 +8,9 @@ import * as Json from "../json/Json.ts"
 export const keptPieces = 4
 
 export interface Piece {
-  /** Its size in bytes. */
+  /** The size in bytes. */
   readonly size: number
-  /** `undefined` if it is no JSON. */
+  /** `undefined` if the piece is not JSON. */
   readonly json: unknown
 }
 
@@ -29,7 +29,7 @@ export class Ends<P extends Piece> {
     this.#last.shift()
   }
 
-  /** Passes pieces that are not kept: others precede them, and at least as many as are kept follow. */
+  /** Counts pieces without keeping them. They must not be the first, and at least `keptPieces` pieces must follow. */
   passOver(count: number, bytes: number): void {
     this.#count += count
     this.#bytes += bytes
@@ -44,8 +44,8 @@ export class Ends<P extends Piece> {
   }
 
   /**
-   * The size of the text in all pieces, in bytes. Only the kept pieces are read: the others are as large as their text and
-   * an envelope like that of the kept ones, and have at least a token of text each.
+   * The estimated size of the text in all pieces, in bytes. Only the kept pieces are read. Of the others it is assumed that they have the
+   * same envelope around their text, and at least one token of text each.
    */
   get textBytes(): number {
     let [known, envelopes, samples, others] = [0, 0, 0, this.#bytes]
@@ -85,7 +85,7 @@ const modelIn = (json: unknown): unknown => {
   return model ?? modelVersion ?? Json.fields(message)["model"]
 }
 
-/** Why the answer ended, as far as these pieces say it. */
+/** The reasons why the answer ended, as far as these pieces contain them. */
 export const reasonsIn = (pieces: ReadonlyArray<unknown>): ReadonlyArray<string> => {
   const reasons: Array<string> = []
   for (const piece of pieces) addReasons(piece, reasons)

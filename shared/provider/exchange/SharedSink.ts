@@ -1,4 +1,4 @@
-/** One client's sink for several concurrent writers: all paused writers resume when it drains. */
+/** Shares one client's sink between several concurrent writers. All paused writers resume when the sink drains. */
 import type { Head, Sink } from "../transport/Sink.ts"
 
 export class SharedSink implements Sink {

@@ -1,6 +1,6 @@
 /**
- * The answer to a client whose dialect is not the provider's: every piece is decoded to events, which are encoded
- * in the client's dialect. Several exchanges may make one answer, each a choice of it.
+ * Translates the answer for a client whose dialect is not the provider's: every piece is decoded to events, which are encoded in the
+ * client's dialect. Several exchanges may contribute to one answer, each with choices of its own.
  */
 import { type JobError, ProviderFailed } from "../../contract/JobError.ts"
 import { isReported, type Usage } from "../../contract/Usage.ts"
@@ -21,12 +21,12 @@ import * as ProviderError from "./ProviderError.ts"
 const utf8 = new TextEncoder()
 const text = new TextDecoder()
 
-/** The largest answer: several images. */
+/** Maximum size of an answer in bytes: several images. */
 const maxWholeBytes = 64 * 1024 * 1024
 
 export interface TranslatedAnswerOptions {
   readonly encoder: AnswerEncoder
-  /** The client wants a stream. */
+  /** Whether the client wants a stream. */
   readonly streams: boolean
   readonly headers: Readonly<Record<string, string>>
   /** Number of exchanges that make the answer. */
@@ -58,7 +58,7 @@ export class TranslatedAnswer {
     return !this.#options.streams
   }
 
-  /** The sum of all exchanges that have ended. */
+  /** The usage of all exchanges that have ended. */
   get usage(): Usage | undefined {
     return this.#usage && TextUsage.complete(this.#usage, this.#options.isTextRequest, !this.#hasMedia)
   }
@@ -95,7 +95,7 @@ export interface TranslatedPartOptions {
   readonly provider: string
   /** Texts that no error may reveal. */
   readonly secrets: ReadonlyArray<string>
-  /** The account at the provider; absent if the answer is the gateway's own, whose signatures are marked. */
+  /** The account at the provider. Absent if the answer is the gateway's own, whose signatures are marked already. */
   readonly account?: () => string
 }
 
@@ -230,7 +230,7 @@ const isSignature = (event: ModelEvent): event is Extract<ModelEvent, { readonly
 const isTerminator = (data: Uint8Array, { terminator }: AnswerGrammar): boolean =>
   terminator !== undefined && data.length <= terminator.length + 2 && Buffer.from(data).includes(terminator)
 
-/** In the responses dialect, an event or the response in it reports the error; in Cohere's, the end of the message. */
+/** Whether an event reports an error. In the responses dialect, the event or its response does; in Cohere's, the message's end. */
 const isError = (json: unknown): boolean => {
   const { delta, error, response, type } = Json.fields(json)
   const reported = error ?? Json.fields(response)["error"] ?? Json.fields(delta)["error"] ?? null

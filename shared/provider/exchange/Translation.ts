@@ -77,7 +77,7 @@ export const translate = <Request, Options>(
       isTextRequest: TextUsage.isText(conversations)
     })
     const shared = requests.length === 1 ? sink : new SharedSink(sink)
-    /** What each exchange has used that has ended or was cut, by its first choice. */
+    /** The usage of each exchange that has ended or was cut, by its first choice. */
     const spent = new Map<number, Usage>()
     const meterCut = Effect.sync(() => {
       if (spent.size > 0) call.onCut?.([...spent.values()].reduce((sum, usage) => UsageSum.sum(sum, usage)))
@@ -118,7 +118,7 @@ export const translate = <Request, Options>(
   return [client.operation, perform]
 }
 
-/** Replaces the name of a rejected field by the client dialect's, or omits it if that has no such field. */
+/** Replaces the name of a rejected field with its name in the client's dialect, or omits it if the dialect has no such field. */
 const withClientsNames = (error: JobError, providers: SettingNames, clients: SettingNames): JobError => {
   if (error._tag !== "ProviderRejected" || error.param === null) return error
   const rejected = camelCase(error.param)

@@ -1,7 +1,7 @@
 /**
  * Reads parsed JSON of unknown shape: a value of an unexpected type counts as absent.
  *
- * For the many frames of a stream: decoding them by a schema would cost more than everything else done with them.
+ * Used for the many frames of a stream: decoding them by a schema would cost more than everything else that is done with them.
  */
 import { Predicate } from "effect"
 import { excessOf } from "../../bounds/JsonBounds.ts"
@@ -18,7 +18,7 @@ export const string = (value: unknown): string | undefined => typeof value === "
 export const count = (value: unknown): number | undefined =>
   typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined
 
-/** Those values that are non-negative integers. */
+/** The values that are non-negative integers; leaves out the others. */
 export const counts = <K extends string>(values: { readonly [_ in K]: unknown }): { readonly [_ in K]?: number } => {
   const found: { [_ in K]?: number } = {}
   for (const name in values) {
@@ -28,14 +28,14 @@ export const counts = <K extends string>(values: { readonly [_ in K]: unknown })
   return found
 }
 
-/** Texts up to this length can exceed no bound. */
+/** Texts up to this length cannot exceed a limit. */
 const smallCharacters = 128
 
-/** JSON in a client's string, which ingress has not checked; `undefined` if it exceeds a bound or is not JSON. */
+/** Parses JSON in a client's string, which ingress has not checked; `undefined` if it exceeds a limit or is not JSON. */
 export const parseBounded = (text: string): unknown =>
   text.length > smallCharacters && excessOf(Buffer.from(text)) !== undefined ? undefined : parse(text)
 
-/** `undefined` if it is not JSON. */
+/** Parses a text; `undefined` if it is not JSON. */
 export const parse = (text: string): unknown => {
   try {
     return JSON.parse(text)

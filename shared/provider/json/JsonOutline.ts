@@ -1,19 +1,20 @@
 /**
- * The outermost object of a JSON text that arrives in pieces and is too large to hold or to parse. Small values are exact, at any
- * depth. A large object has its first members, a large list its length and its first items, a long string its beginning.
+ * Outlines the outermost object of a JSON text that arrives in pieces and is too large to hold or to parse. Small values are exact, at
+ * any depth. Of a large object the first members are kept, of a large list the length and the first items, of a long string the
+ * beginning.
  */
 import { closingQuote, isSpace, nextStructural, openEscaped } from "../../bounds/JsonBytes.ts"
 import * as Json from "./Json.ts"
 
-/** Larger members and items are outlined in turn. In bytes. */
+/** Members and items up to this size are kept exactly, in bytes. Larger ones are outlined in turn. */
 const smallBytes = 16 * 1024
-/** Of a large object: far more than an object of an answer has. */
+/** How many members of a large object are kept: far more than an object of an answer has. */
 const keptMembers = 256
-/** Of a large list: as many as an answer has choices, or a choice parts. Vectors have far more numbers. */
+/** How many items of a large list are kept: as many as an answer has choices, or a choice parts. Vectors have far more numbers. */
 const keptItems = 16
-/** Large objects below this level are empty, and large lists have only their length. Readers do not look that deep. */
+/** Below this level nothing is kept of large objects, and only the length of large lists. Readers do not look that deep. */
 const maxLevels = 8
-/** Of a long string, in bytes. */
+/** How much of a long string is kept, in bytes. */
 const beginningBytes = 1024
 
 const quote = 0x22
@@ -23,7 +24,7 @@ const comma = 0x2c
 const spaceFirst = /^[ \t\r\n]*/
 const nameFirst = /^[ \t\r\n]*("(?:[^"\\]|\\.)*")[ \t\r\n]*:[ \t\r\n]*/
 
-/** The whole characters and escapes at the beginning of a string. */
+/** Matches the whole characters and escapes at the beginning of a string. */
 const wholeFirst = /^(?:[^"\\\ufffd]|\\(?:[^u]|u[\da-f]{4}))*/i
 
 const beginningOf = (string: Uint8Array): unknown =>
@@ -62,12 +63,12 @@ export class JsonOutline {
     }
   }
 
-  /** Length of the text so far. */
+  /** The length of the text so far, in bytes. */
   get bytes(): number {
     return this.#bytes
   }
 
-  /** Bytes at the end of the text that belong to a member which may yet turn out to be small. */
+  /** The number of bytes at the end of the text that belong to a member that may turn out to be small. */
   get openBytes(): number {
     return this.#root.isWhole ? 0 : this.#root.keptBytes
   }
@@ -79,7 +80,7 @@ export class JsonOutline {
     return ended
   }
 
-  /** `undefined` if the text is not a complete object. */
+  /** The outlined object; `undefined` if the text is not a complete object. */
   get fields(): Json.Fields | undefined {
     return this.#root.isWhole && !this.#root.isBroken && !this.#isBroken ? Json.fields(this.#root.value) : undefined
   }
@@ -104,22 +105,22 @@ class Level {
   readonly #levels: number
   /** Gets the name of a small member that has ended, its length, and the index of its end in the current piece. */
   readonly #onSmall: ((name: string, bytes: number, at: number) => void) | undefined
-  /** By name, or by index. */
+  /** The kept values by name, or by index. */
   readonly #values = new Map<string | number, unknown>()
   /** The number of members or items that have ended. */
   #count = 0
   isWhole = false
   isBroken = false
-  /** Of the current member or item: its open brackets, unless a level of its own reads them. */
+  /** The number of open brackets in the current member or item, unless a level of its own reads them. */
   #depth = 0
   #inString = false
-  /** The next byte of the string is escaped. */
+  /** Whether the next byte of the string is escaped. */
   #isEscaped = false
-  /** Its text so far, while it is small. */
+  /** The text of the current member or item so far, while it is small. */
   #kept: Array<Uint8Array> = []
   #keptBytes = 0
   #isKept: boolean
-  /** If it is large: its name or index, and the outline of its value. */
+  /** For a large member or item: its name or index, and the outline of its value. */
   #key: string | number | undefined
   #inner: Level | undefined
   #beginning: unknown
@@ -144,7 +145,7 @@ class Level {
     return list
   }
 
-  /** Reads on from an index. Returns the index after its end; the length of the piece if it goes on. */
+  /** Continues to read at an index. Returns the index after the end of this level; the length of the piece if the level continues. */
   read(piece: Uint8Array, start: number): number {
     let at = start
     // where the current member's part of this piece begins
@@ -166,7 +167,7 @@ class Level {
       const byte = piece[at++]
       if (byte === comma) {
         if (this.#depth > 0) continue
-        // the rest of a long list
+        // items in the rest of a long list are only counted
         if (this.#isSkipped) this.#count++
         else this.#end(piece.subarray(from, at - 1), at - 1)
         from = at
@@ -183,7 +184,7 @@ class Level {
     return piece.length
   }
 
-  /** Whether the current member only counts. */
+  /** Whether the current member or item is only counted. */
   get #isSkipped(): boolean {
     return !this.#isKept && this.#key === undefined
   }

@@ -1,8 +1,8 @@
 /**
- * Small edits of a JSON text that leave every other byte as it was.
+ * Makes small edits to a JSON text that leave every other byte unchanged.
  *
- * Parsing and printing it would change white space, number formats, escapes and duplicate keys: the provider would get
- * a different request from the one that the client sent.
+ * Parsing and printing the text would change white space, number formats, escapes and duplicate keys: the provider would get a
+ * different request from the one that the client sent.
  */
 import { Predicate } from "effect"
 import { closingQuote, isSpace } from "../../bounds/JsonBytes.ts"
@@ -111,7 +111,7 @@ const readString = (bytes: Buffer, start: number, end: number): string | undefin
 export const bytesOf = (bytes: Uint8Array, { valueEnd, valueStart }: Member): Uint8Array =>
   bytes.subarray(valueStart, valueEnd)
 
-/** The bytes of each item of the list that is a member's value; none if it is no list. */
+/** The bytes of each item of the list that is a member's value; nothing if the value is not a list. */
 export function* items(bytes: Uint8Array, { valueEnd, valueStart }: Member): Generator<Uint8Array> {
   if (bytes[valueStart] !== 0x5b) return
   for (let at = skipSpace(bytes, valueStart + 1); at < valueEnd - 1; at = skipSpace(bytes, at + 1)) {
@@ -122,7 +122,7 @@ export function* items(bytes: Uint8Array, { valueEnd, valueStart }: Member): Gen
   }
 }
 
-/** The parsed value of the last member of that name; `undefined` if there is none or it is not JSON. */
+/** The parsed value of the last member with this name; `undefined` if there is none or the value is not JSON. */
 export const valueOf = (bytes: Uint8Array, all: ReadonlyArray<Member>, name: string): unknown => {
   const member = all.findLast((member) => member.name === name)
   return member === undefined
@@ -130,12 +130,12 @@ export const valueOf = (bytes: Uint8Array, all: ReadonlyArray<Member>, name: str
     : Json.parse(Json.decodeText(bytesOf(bytes, member)))
 }
 
-/** Larger texts are not parsed as a whole. In bytes. */
+/** Maximum size of a text that is parsed as a whole, in bytes. */
 const wholeBytes = 256 * 1024
 
 /**
- * The outermost object, parsed; of a large text what `JsonOutline` keeps: small values at any depth, the length and the first
- * items of long lists, and the beginnings of long strings. `undefined` if it is not complete.
+ * The outermost object, parsed; `undefined` if it is not complete. Of a large text, only what `JsonOutline` keeps: small values at any
+ * depth, the length and the first items of long lists, and the beginnings of long strings.
  *
  * A small text is cheaper to parse than to scan.
  */
@@ -149,12 +149,12 @@ export const parsed = (bytes: Uint8Array): Json.Fields | undefined => {
   return outline.fields
 }
 
-/** The bytes of a value are its JSON text. */
+/** The JSON text of a value. Bytes are taken to be JSON text already. */
 const toText = (value: unknown): Uint8Array => value instanceof Uint8Array ? value : Buffer.from(JSON.stringify(value))
 
 /**
- * Replaces the values of members, all duplicates included. Adds a missing member at the front of the object. A value is given as
- * such, or as the bytes of its JSON text.
+ * Replaces the values of members, including duplicates. Adds missing members at the front of the object. A value may also be given as
+ * the bytes of its JSON text.
  */
 export const setMembers = (
   bytes: Uint8Array,

@@ -1,6 +1,6 @@
 /**
- * Fields of a request that the gateway does not know, which it passes on to the provider. A `null` field is left out, because
- * clients mean it to be absent: in a form it would become the text "null", and other dialects reject it.
+ * Finds the fields of a request that the gateway does not know, which it passes on to the provider. Leaves out `null` fields, which
+ * clients mean to be absent: in a form they would become the text "null", and other dialects reject them.
  */
 import { Predicate } from "effect"
 

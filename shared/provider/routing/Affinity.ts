@@ -1,16 +1,16 @@
 /**
- * Keeps the requests of one session at the target whose cache holds their prompt. Rendezvous hashing chooses it, so that all workers
- * agree without a shared table, and sessions of other targets keep theirs if one is unavailable.
+ * Sends the requests of one session to the same target, whose cache holds their prompt. Rendezvous hashing chooses the target, so that
+ * all workers agree without a shared table, and only the sessions of an unavailable target move.
  */
 import { hash } from "node:crypto"
 import type { Effect } from "effect"
 import * as Fiberless from "../../bounds/Fiberless.ts"
 import { byWeight, type Candidate } from "./Route.ts"
 
-/** How much fuller than the others a target may be and keep its sessions. */
+/** How many times as many calls as the others a target may have and still keep its sessions. */
 const maxRatio = 4 / 3
 
-/** A target with fewer running calls is not full, whatever the others have. */
+/** A target with fewer running calls is never full, however few the others have. */
 const minimumCalls = 8
 
 export class Affinity {
@@ -25,7 +25,7 @@ export class Affinity {
     })
   }
 
-  /** The order of a stage for a session. Its target is the first that is healthy and not too full. */
+  /** The order of a stage's candidates for a session. The first one that is healthy and not too full comes first. */
   inOrder(
     stage: ReadonlyArray<Candidate>,
     session: string,

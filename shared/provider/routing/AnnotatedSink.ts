@@ -1,4 +1,4 @@
-/** A sink that adds the gateway's headers to one request's answer: provider, attempts and time in queues. */
+/** Adds the gateway's headers to one request's answer: provider, attempts and time in queues. */
 import type { Head, Sink } from "../transport/Sink.ts"
 
 export class AnnotatedSink implements Sink {

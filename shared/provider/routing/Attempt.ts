@@ -1,4 +1,4 @@
-/** One call to one candidate, if its limits, its circuit breaker and its retry budget allow it. */
+/** Makes one call to one candidate, if the provider's limits, circuit breaker and retry budget allow it. */
 import { Clock, Effect, Exit } from "effect"
 import * as Fiberless from "../../bounds/Fiberless.ts"
 import { monotonicMs } from "../../bounds/MonotonicClock.ts"
@@ -22,7 +22,7 @@ import type { Candidate } from "./Route.ts"
 
 /** The parts of a request that all its calls share. */
 export interface Request extends Omit<Call, "continues" | "endpoint" | "workload" | "answersAs"> {
-  /** The body ends with the beginning of the answer. */
+  /** Whether the body ends with the beginning of the answer. */
   readonly isContinuation?: boolean
   /** Called before each call is made; `isRepeated` if the provider may bill the failed call before it. */
   readonly onCall?: (endpoint: Pick<Endpoint, "name" | "model">, isRepeated: boolean) => void
@@ -38,11 +38,11 @@ interface AttemptKind {
 }
 
 export interface Attempt {
-  /** Takes a retry from the provider's budget, for a call at this time (of the monotonic clock). Returns why there can be none. */
+  /** Takes a retry from the provider's budget, for a call at this time (of the monotonic clock). Returns why it cannot, if so. */
   readonly takeRetry: (candidate: Candidate, at: number) => Skipped | undefined
   /** Whether the candidate's circuit lets calls pass. */
   readonly isHealthy: (candidate: Candidate) => boolean
-  /** Calls the candidate, if that is allowed before `until` (of the monotonic clock). Otherwise it is skipped. */
+  /** Calls the candidate if that is allowed before `until` (of the monotonic clock). Otherwise fails with `Skipped`. */
   readonly make: (
     candidate: Candidate,
     request: Request,
@@ -101,7 +101,7 @@ export const make = Effect.gen(function*() {
     })
   }
 
-  /** The probe of a half-open circuit. It succeeds as soon as its answer starts. */
+  /** Makes the probe of a half-open circuit, which succeeds as soon as its answer starts. */
   const probe = (
     candidate: Candidate,
     admission: CircuitBreakers.Admission,

@@ -1,6 +1,6 @@
 /**
- * One request's attempts so far, and the step that follows them by the rules of `RetryRules.ts`. Without effects. All times are
- * in milliseconds of the monotonic clock.
+ * Records one request's attempts, and decides the next step by the rules of `RetryRules.ts`. Without effects. All times are in
+ * milliseconds of the monotonic clock.
  */
 import { defaultRetry, type Retry } from "../../catalogue/Provider.ts"
 import { InternalError, type JobError } from "../../contract/JobError.ts"
@@ -34,13 +34,13 @@ interface Failure {
 /** Maximum number of calls for one request, across all candidates and retries. */
 const maxCalls = 6
 
-/** Maximum number of skipped attempts for one request, whatever the candidates say about their times. */
+/** Maximum number of skipped attempts for one request. */
 const maxSkips = 30
 
-/** How long after an answer has broken off another target may be called to continue it. In milliseconds. */
+/** For how long after an answer has broken off another target may be called to continue it, in milliseconds. */
 const continuationMs = 10_000
 
-/** How much a pause varies. */
+/** By which fraction a pause varies in both directions. */
 const jitter = 0.2
 
 export const retryOf = ({ endpoint }: Candidate): Retry => endpoint.provider.retry ?? defaultRetry
@@ -71,19 +71,19 @@ export class AttemptHistory {
   readonly #waited = new Set<Candidate>()
   /** Candidates whose context window is too small for the request. */
   readonly #tooSmall: Array<Candidate> = []
-  /** The candidate whose call was the last, and has failed. */
+  /** The candidate of the last call, which has failed. */
   #last: Candidate | undefined
   #error: JobError | undefined
   #calls = 0
   #skips = 0
   #isEnded = false
-  /** An answer has broken off, and is to be continued. */
+  /** Whether an answer has broken off and should be continued. */
   #isContinued = false
 
   constructor(candidates: ReadonlyArray<Candidate>, deadline: number) {
     this.#candidates = candidates
     this.#deadline = deadline
-    // the first call to an only candidate waits
+    // a single candidate is waited for at its first call
     if (candidates.length === 1) this.#waited.add(candidates[0]!)
   }
 
@@ -93,8 +93,8 @@ export class AttemptHistory {
   }
 
   /**
-   * The answer has broken off, with the error that is recorded next. Only targets that can continue it are called, and the
-   * client gets this error if none does.
+   * The answer has broken off, with the error that is recorded next. From now on only targets that can continue the answer are called;
+   * if none does, the client gets this error.
    */
   continueAt(now: number): void {
     this.#deadline = Math.max(this.#deadline, now + continuationMs)
@@ -104,7 +104,7 @@ export class AttemptHistory {
     this.#candidates = this.#candidates.filter(({ continues }) => continues !== undefined)
   }
 
-  /** `chance`, from 0 to 1, varies the pause before a retry. */
+  /** Records a failed or skipped attempt. `chance`, from 0 to 1, varies the pause before a retry. */
   record(candidate: Candidate, miss: JobError | Skipped, now: number, chance: number, wasSilent = false): void {
     if (miss._tag === "Skipped") {
       if (++this.#skips > maxSkips + this.#candidates.length) this.end()
@@ -119,13 +119,13 @@ export class AttemptHistory {
     this.#skipped.delete(candidate)
     this.#calls++
     this.#last = candidate
-    // what another model says about a request that was too long for the first helps the client less
+    // the error of another model helps the client less, if the request was too long for the first
     if (this.#tooSmall.length === 0 && !(this.#isContinued && this.#error !== undefined)) this.#error = miss
     if (rule.otherTargets === "larger context") this.#tooSmall.push(candidate)
     if (rule.otherTargets === "none" || this.#calls >= maxCalls) this.end()
   }
 
-  /** What to do at this time, after everything that was recorded. */
+  /** The next step at this time, after everything that was recorded. */
   next(now: number): Step {
     if (this.#isEnded) return { kind: "fail", error: this.#failure }
     const candidates = this.#candidates.filter((candidate) =>
@@ -187,7 +187,7 @@ export class AttemptHistory {
     return (this.#retryAt(candidate) ?? Infinity) <= at
   }
 
-  /** The error for the client. If all candidates were skipped, it says when the first is free again. */
+  /** The error for the client. If all candidates were skipped, it states when the first one is free again. */
   get #failure(): JobError {
     if (this.#error !== undefined) return this.#error
     const soonest = [...this.#skipped].toSorted(([, a], [, b]) => a.by.retryAfterMs - b.by.retryAfterMs)[0]

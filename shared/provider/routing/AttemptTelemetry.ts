@@ -1,4 +1,4 @@
-/** Metrics and span attributes of one call to a provider: outcome, duration, time to first token and usage. */
+/** Records metrics and span attributes of one call to a provider: outcome, duration, time to first token and usage. */
 import { Cause, type Effect, Exit, Option, type Tracer } from "effect"
 import * as Fiberless from "../../bounds/Fiberless.ts"
 import type { JobError } from "../../contract/JobError.ts"
@@ -26,7 +26,7 @@ const countTokens = (provider: string, model: string, usage: Usage): void => {
   if (estimatedTokens !== undefined) Metrics.update(Metrics.tokens(provider, model, "estimated"), estimatedTokens)
 }
 
-/** Records a call to an endpoint. `span` is the call's, `model` the clients' name of the model. */
+/** Records a call to an endpoint. `span`: the span of the call. `model`: the model's name for clients. */
 export const record = (
   { model: theirs, name }: Endpoint,
   model: string,

@@ -1,8 +1,8 @@
 /**
  * Circuit breakers per provider and model. An open circuit rejects calls; after a while one request probes the provider.
  *
- * Each worker has its own circuits, of `effect/persistence`. They are driven through the store, because a probe succeeds with
- * the first byte of its answer, long before the call ends.
+ * Each worker has its own circuits, from `effect/persistence`. This file uses the store of the circuits directly, because a probe
+ * succeeds with the first byte of its answer, long before the call ends.
  */
 import { Clock, Duration, Effect, Metric, Predicate, Scope } from "effect"
 import { CircuitBreaker } from "effect/persistence"
@@ -20,7 +20,7 @@ export interface CircuitBreakers {
   readonly admit: (candidate: Candidate) => Effect.Effect<Admission, Skipped>
   /** Until when the circuit stays open, in milliseconds of the monotonic clock; `-Infinity` if it is not open. */
   readonly openUntil: (candidate: Candidate) => number
-  /** `undefined` if there is nothing to record. */
+  /** Records a successful call; `undefined` if there is nothing to record. */
   readonly recordSuccess: (candidate: Candidate, admission: Admission) => Effect.Effect<void> | undefined
   readonly recordFailure: (candidate: Candidate, admission: Admission, error: JobError) => Effect.Effect<void>
   /** The gateway has ended the call, which says nothing about the provider. */
@@ -35,10 +35,10 @@ const maxHintMs = 3_600_000
 
 const notOpen = Number.NEGATIVE_INFINITY
 
-/** The permission if circuit breakers are disabled. */
+/** The permission if the circuit breaker is disabled. */
 const always: Admission = { generation: -1, probe: false, consecutiveOpenings: 0, transition: undefined }
 
-/** A failed call's outcome for the circuit: rate limits and the client's errors do not count as failures. */
+/** The outcome of a failed call for the circuit. Rate limits and the client's errors do not count as failures. */
 const outcomeOf = (error: JobError): CircuitBreaker.Outcome["_tag"] => {
   if (Predicate.isTagged(error, "ProviderFailed") || Predicate.isTagged(error, "ProviderTimeout")) return "Failure"
   return Predicate.isTagged(error, "ProviderRejected") ? "Success" : "Ignored"
@@ -121,7 +121,7 @@ export const make: Effect.Effect<CircuitBreakers, never, CircuitBreaker.CircuitB
         outcome,
         tripPolicy: {
           _tag: "Rate",
-          // a success may complete the minimum number of calls: no reason to stop calling
+          // a success must not open the circuit, even if it completes the minimum number of calls
           threshold: outcome === "Failure" ? settings.failureRate : Number.POSITIVE_INFINITY,
           minimumCalls: settings.minimumCalls,
           size: settings.lastCalls
@@ -154,7 +154,7 @@ export const make: Effect.Effect<CircuitBreakers, never, CircuitBreaker.CircuitB
       recordSuccess: (candidate, admission) => {
         const circuit = circuitOf(candidate)
         circuit.successes++
-        // the window has only successes already
+        // nothing to record: the window already consists of successes
         if (circuit.closed !== undefined && circuit.successes > settingsOf(candidate).lastCalls) return undefined
         return record(candidate, admission, "Success")
       },
@@ -167,5 +167,5 @@ export const make: Effect.Effect<CircuitBreakers, never, CircuitBreaker.CircuitB
   }
 )
 
-/** Circuits never expire: the cache above hides calls from the store. Their number is that of the catalogue's candidates. */
+/** The store of the circuits. They never expire, because the cache above hides calls from the store. There is one per candidate. */
 export const layerStore = CircuitBreaker.layerStoreMemory({ idleTimeToLive: Duration.infinity })

@@ -1,5 +1,5 @@
 /**
- * Admits calls to a provider within the catalogue's limits, which all workers share, and at the pace learned from its 429s.
+ * Admits calls to a provider within the catalogue's limits, which all workers share, and at the pace learned from the provider's 429s.
  * Each wait has its own span.
  */
 import { Cause, Clock, Effect, Exit, Metric, Option, Predicate } from "effect"
@@ -20,16 +20,16 @@ import * as TokenEstimate from "../call/TokenEstimate.ts"
 
 /** Permission for one call. */
 export interface Permit {
-  /** For `recordFailure`. */
+  /** The epoch of the pace, for `recordFailure`. */
   readonly epoch: number
-  /** How long the call has waited for it, in milliseconds. */
+  /** How long the call has waited for the permit, in milliseconds. */
   readonly waitedMs: number
 }
 
 export interface Gate {
   /**
-   * Runs the call as soon as limits and pace allow it, if that is before `until` (of the monotonic clock, in milliseconds). A
-   * call that is skipped uses up no limit.
+   * Runs the call as soon as limits and pace allow it, if that is before `until` (of the monotonic clock, in milliseconds). A skipped
+   * call takes no units of the limits.
    */
   readonly run: <E>(
     candidate: Candidate,
@@ -43,7 +43,7 @@ export interface Gate {
 
 const immediate: Permit = { epoch: 0, waitedMs: 0 }
 
-/** Keys allow few characters; a provider's name may have any. */
+/** The key of a provider's limits. Encoded, because keys allow few characters but a provider's name may have any. */
 const keyOf = (provider: string): string => `provider.${Buffer.from(provider).toString("base64url")}`
 
 export const make = Effect.gen(function*() {
@@ -54,7 +54,7 @@ export const make = Effect.gen(function*() {
   const now = monotonicMs(clock)
   const epochMs = toEpochMs(clock)
 
-  /** In the order of taking. Requests per minute come last, so that the call follows at once. */
+  /** The demands in the order of taking. Requests per minute come last, so that the call follows at once. */
   const demandsOf = ({ endpoint: { name, provider } }: Candidate, request: Parameters<Gate["run"]>[1]) => {
     const { concurrency, requestsPerMinute, tokensPerMinute } = provider.limits ?? {}
     const demands: Array<Demand> = []
@@ -73,7 +73,7 @@ export const make = Effect.gen(function*() {
     return demands
   }
 
-  /** A failed call may have used its tokens: they stay taken. A skipped one has used nothing. */
+  /** Settles the units of a call. A failed call may have used its tokens, so they stay taken; a skipped one has used nothing. */
   const settle = (holding: Holding, exit: Exit.Exit<Usage | undefined, unknown>): void => {
     const usage = Exit.isSuccess(exit) ? exit.value : undefined
     const isSkipped = Exit.isFailure(exit) &&
@@ -107,7 +107,7 @@ export const make = Effect.gen(function*() {
   )
 
   const run: Gate["run"] = (candidate, request, until, call) => {
-    // by far the most frequent case
+    // the fast path, by far the most frequent case
     if (candidate.endpoint.provider.limits === undefined && !pace.isHeld(candidate)) return call(immediate)
     return Fiberless.suspend(() => {
       const holding = new Holding(demandsOf(candidate, request))

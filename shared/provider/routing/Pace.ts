@@ -1,6 +1,6 @@
 /**
- * The pace of calls to a provider that has answered 429: none before the time that the provider names, then for a while
- * no more than the provider has accepted. Each worker learns its own share.
+ * Paces the calls to a provider that has answered 429: none before the time that the provider names, then for a while no more than the
+ * provider has accepted. Each worker learns its own share.
  */
 import { Clock, Duration, Effect, Random } from "effect"
 import { RateLimiter } from "effect/persistence"
@@ -23,7 +23,7 @@ export const defaultRetryMs = 1_000
 /** The longest wait for a candidate's limits while there are other candidates, in milliseconds. */
 export const momentMs = 100
 
-/** Spreads the calls that wait for the same time, so that the first one's result reaches the others. */
+/** How far to spread calls that wait for the same time, so that the result of the first one reaches the others. */
 const spreadMs = (delayMs: number): number => Math.min(1_000, Math.max(100, delayMs / 4))
 
 interface Turn {
@@ -37,7 +37,7 @@ export const make: Effect.Effect<Pace, never, RateLimiter.RateLimiterStore> = Ef
   const limiter = yield* RateLimiter.make
   const onSteadyClock = Effect.provideService(Clock.Clock, steady(yield* Clock.Clock))
   const held = new Set<string>()
-  /** Turns of calls that went to another candidate, by candidate: the limiter takes none back, so the next call gets them. */
+  /** Unused turns of calls that went to another candidate. The limiter does not take them back, so the next call gets them. */
   const unused = new Map<string, Turn>()
 
   const take = ({ key }: Candidate, now: number): Effect.Effect<Turn> => {
@@ -64,7 +64,7 @@ export const make: Effect.Effect<Pace, never, RateLimiter.RateLimiterStore> = Ef
         return yield* Effect.fail(new Skipped({ reason: "busy", retryAfterMs: Math.ceil(delayMs) }))
       }
       yield* Effect.sleep(phase === "cooldown" ? delayMs + (yield* Random.next) * spreadMs(delayMs) : delayMs)
-      // after a cooldown it must ask again; otherwise this is its turn
+      // after a cooldown the call must ask again; otherwise it is its turn
       if (phase !== "cooldown") return epoch
     }
   }, onSteadyClock)

@@ -1,4 +1,4 @@
-/** Answers a request for a model: calls candidates until one starts an answer, in the steps of `AttemptHistory.ts`. */
+/** Answers a request for a model: calls candidates until one starts an answer, as `AttemptHistory.ts` decides. */
 import { Array, Clock, Context, Effect, Layer, Option, Random, Result } from "effect"
 import { RateLimiter } from "effect/persistence"
 import * as Fiberless from "../../bounds/Fiberless.ts"
@@ -22,7 +22,7 @@ import type { Sink } from "../transport/Sink.ts"
 import { sessionOf } from "../call/SessionOf.ts"
 
 export interface ProviderRequest extends Attempt.Request {
-  /** Until then the request may wait for a provider's limits or for a retry. Epoch milliseconds. */
+  /** How long the request may wait for a provider's limits or for a retry, in epoch milliseconds. */
   readonly deadline: number
   /** How long the request has waited for a worker, in milliseconds. */
   readonly queuedMs: number
@@ -31,7 +31,7 @@ export interface ProviderRequest extends Attempt.Request {
 /** A request on its way to the candidates, in their order. */
 interface Routed {
   readonly request: ProviderRequest
-  /** The request's, in milliseconds of the monotonic clock: the rest of its way is independent of the time of day. */
+  /** The request's deadline by the monotonic clock, in milliseconds, so that it no longer depends on the time of day. */
   readonly deadline: number
   readonly answer: AnnotatedSink
   readonly candidates: ReadonlyArray<Candidate>
@@ -57,7 +57,7 @@ export class Providers extends Context.Service<Providers, {
 
       const now = monotonicMs(clock)
       const soon = () => now() + momentMs
-      /** A request may check for free capacity even after its deadline. */
+      /** The deadline, but at least a moment from now: even a late request may check for free capacity. */
       const late = (deadline: number) => Math.max(deadline, soon())
 
       /** Takes one step after another, after the first candidate has failed or was skipped. */
@@ -84,13 +84,13 @@ export class Providers extends Context.Service<Providers, {
           const step = history.next(now())
           if (step.kind === "fail") return yield* step.error
           const { at, candidate, isRetry, waits } = step
-          // before the pause, which would be in vain
+          // taken before the pause, which would otherwise be in vain
           const refusal = isRetry ? attempt.takeRetry(candidate, at) : undefined
           if (refusal !== undefined) {
             yield* record(candidate, refusal)
             continue
           }
-          // timers count whole milliseconds
+          // rounded up, because timers count whole milliseconds
           if (at > now()) yield* Effect.sleep(Math.ceil(at - now()))
           const isFirst = candidate === firstCandidate
           const until = waits ? late(deadline) : soon()
@@ -116,7 +116,7 @@ export class Providers extends Context.Service<Providers, {
       const callWithAffinity: Routed["call"] = (candidate, ...about) =>
         affinity.during(candidate, attempt.make(candidate, ...about))
 
-      /** With affinity for the request's session, if its model has several targets that are worth it. */
+      /** The order of the candidates, with affinity for the request's session if the model's route is sticky. */
       const routeTo = (route: Route, request: ProviderRequest, random: typeof Random.Random.Service) => {
         if (route.sticky === "none") return { request, candidates: inOrder(route, random), call: attempt.make }
         const session = sessionOf(request, route.sticky)
@@ -129,7 +129,7 @@ export class Providers extends Context.Service<Providers, {
         }
       }
 
-      /** The account that made the latest reasoning of a conversation comes first while it is healthy: no other can read it. */
+      /** Puts the candidate first whose account made the latest reasoning, while it is healthy: no other can read that reasoning. */
       const readerFirst = (candidates: Routed["candidates"], account: string) =>
         Effect.findFirst(candidates, ({ endpoint }) =>
           Endpoint.accountFor(endpoint, secrets).pipe(

@@ -1,15 +1,15 @@
-/** A provider's retry budget, a share of its requests: if every request fails, retries must not multiply the load. */
+/** A provider's retry budget: retries are limited to a share of the requests, so that they do not multiply the load in an outage. */
 
 /** Maximum number of retries that can be saved up. */
 const capacity = 5
 
-/** Retries per second that a provider with few requests may have. */
+/** How many retries per second a provider with few requests may have. */
 const leastPerSecond = 1
 
 export class RetryBudget {
-  /** One at the start: a worker's first request may meet a transient failure. */
+  /** The retries in the budget. One at the start, because a worker's first request may meet a transient failure. */
   #tokens = 1
-  /** When the last request came, in milliseconds. */
+  /** The time of the last request, in milliseconds. */
   #lastAt = Infinity
 
   /** Adds the share that a new request brings, or more if requests are rare. */

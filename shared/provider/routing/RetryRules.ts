@@ -1,4 +1,4 @@
-/** What a failed call allows next, by its error: the same target again, other targets, or nothing. */
+/** The rules for what may follow a failed call, by its error: the same target again, other targets, or nothing. */
 import type { JobError, ProviderFailed } from "../../contract/JobError.ts"
 import * as ProviderError from "../exchange/ProviderError.ts"
 
@@ -50,7 +50,7 @@ export const ruleOf = (error: JobError): RetryRule => {
   }
 }
 
-/** The rule while an answer is continued that has broken off. Another target may accept what this one refuses. */
+/** The rule while a broken-off answer is being continued: another target may accept what this one refuses. */
 export const ruleToContinue = (error: JobError, wasSilent: boolean): RetryRule => {
   if (error._tag === "Cancelled") return final
   const rule = ruleOf(error)

@@ -1,6 +1,6 @@
 /**
- * The candidates for a request and their order: the model's targets by priority, then those of its fallbacks. Within one
- * priority each request draws a random order by weight, unless `Affinity.ts` keeps its session at one target.
+ * Finds the candidates for a request and their order: the model's targets by priority, then those of its fallbacks. Within one priority
+ * each request draws a random order by weight, unless `Affinity.ts` keeps its session at one target.
  */
 import type { Random } from "effect"
 import type { Snapshot } from "../../catalogue/Catalogue.ts"
@@ -9,25 +9,25 @@ import type { Continues, Sticky } from "../../catalogue/Model.ts"
 import type { Workload } from "../../contract/Operation.ts"
 import type { Endpoint } from "../transport/Endpoint.ts"
 
-/** A model at a provider. */
+/** A model at a provider that may be called for a request. */
 export interface Candidate {
-  /** Stable for a model at a provider across changes of the catalogue. */
+  /** The same for a model at a provider across changes of the catalogue. */
   readonly key: string
   readonly workload: Workload
   readonly endpoint: Endpoint
   readonly weight: number
-  /** In tokens; `undefined` if unknown. */
+  /** The context window in tokens; `undefined` if unknown. */
   readonly contextWindow?: number | undefined
-  /** How it continues an answer that has broken off; `undefined` if it cannot. */
+  /** How the target continues an answer that has broken off; `undefined` if it cannot. */
   readonly continues?: Continues | undefined
 }
 
 export interface Route {
-  /** Tried one after another, without duplicates. */
+  /** Groups of candidates, tried one after another, without duplicates. */
   readonly stages: ReadonlyArray<ReadonlyArray<Candidate>>
-  /** The order, if it is the same for all requests. */
+  /** The order of all candidates, if it is the same for all requests. */
   readonly order: ReadonlyArray<Candidate> | undefined
-  /** What keeps requests at one target of a stage; `none` if none has several, and no provider takes the session's id. */
+  /** What keeps requests at one target of a stage; `none` if no stage has several, and no provider takes the session's id. */
   readonly sticky: Sticky
   /** Whether an answer that breaks off is continued. */
   readonly continuation: boolean
@@ -38,7 +38,7 @@ export interface Route {
 /** See `Candidate`. */
 export const keyOf = (provider: string, model: string): string => `${provider}\0${model}`
 
-/** The routes of each catalogue, made at their first use. */
+/** The routes of each catalogue, made on first use. */
 const known = new WeakMap<Snapshot, Map<string, Route>>()
 
 /** The route of a model; `undefined` if there is no such model. */
@@ -67,7 +67,7 @@ const makeRoute = (snapshot: Snapshot, name: string): Route => {
   }
 }
 
-/** Every provider of chat models caches prompts; the built-in engine has nothing to cache. */
+/** Whether a candidate caches prompts: all providers of chat models do; the built-in engine has nothing to cache. */
 const caches = ({ endpoint, workload }: Candidate): boolean =>
   workload === "chat" && endpoint.provider.protocol !== "local"
 
@@ -104,11 +104,11 @@ const stagesOf = (
   return [...own, ...(model.fallbacks ?? []).flatMap((fallback) => stagesOf(snapshot, fallback, seen))]
 }
 
-/** The order for one request, at random. */
+/** A random order for one request. */
 export const inOrder = ({ order, stages }: Route, random: typeof Random.Random.Service): ReadonlyArray<Candidate> =>
   order ?? stages.flatMap((stage) => byWeight(stage, () => random.nextDoubleUnsafe()))
 
-/** Puts each candidate first in proportion to its weight, by a number for each from 0 to below 1. */
+/** Orders candidates so that each comes first in proportion to its weight. `draw`: a number from 0 to below 1 for each. */
 export const byWeight = (
   stage: ReadonlyArray<Candidate>,
   draw: (candidate: Candidate) => number

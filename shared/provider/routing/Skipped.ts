@@ -4,10 +4,10 @@ import { type JobError, ProviderFailed, ProviderRateLimited } from "../../contra
 
 export class Skipped extends Data.TaggedClass("Skipped")<{
   readonly reason: "busy" | "resting" | "retries"
-  /** Time until the candidate may take a request, in milliseconds. */
+  /** The time until the candidate may accept a call, in milliseconds. */
   readonly retryAfterMs: number
 }> {
-  /** The client's error if all other candidates were skipped, too. */
+  /** The error for the client if all candidates were skipped. */
   toError(provider: string): JobError {
     const { reason, retryAfterMs } = this
     return reason === "busy"

@@ -1,4 +1,4 @@
-/** The providers of a video model, each with its protocol's engine, and with limits and circuit breakers as for all requests. */
+/** Finds the providers of a video model, each with its protocol's engine, and with limits and circuit breakers as for all requests. */
 import { Cause, Clock, Context, Effect, Exit, Layer, Option, Random } from "effect"
 import { RateLimiter } from "effect/persistence"
 import { ofEpochMs } from "../../bounds/MonotonicClock.ts"
@@ -19,9 +19,9 @@ import { Secrets } from "../transport/Secrets.ts"
 import { Upstream } from "../transport/Upstream.ts"
 import { LocalVideoEngine, type VideoEngine } from "../call/VideoEngine.ts"
 
-/** The submission of a task and what follows. */
+/** How to submit a task and follow it. */
 export interface VideoSubmission<Started, Done, Failure, Late> {
-  /** Until then it waits for the provider's limits. Epoch milliseconds. */
+  /** How long the submission may wait for the provider's limits, in epoch milliseconds. */
   readonly until: number
   readonly submit: Effect.Effect<Started, Failure>
   /** The provider's error in a failed submission; `undefined` if the failure says nothing about the provider. */
@@ -41,12 +41,12 @@ export interface VideoProvider {
   ) => Effect.Effect<Exit.Exit<Done, Late>, Failure | Skipped>
 }
 
-/** A video uses none of a provider's tokens. */
+/** The demand of a video, which uses none of a provider's tokens. */
 const request = { body: new Uint8Array(0), operation: videoGenerations }
 const noTokens = { inputTokens: 0, outputTokens: 0 }
 
 export class VideoProviders extends Context.Service<VideoProviders, {
-  /** At least one, in the order of trying. */
+  /** The providers of a model in the order to try them, at least one. */
   readonly forModel: (model: string) => Effect.Effect<ReadonlyArray<VideoProvider>, JobError>
   /** The provider that a task was submitted to; `undefined` if the catalogue no longer has it. */
   readonly find: (provider: string, model: string) => VideoProvider | undefined

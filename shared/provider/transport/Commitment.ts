@@ -1,8 +1,8 @@
 /**
- * The commitment before a call that must not be made twice: it tells ingress that from now on the job must not be dispatched
- * to another worker.
+ * The effect that runs before a call that must not be made twice: it tells ingress not to dispatch the job to another worker from now
+ * on.
  *
- * Each transport runs it just before it sends, after it has waited for every limit and for a connection. It may run more
+ * Each transport runs the effect just before it sends, after it has waited for every limit and for a connection. The effect may run more
  * than once. By default it does nothing.
  */
 import { Context, Effect } from "effect"

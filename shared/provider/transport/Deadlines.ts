@@ -1,17 +1,17 @@
 /**
- * The deadlines of all open exchanges. One timer checks them: timers of their own, some of which restart with every read, would cost
- * each exchange more than all other bookkeeping.
+ * Checks the deadlines of all open exchanges with one timer. A timer for each deadline, some of which restart with every read, would
+ * cost an exchange more than all its other bookkeeping.
  */
 import { ReleasingMap } from "../../bounds/ReleasingMap.ts"
 
-/** How often they are checked, in milliseconds. */
+/** How often the deadlines are checked, in milliseconds. */
 const checkMs = 50
 
-/** The most that may pass between two checks, in milliseconds. A process that was held up longer may have unread answers. */
+/** Only this much time counts between two checks, in milliseconds: a process that was stalled for longer may have unread answers. */
 const mostMs = 1_000
 
 export interface Timed {
-  /** Differs from that of every other open exchange. */
+  /** Unique among open exchanges. */
   readonly id: number
   /** Runs every `checkMs` milliseconds. `now` is a time by the clock of `Deadlines`. */
   readonly check: (now: number) => void
@@ -34,7 +34,7 @@ export class Deadlines {
     this.#open.delete(timed)
   }
 
-  /** The time in so many milliseconds, or up to `checkMs` later. */
+  /** The time `ms` milliseconds from now, or up to `checkMs` later. */
   in(ms: number): number {
     return this.#now + checkMs + ms
   }

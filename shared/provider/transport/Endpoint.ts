@@ -1,4 +1,4 @@
-/** The key, URLs and timeouts of the provider that was chosen for a call, with the defaults filled in. */
+/** The provider and model that were chosen for a call, with helpers for the provider's key, URLs and timeouts. */
 import { Effect, Option, Redacted } from "effect"
 import { createHmac } from "node:crypto"
 import * as Fiberless from "../../bounds/Fiberless.ts"
@@ -8,14 +8,14 @@ import type { Secrets } from "./Secrets.ts"
 import type { Address } from "./Upstream.ts"
 
 export interface Endpoint {
-  /** Its name in the catalogue: for errors, spans and metrics. */
+  /** The provider's name in the catalogue, for errors, spans and metrics. */
   readonly name: string
   readonly provider: Provider
   /** The model's name at the provider. */
   readonly model: string
 }
 
-/** The provider's key; `None` if it needs none. Fails if the catalogue's reference leads to no key. */
+/** The provider's key; `None` if it needs none. Fails if the catalogue's reference cannot be resolved. */
 export const keyOf = (
   endpoint: Endpoint,
   secrets: Secrets["Service"]
@@ -35,8 +35,8 @@ export const keyOf = (
 const latestAccounts = new WeakMap<Endpoint, { readonly key: string | undefined; readonly account: string }>()
 
 /**
- * Identifies the account at the provider, which the provider's name and key make up: 12 hexadecimal digits, which tell neither. A
- * provider without a key has its `baseUrl` instead.
+ * Identifies the account at the provider: 12 hexadecimal digits of a hash of the provider's name and key, which reveal neither. For a
+ * provider without a key, the `baseUrl` takes its place.
  */
 export const accountOf = (endpoint: Endpoint, key: string | undefined): string => {
   let known = latestAccounts.get(endpoint)
@@ -49,7 +49,7 @@ export const accountOf = (endpoint: Endpoint, key: string | undefined): string =
   return known.account
 }
 
-/** The same if the key is still to be read. */
+/** The account of an endpoint, whose key is read first. */
 export const accountFor = (endpoint: Endpoint, secrets: Secrets["Service"]): Effect.Effect<string, JobError> =>
   Fiberless.flatMap(
     keyOf(endpoint, secrets),

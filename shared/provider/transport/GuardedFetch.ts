@@ -1,14 +1,14 @@
 /**
- * Calls URLs chosen by clients and providers: only http(s), only public internet addresses, within bounds of size and time.
+ * Calls URLs chosen by clients and providers: only http(s), only public internet addresses, within limits of size and time.
  *
- * It resolves the name itself and connects to the very address that it checked, so that DNS rebinding gains nothing. It
- * checks every redirect anew, and sends no key.
+ * The guard resolves the name itself and connects to the very address that it has checked, so that DNS rebinding gains nothing. It
+ * checks every redirect again, and sends no key.
  *
- * A provider names the URL of a result. It may be compromised, or a prompt may make it name an address in the operator's
- * network. So only the origin (scheme, host and port) of the catalogue's `baseUrl` may be at any address; every other origin
- * must be public, also after a redirect.
+ * The URL of a result comes from a provider. The provider may be compromised, or a prompt may make it name an address in the operator's
+ * network. So only the origin (scheme, host and port) of the catalogue's `baseUrl` may have any address; every other origin must be
+ * public, including after a redirect.
  *
- * An administrator names the URL of a webhook. The operator lists the origins of receivers that may be at any address.
+ * The URL of a webhook comes from an administrator. The operator lists the origins of receivers that may have any address.
  */
 import { Context, Effect, Layer, Schema } from "effect"
 import { lookup } from "node:dns"
@@ -42,18 +42,18 @@ export interface Fetched {
 }
 
 export interface FetchOptions {
-  /** The origin that may be at any address. Default: none. */
+  /** The origin that may have any address. Default: none. */
   readonly trusted?: string | undefined
-  /** The largest answer. Default 20 MB, at most 128 MB. */
+  /** Maximum size of the answer in bytes. Default 20 MiB, at most 128 MiB. */
   readonly maximumBytes?: number
-  /** For resolving, connecting, redirects and the whole answer, in milliseconds. Default 10,000. */
+  /** The time limit for resolving, connecting, redirects and the whole answer, in milliseconds. Default 10,000. */
   readonly withinMs?: number
 }
 
 export interface PostOptions extends Pick<FetchOptions, "trusted"> {
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
-  /** For resolving, connecting and the answer, in milliseconds. */
+  /** The time limit for resolving, connecting and the answer, in milliseconds. */
   readonly withinMs: number
 }
 
@@ -63,7 +63,7 @@ const defaultWithinMs = 10_000
 const connectWithinMs = 10_000
 const maximumRedirects = 3
 
-/** Addresses outside the public internet, by IANA's registries of special-purpose addresses. */
+/** Addresses outside the public internet, from IANA's registries of special-purpose addresses. */
 const special = new BlockList()
 for (
   const [network, prefix] of [
@@ -85,13 +85,13 @@ for (
     // protocol assignments, with Teredo, which embeds IPv4 addresses
     ["2001::", 23],
     ["2001:db8::", 32],
-    // 6to4, which embeds them too
+    // 6to4, which embeds IPv4 addresses too
     ["2002::", 16],
     ["3fff::", 20]
   ] as const
 ) special.addSubnet(network, prefix, isIPv4(network) ? "ipv4" : "ipv6")
 
-/** Global unicast: no other IPv6 address is public. The special IPv6 networks lie within it. */
+/** Global unicast. No other IPv6 address is public; the special IPv6 networks lie within it. */
 const globalUnicast = new BlockList()
 globalUnicast.addSubnet("2000::", 3, "ipv6")
 
@@ -105,7 +105,7 @@ type Resolve = (
   done: (error: Error | null, addresses: ReadonlyArray<{ readonly address: string; readonly family: number }>) => void
 ) => void
 
-/** If a name does not resolve, Node passes the error alone, whatever its types say. */
+/** Resolves a name. If the name does not resolve, Node passes only the error, whatever its types say. */
 const resolveAll: Resolve = (hostname, done) =>
   lookup(hostname, { all: true }, (error, addresses) => error === null ? done(null, addresses) : done(error, []))
 
@@ -119,10 +119,10 @@ export class GuardedFetch extends Context.Service<GuardedFetch, {
   readonly fetch: (url: string, options?: FetchOptions) => Effect.Effect<Fetched, FetchRefused>
   /** Posts to a URL and returns the status of the answer. Follows no redirects, and drops the answer's body. */
   readonly post: (url: string, options: PostOptions) => Effect.Effect<number, FetchRefused>
-  /** The same guard for other HTTP clients. It fails with `FetchRefused`. */
+  /** The same guard as a dispatcher for other HTTP clients. Refused calls fail with `FetchRefused`. */
   readonly dispatcher: (trusted: string | undefined) => Dispatcher
 }>()("shared/provider/transport/GuardedFetch") {
-  /** For tests, whose servers have no public addresses. */
+  /** A guard with other rules, for tests, whose servers have no public addresses. */
   static readonly layerWith = (options: GuardOptions) =>
     Layer.effect(
       GuardedFetch,
@@ -181,7 +181,7 @@ const dispatchers = Effect.fnUntraced(function*({ isAllowed, resolve }: GuardOpt
         return done(null, first.address, first.family)
       })
   })
-  /** undici does not look up a literal address. */
+  /** Whether the origin is a literal address that is not allowed. Checked here, because undici does not look up literal addresses. */
   const isRefused = (origin: URL): boolean => {
     const literal = origin.hostname.replace(/^\[|\]$/g, "")
     return isIP(literal) !== 0 && !isAllowed(literal)
@@ -228,7 +228,7 @@ interface Answer extends Fetched {
 
 const userAgent = "model-gateway"
 
-/** How much of an answer that nothing needs is read, in bytes, so that its connection can be used again. */
+/** How much of an unneeded answer is read, in bytes, so that its connection can be used again. */
 const dropped = { limit: 64 * 1024 }
 
 const redirectStatuses = [301, 302, 303, 307, 308]

@@ -1,15 +1,15 @@
-/** Fetches results for which a provider's answer has only a URL. `GuardedFetch` says which addresses are allowed. */
+/** Fetches results for which a provider's answer has only a URL. `GuardedFetch` decides which addresses are allowed. */
 import { Effect, Schedule } from "effect"
 import { ProviderFailed } from "../../contract/JobError.ts"
 import { type Endpoint, originOf } from "./Endpoint.ts"
 import type { FetchOptions, FetchRefused, GuardedFetch } from "./GuardedFetch.ts"
 
 export interface Bounds extends Required<Pick<FetchOptions, "maximumBytes" | "withinMs">> {
-  /** Retries if the host is down: the work is done and paid for. */
+  /** How often to try if the host is down: worth it, because the work is done and paid for. */
   readonly tries: number
 }
 
-/** A host that answers 404 may not have the result yet. */
+/** How often to try if the host answers with an error status: one that answers 404 may not have the result yet. */
 const triesOfStatus = 3
 
 const retryPolicy = (tries: number) =>

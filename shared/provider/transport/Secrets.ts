@@ -1,11 +1,11 @@
-/** The secrets that the catalogue refers to: environment variables and contents of files. */
+/** Resolves the catalogue's references to secrets: environment variables and contents of files. */
 import { Clock, Config, ConfigProvider, Context, Effect, FileSystem, Layer, Option, Redacted } from "effect"
 import * as SecretReference from "../../catalogue/SecretReference.ts"
 
 /** `None` if the variable is not set, the file cannot be read, or either is empty. */
 type Secret = Option.Option<Redacted.Redacted>
 
-/** How long a file's content is cached, in milliseconds: a key rotated there is in use soon after. */
+/** How long a file's content is cached, in milliseconds. Short, so that a rotated key is in use soon. */
 const fileMs = 10_000
 
 const isNotEmpty = (value: Redacted.Redacted): boolean => Redacted.value(value) !== ""
@@ -15,7 +15,7 @@ export class Secrets extends Context.Service<Secrets, {
   readonly resolve: (reference: string) => Effect.Effect<Secret>
 }>()("shared/provider/transport/Secrets") {
   /**
-   * Reads each variable once, from the `ConfigProvider`. A secret is redacted when it is read, not for each use: every
+   * Reads each variable once, from the `ConfigProvider`. A secret is wrapped as `Redacted` when it is read, not for each use: every
    * redacted value is a weak entry in a registry, which costs the garbage collector work.
    */
   static readonly layer = Layer.effect(

@@ -1,4 +1,4 @@
-/** Takes a provider's answer: the head once, then bytes, with back-pressure from the client. */
+/** The interface to which providers write their answers: the head once, then bytes, with back-pressure from the client. */
 import { Effect, Stream } from "effect"
 
 export interface Head {
@@ -13,7 +13,7 @@ export interface Sink {
   readonly start: (head: Head) => void
   /** `false` asks the writer to pause until `onDrain` runs. */
   readonly write: (bytes: Uint8Array) => boolean
-  /** Calls `resume` once, as soon as more may be written. */
+  /** Calls `resume` once, when more may be written. */
   readonly onDrain: (resume: () => void) => void
 }
 
@@ -22,6 +22,6 @@ const waitForDrain = (sink: Sink): Effect.Effect<void> =>
     sink.onDrain(() => resume(Effect.void))
   })
 
-/** Writes a whole stream, as fast as the sink takes it. */
+/** Writes a whole stream, as fast as the sink accepts it. */
 export const writeAll = <E, R>(sink: Sink, stream: Stream.Stream<Uint8Array, E, R>): Effect.Effect<void, E, R> =>
   Stream.runForEach(stream, (bytes) => sink.write(bytes) ? Effect.void : waitForDrain(sink))

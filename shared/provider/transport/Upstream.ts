@@ -1,7 +1,7 @@
 /**
- * HTTP exchanges with providers: streamed, with back-pressure, deadlines and an abort that always reaches the socket.
+ * Runs HTTP exchanges with providers: streamed, with back-pressure, deadlines, and an abort that always reaches the socket.
  *
- * It uses undici's dispatch interface directly: the layers above cost several times as much per request.
+ * Uses undici's dispatch interface directly, because the layers above it cost several times as much per request.
  */
 import { Cause, Config, Context, Effect, Exit, Layer } from "effect"
 import type { IncomingHttpHeaders } from "node:http"
@@ -13,11 +13,11 @@ import { type JobError, ProviderFailed, ProviderTimeout } from "../../contract/J
 import { type Commit, Commitment, none } from "./Commitment.ts"
 import { Deadlines, type Timed } from "./Deadlines.ts"
 
-/** A URL in the parts that a request needs. */
+/** A URL, split into the parts that a request needs. */
 export interface Address {
   /** Scheme, host and port. */
   readonly origin: string
-  /** With the query. */
+  /** The path with the query. */
   readonly path: string
 }
 
@@ -27,14 +27,14 @@ export interface UpstreamRequest {
   /** Default `POST`. */
   readonly method?: "GET" | "POST"
   readonly address: Address
-  /** Names and values in turn. */
+  /** Names and values, alternating. */
   readonly headers: ReadonlyArray<string>
   readonly body?: Uint8Array
   /** Milliseconds; see the catalogue's `timeouts`. */
   readonly firstByteMs: number
   readonly idleMs: number
   readonly totalMs: number
-  /** Absent: no limit. */
+  /** `undefined` for no limit. */
   readonly firstTokenMs?: number | undefined
 }
 
@@ -42,7 +42,7 @@ export interface UpstreamRequest {
 export interface ExchangeControl {
   readonly pause: () => void
   readonly resume: () => void
-  /** Content has arrived, which ends `firstTokenMs`. May be called more than once. */
+  /** Content has arrived, so `firstTokenMs` no longer applies. May be called more than once. */
   readonly noteContent: () => void
   /** Aborts the exchange with this error. */
   readonly fail: (error: JobError) => void
@@ -81,11 +81,11 @@ export class Upstream extends Context.Service<Upstream, {
   )
 }
 
-/** Sends the body after the commitment. undici reads it once connected, and sends the headers with its first bytes. */
+/** The body of a request that is sent only after the commitment. undici reads it once connected, and sends no headers before. */
 const bodyAfter = (commit: Commit, context: Context.Context<never>, body: Uint8Array): Readable =>
   new Readable({
     read() {
-      // not interrupted with the call: the job's other attempts share the commitment
+      // not interrupted with the call, because the job's other attempts share the commitment
       Effect.runCallbackWith(context)(commit, {
         onExit: (exit) => {
           if (Exit.isFailure(exit)) return this.destroy(new Error(Cause.pretty(exit.cause)))
@@ -117,7 +117,7 @@ const exchange = (
       method,
       headers: sent.headers as Array<string>,
       body: sent.body,
-      // `Deadlines` has them
+      // off, because `Deadlines` checks these timeouts
       headersTimeout: 0,
       bodyTimeout: 0
     }, running)
@@ -134,14 +134,14 @@ class Exchange implements Dispatcher.DispatchHandler, ExchangeControl, Timed {
   readonly #receiver: Receiver
   readonly #resume: (result: Exit.Exit<void, JobError>) => void
   readonly #endAt: number
-  /** Infinite once content has arrived. */
+  /** The deadline for the first content; infinite once content has arrived. */
   #contentAt: number
-  /** When the provider is silent for too long, unless it is heard before that. */
+  /** The deadline for the next bytes from the provider. */
   #silentAt = Infinity
   #isHeard = false
   #hasHead = false
   #controller: Dispatcher.DispatchController | undefined
-  /** The chunks of one read of the socket. The receiver gets them as one piece, because each piece has a cost. */
+  /** The chunks of one read of the socket, which the receiver gets as one piece, because each piece has a cost. */
   #read: Array<Uint8Array> = []
   #aborted = false
   #over = false
@@ -192,7 +192,7 @@ class Exchange implements Dispatcher.DispatchHandler, ExchangeControl, Timed {
     this.#abort()
   }
 
-  /** Aborts without a result: the call was interrupted. */
+  /** Aborts an interrupted call, without a result. */
   abandon(): void {
     this.#end()
     this.#abort()
@@ -202,13 +202,13 @@ class Exchange implements Dispatcher.DispatchHandler, ExchangeControl, Timed {
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller
     this.#silentAt = this.#deadlines.in(this.#request.firstByteMs)
-    // an abort before the connection would otherwise be lost
+    // repeats an abort from before the connection, which had no effect
     if (this.#aborted) this.#abort()
   }
 
   onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
     this.#isHeard = true
-    // another head follows
+    // an informational head, which another one follows
     if (status < 200) return
     this.#hasHead = true
     if (!this.#over) this.#receiver.onHead(status, headers)

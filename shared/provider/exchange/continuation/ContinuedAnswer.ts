@@ -1,8 +1,9 @@
 /**
- * A streamed answer of plain text that is continued by another call if it breaks off: the client gets one stream, with the first
- * call's id and model, the rest of the text, one finish and the usage of all calls.
+ * Continues a streamed answer of plain text with another call if the answer breaks off. The client gets one stream, with the first call's
+ * id and model, the whole text, one finish and the usage of all calls.
  *
- * Until a call fails, it only keeps the bytes that pass. Everything is in the client's dialect, whatever the providers speak.
+ * Until a call fails, the sink only keeps a copy of the bytes that pass. All these bytes are in the client's dialect, whatever the
+ * providers speak.
  */
 import { Effect, Result } from "effect"
 import { isReported, type Usage } from "../../../contract/Usage.ts"
@@ -26,16 +27,16 @@ import { TranslatedAnswer, TranslatedPart } from "../TranslatedAnswer.ts"
 /** The parts of a request that matter to its continuation. */
 type Request = Pick<Call, "body" | "headers" | "model" | "onCut" | "operation">
 
-/** More bytes of a stream are read, so that only their text is kept. */
+/** Maximum number of bytes to keep unread. Beyond that they are read, and only their text is kept. */
 const maxKeptBytes = 64 * 1024
 
-/** Longer answers are not continued. In characters. */
+/** Maximum length of an answer that can be continued, in characters. */
 const maxText = 1024 * 1024
 
-/** A pause before a cut that counts as silence. In milliseconds. */
+/** How long a provider must have been silent before a cut for `wasSilent`, in milliseconds. */
 const silenceMs = 5_000
 
-/** The streams of all client dialects. */
+/** The grammar of the streams of all client dialects. */
 const grammar: AnswerGrammar = {
   terminator: Buffer.from("[DONE]"),
   marks: membersNamed(),
@@ -55,14 +56,14 @@ const limitPaths = [
   )
 ]
 
-/** The text of an answer, as the client has got it. */
+/** The text of an answer, as far as the client has it. */
 class Text implements AnswerEncoder {
   text = ""
-  /** Whether there was nothing but text. */
+  /** Whether the answer has had nothing but text. */
   isPlain = true
-  /** Encodes for the client; `undefined` if the client has got it already. */
+  /** Encodes events for the client; `undefined` while the client gets the provider's own frames. */
   encoder: AnswerEncoder | undefined
-  /** Removes what the current call repeats. */
+  /** Removes text that the current call repeats. */
   echo: EchoFilter | undefined
   /** The usage of the calls before the current one. */
   spent: Usage | undefined
@@ -95,7 +96,7 @@ class Text implements AnswerEncoder {
 /** Makes the sink of a request's answer. `now` is in milliseconds. */
 type Make = (sink: Sink, request: Request, now: () => number) => ContinuedAnswer
 
-/** By the names of the chat operations. */
+/** The makers by the name of the chat operation. */
 const makes: ReadonlyMap<string, Make> = new Map(
   ClientDialects.map((client): [string, Make] => {
     const decode = ClientRequest.decoder(client, "lenient")
@@ -103,7 +104,7 @@ const makes: ReadonlyMap<string, Make> = new Map(
   })
 )
 
-/** `undefined` if answers of this operation cannot be continued. */
+/** Makes the sink; `undefined` if answers of this operation cannot be continued. */
 export const make = (...[sink, request, now]: Parameters<Make>): ContinuedAnswer | undefined =>
   makes.get(request.operation.name)?.(sink, request, now)
 
@@ -113,8 +114,8 @@ export interface ContinuedAnswer extends Sink {
   /** Whether the provider fell silent before its answer broke off. */
   readonly wasSilent: boolean
   /**
-   * Returns the body of a call that continues the answer, which has started and broken off; `undefined` if it must not be
-   * continued. Meters the call that has failed.
+   * Returns the body of a call that continues an answer that has started and broken off; `undefined` if the answer must not be
+   * continued. Meters the failed call.
    */
   readonly resume: Effect.Effect<Uint8Array | undefined>
   /** Ends an answer that was continued. Returns whether it is complete. */
@@ -248,7 +249,7 @@ class DialectAnswer<R> implements ContinuedAnswer {
       turns.at(-1)?.role !== "assistant"
   }
 
-  /** The client's body with the text so far, and with what is left of its limit. */
+  /** The client's body with the text so far, and with the rest of its token limit. */
   #prefill({ maxTokens }: Conversation): Uint8Array | undefined {
     const { text } = this.#text
     const body = this.#client.continuation.prefill(this.#request.body, givenOf(text))
@@ -260,7 +261,7 @@ class DialectAnswer<R> implements ContinuedAnswer {
     )
   }
 
-  /** From here on the client's frames are encoded here, in the state that the first call has left, unless they cannot be. */
+  /** Prepares to encode the client's frames from here on, in the state that the first call has left. `false` if that is impossible. */
   #takeOver(request: R): boolean {
     const frames = this.#part.ends()
     const first = Json.fields(frames[0])
@@ -287,7 +288,7 @@ class DialectAnswer<R> implements ContinuedAnswer {
     return encoder
   }
 
-  /** Meters the call that has failed: what its provider has reported, and at least the text that it wrote. */
+  /** Meters the failed call: what its provider has reported, but at least the text that it wrote. */
   #meter(estimate: Usage): void {
     const { outputTokens } = estimate
     const reported = isReported(this.#reported) ? this.#reported : estimate

@@ -1,9 +1,9 @@
 /**
- * Removes from a continued answer what the client already has: models and servers may repeat the beginning they were given, or
- * a word of it, or the space at its end.
+ * Removes text from a continued answer that the client already has: models and servers may repeat the beginning that they were given,
+ * or its last word, or the space at its end.
  */
 
-/** Longer words and spaces at the end of the beginning are not looked for. In characters. */
+/** Maximum length, in characters, of a word or of spaces at the end of the beginning to look for. */
 const maxEnd = 64
 
 /** The given beginning without the spaces at its end, which some providers reject. */
@@ -12,7 +12,7 @@ export const givenOf = (text: string): string => text.trimEnd()
 export class EchoFilter {
   readonly #given: string
   readonly #spaces: string
-  /** The word at the end, if the text ends in one: it may be cut. */
+  /** The word at the end of the text, if the text ends in one, which may be cut. */
   readonly #word: string
   /** How many characters of the given beginning have been repeated; `undefined` if it was not repeated. */
   #repeated: number | undefined = 0
@@ -26,7 +26,7 @@ export class EchoFilter {
     this.#word = this.#spaces === "" ? /[\p{L}\p{N}]*$/u.exec(this.#given.slice(-maxEnd))?.[0] ?? "" : ""
   }
 
-  /** Returns the part of the next piece, and of those before it, that is certainly new. */
+  /** Adds a piece. Returns the text, of this and held pieces, that is certainly new. */
   push(piece: string): string {
     if (this.#isDecided) return piece
     this.#held.push(piece)
@@ -42,7 +42,7 @@ export class EchoFilter {
     return this.#decide(false)
   }
 
-  /** Returns what was held back: the answer has ended. */
+  /** Ends the answer. Returns the text that was held back. */
   end(): string {
     return this.#isDecided ? "" : this.#decide(true)
   }
@@ -60,7 +60,7 @@ export class EchoFilter {
     return fresh.slice(same)
   }
 
-  /** Without a repetition of the word that was cut, as in `gate` and then `gateway`; `undefined` until that is certain. */
+  /** The text without a repetition of the cut word, as in `gate` and then `gateway`; `undefined` until that is certain. */
   #withoutWord(held: string, isEnd: boolean): string | undefined {
     const word = this.#word
     if (word.length < 2) return held
