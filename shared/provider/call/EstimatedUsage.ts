@@ -5,7 +5,7 @@ import type { Usage } from "../../contract/Usage.ts"
 import * as Json from "../json/Json.ts"
 import { turnFor } from "./RequestBody.ts"
 
-/** A token in UTF-8, about right for every script. */
+/** The size of a token in UTF-8, about right for every script. */
 export const bytesPerToken = 4
 
 /** Fields with text that a model reads or writes, in any dialect. Only in the responses dialect `output` and `delta` are texts. */
@@ -36,13 +36,13 @@ const bytesIn = (value: unknown, field: string, depth: number): number => {
   return bytes
 }
 
-/** From the sizes of the texts, in bytes. */
+/** Estimates usage from the sizes of the texts, in bytes. */
 export const ofSizes = (request: number, answer: number): Usage => {
   const [inputTokens, outputTokens] = [Math.ceil(request / bytesPerToken), Math.ceil(answer / bytesPerToken)]
   return { inputTokens, outputTokens, estimatedTokens: inputTokens + outputTokens }
 }
 
-/** From a request's body and the size of the answer's text, in bytes. */
+/** Estimates usage from a request's body and the size of the answer's text, in bytes. */
 export const ofBody = (body: Uint8Array, answer: number): Effect.Effect<Usage> => {
   const turn = turnFor({ body })
   return Effect.gen(function*() {

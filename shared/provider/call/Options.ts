@@ -4,11 +4,11 @@ import { InternalError } from "../../contract/JobError.ts"
 import * as SchemaErrors from "../../contract/SchemaErrors.ts"
 import type { Endpoint } from "../transport/Endpoint.ts"
 
-/** Logs an error in the catalogue. The client gets an internal error only: it cannot change the catalogue. */
+/** Makes a function that decodes options. Logs mistakes; the client gets only an internal error, since it cannot correct the catalogue. */
 export const reader = <Options>(
   schema: Schema.Codec<Options, unknown>
 ): (endpoint: Endpoint) => Effect.Effect<Options, InternalError> => {
-  // a misspelt option would otherwise be ignored silently
+  // an error, because a misspelt option would otherwise be ignored silently
   const decode = Schema.decodeUnknownEffect(schema, { onExcessProperty: "error" })
   return ({ name, provider }) =>
     decode(provider.options ?? {}).pipe(

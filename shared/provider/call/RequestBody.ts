@@ -9,12 +9,12 @@ import * as Turns from "../../bounds/Turns.ts"
 const text = new TextDecoder()
 
 export interface RequestBody<Request> {
-  /** With all fields, including those unknown to the schema. */
+  /** The body with all fields, including those unknown to the schema. */
   readonly json: unknown
   readonly request: Request
 }
 
-/** Without details: ingress has already decoded the body and reports its errors. */
+/** The error for a body that cannot be decoded. Without details, because ingress has already decoded the body and reported mistakes. */
 export const unreadable = () =>
   new InvalidRequest({ message: "The request body cannot be read", param: null, code: "invalid_value" })
 
@@ -25,7 +25,7 @@ export const turnFor = ({ body }: Pick<Call, "body">): Effect.Effect<void> => Tu
 export const reader = <Request>(
   schema: Schema.Codec<Request, unknown>
 ): (call: Pick<Call, "body">) => Effect.Effect<RequestBody<Request>, InvalidRequest> => {
-  // compiled to code at its first use: decodes three times as fast
+  // compiled to code on first use, which decodes three times as fast
   SchemaJITCompiler.enable(schema.ast)
   const decode = Schema.decodeUnknownEffect(schema)
   const decoded = (json: unknown) =>

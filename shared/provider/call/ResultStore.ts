@@ -1,4 +1,4 @@
-/** Storage for results that clients fetch by URL. Each worker service supplies its own, or none. */
+/** The interface of the storage for results that clients fetch by URL. Each worker service supplies its own, or none. */
 import { Context, Effect, Layer } from "effect"
 import { InvalidRequest, type JobError } from "../../contract/JobError.ts"
 import type { PictureKind } from "./PictureKind.ts"

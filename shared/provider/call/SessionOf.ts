@@ -1,4 +1,4 @@
-/** The session that a request belongs to, as far as it tells: the requests of a session begin with the same prompt. */
+/** Finds the session of a request: from the ids that the request names, or else by its opening, which a session's requests share. */
 import { Predicate } from "effect"
 import { hash } from "node:crypto"
 import type { Sticky } from "../../catalogue/Model.ts"
@@ -15,7 +15,7 @@ type ValueOf = (name: string) => unknown
 const metadataUser = (valueOf: ValueOf) => Json.fields(valueOf("metadata"))["user_id"]
 const user = (valueOf: ValueOf) => valueOf("user")
 
-/** The places of a session's or a user's id, the first first. */
+/** The places of a session's or a user's id; the first one present counts. */
 const fields = {
   user: [metadataUser, user],
   session: [
@@ -26,11 +26,11 @@ const fields = {
   ]
 }
 
-/** The members of all dialects with the instructions, and with the messages. */
+/** The members of all dialects that hold the instructions, and those that hold the messages. */
 const instructions = ["instructions", "system", "systemInstruction", "system_instruction"]
 const conversations = ["messages", "contents", "input"]
 
-/** An id of 43 characters that no other tenant has; `undefined` if the request names no user, or has no text. */
+/** The session's id: 43 characters, unique to the tenant; `undefined` if the request names no user, or has no text. */
 export const sessionOf = (request: Request, sticky: Exclude<Sticky, "none">): string | undefined => {
   const session = (sticky === "session" ? inHeaders(request) : undefined) ?? inBody(request, sticky)
   return session === undefined ? undefined : hash("sha256", `${request.tenant}\0${session}`, "base64url")
@@ -49,7 +49,7 @@ const inBody = ({ body }: Request, sticky: Exclude<Sticky, "none">): string | un
   return sticky === "user" ? undefined : openingOf(body, members)
 }
 
-/** The texts of the instructions and of the messages up to the first that is no instruction. */
+/** The texts of the instructions, and of the messages up to the first one that is not an instruction. */
 const openingOf = (body: Uint8Array, members: ReadonlyArray<JsonText.Member>): string | undefined => {
   const texts = members.flatMap((member) =>
     instructions.includes(member.name) ? textsIn(JsonText.bytesOf(body, member)) : []
@@ -63,10 +63,10 @@ const openingOf = (body: Uint8Array, members: ReadonlyArray<JsonText.Member>): s
   return texts.length === 0 ? undefined : texts.join("\0")
 }
 
-/** Of a longer text, the beginning has to do. In bytes. */
+/** Of a longer text only the beginning is used, in bytes. */
 const maxBytes = 64 * 1024
 
-/** Only the texts: marks for a cache move from message to message. */
+/** The texts in a member. Nothing else, because marks for a cache move from message to message. */
 const textsIn = (json: Uint8Array): ReadonlyArray<string> => {
   const isWhole = json.length <= maxBytes
   const text = Json.decodeText(isWhole ? json : json.subarray(0, maxBytes))

@@ -1,8 +1,8 @@
-/** The sound of a request as a file that providers recognise by its name and type. */
+/** Turns the sound of a request into a file that providers recognise by its name and type. */
 import { Effect } from "effect"
 import { InvalidRequest } from "../../contract/JobError.ts"
 
-/** By the first bytes of the file, in latin1. */
+/** The kinds of sound by the first bytes of the file, in latin1. */
 const kinds: ReadonlyArray<readonly [start: RegExp, extension: string, mediaType: string]> = [
   [/^RIFF.{4}WAVE/s, "wav", "audio/wav"],
   [/^(?:ID3|\xff[\xe2-\xe7\xea-\xef\xf2-\xf7\xfa-\xff])/, "mp3", "audio/mpeg"],
@@ -17,7 +17,7 @@ const base64 = /^[A-Za-z0-9+/_-]+={0,2}\s*$/
 
 const wrong = (what: string) => Effect.fail(InvalidRequest.at("file", what, "invalid_audio"))
 
-/** From a file of a form, a data URL or base64. The first bytes decide: clients often declare no type, or a wrong one. */
+/** The file for a form's file, a data URL or base64. Its first bytes determine the type: clients often declare none, or a wrong one. */
 export const fileOf = Effect.fnUntraced(function*(sound: string | File): Effect.fn.Return<File, InvalidRequest> {
   const encoded = typeof sound === "string" ? sound.replace(dataUrl, "") : ""
   if (typeof sound === "string" && !base64.test(encoded)) return yield* wrong("must be a file, a data URL or base64")

@@ -1,4 +1,4 @@
-/** An estimate of a request's tokens from its body. */
+/** Estimates a request's tokens from its body. */
 import type { Operation } from "../../contract/Operation.ts"
 import { tokenEstimate } from "../../contract/TokenEstimate.ts"
 import * as JsonText from "../json/JsonText.ts"

@@ -1,6 +1,6 @@
-/** Lists the parts of the request lost in translation, in a header of the answer or in a task. */
+/** Lists the parts of a request that were lost in translation, in a header of the answer or in a task. */
 
-/** Further warnings are only counted: servers and proxies reject headers of more than 8 KiB. */
+/** The limits of the list. Further warnings are only counted, because servers and proxies reject headers of more than 8 KiB. */
 const maxWarnings = 20
 const maxCharacters = 2_048
 
@@ -19,7 +19,7 @@ export const bounded = (warnings: ReadonlyArray<string>): ReadonlyArray<string> 
   return [...listed, ...(more > 0 ? [`and ${more} more`] : [])]
 }
 
-/** Each warning names the path of a field: plain ASCII, and no text from the client. */
+/** The headers for these warnings. Each one names the path of a field: plain ASCII, and no text from the client. */
 export const toHeaders = (warnings: ReadonlyArray<string>): Readonly<Record<string, string>> =>
   warnings.length === 0 ? {} : { [name]: bounded(warnings).join("; ") }
 

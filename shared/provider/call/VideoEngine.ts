@@ -1,14 +1,14 @@
-/** Engines that make videos: a provider's API for long-running tasks, or the engine built into the worker. */
+/** The interface of engines that make videos: a provider's API for long-running tasks, or the engine built into the worker. */
 import { Context, type Effect } from "effect"
 import type { JobError } from "../../contract/JobError.ts"
 import type { VideoFormat, VideoGenerationRequest, VideoMetadata } from "../../contract/operations/VideoGenerations.ts"
 import type { Endpoint } from "../transport/Endpoint.ts"
 
-/** One video. */
+/** A call for one video. */
 export interface VideoCall {
-  /** The gateway's id of the task, and its idempotency key at providers that take one. */
+  /** The gateway's id of the task. Also the idempotency key at providers that accept one. */
   readonly id: string
-  /** Its `n` is 1. */
+  /** The client's request, with `n` set to 1. */
   readonly request: VideoGenerationRequest
   readonly endpoint: Endpoint
 }
@@ -23,7 +23,7 @@ export interface Video {
 export const formatParameter = ({ response_format: format }: VideoGenerationRequest) =>
   typeof format !== "string" || format === "url" || format === "mp4" ? {} : { response_format: format }
 
-/** The paths of given fields that no provider's API of videos has. */
+/** The paths of the request's fields that no provider's video API has. */
 export const lostAtProviders = ({ metadata, user }: VideoGenerationRequest): ReadonlyArray<string> => [
   ...(typeof metadata?.quality_level === "string" ? ["metadata.quality_level"] : []),
   ...(typeof user === "string" ? ["user"] : [])
@@ -33,19 +33,18 @@ export const lostAtProviders = ({ metadata, user }: VideoGenerationRequest): Rea
 export const createWithinMs = 30_000
 
 /**
- * A provider's task is JSON that only its engine reads. It is stored as soon as the provider returns it, so that any worker
- * can resume it.
+ * Makes videos as tasks. A provider's task is JSON that only its engine reads; it is stored as soon as the provider returns it, so that
+ * any worker can resume it.
  */
 export interface VideoEngine {
   /**
-   * Submits the task once, and returns as soon as the provider returns its id. Ends by itself within `createWithinMs`: it is
-   * never interrupted, because a task whose id is lost would be paid for but never fetched.
+   * Submits the task once, and returns when the provider has returned its id. Must end by itself within `createWithinMs`: it is never
+   * interrupted, because a task whose id is lost would be paid for but never fetched.
    */
   readonly start: (call: VideoCall) => Effect.Effect<unknown, JobError>
   /**
-   * Follows the task to its end, whichever worker started it, and reports its progress in percent. Failures are final,
-   * because the engine has already retried transient ones. Interruption stops the work in this process, but not the task at
-   * the provider.
+   * Follows the task to its end, whichever worker has started it, and reports the progress in percent. Failures are final, because the
+   * engine has already retried transient ones. Interruption stops the work in this process, but not the task at the provider.
    */
   readonly follow: (
     call: VideoCall,

@@ -1,4 +1,4 @@
-/** Reads the properties of a video file with a demuxer: what a provider declares may be wrong. */
+/** Reads the properties of a video file with a demuxer, because what a provider declares may be wrong. */
 import { Effect } from "effect"
 import { BufferSource, Input, type InputFormat, MP4, QTFF, WEBM } from "mediabunny"
 import { ProviderFailed } from "../../contract/JobError.ts"
@@ -7,7 +7,7 @@ import type { GuardedFetch } from "../transport/GuardedFetch.ts"
 import * as ProviderResult from "../transport/ProviderResult.ts"
 import type { Video, VideoCall } from "./VideoEngine.ts"
 
-/** A video may be large and slow to fetch, and no client waits on a socket: the retries bridge two minutes of an outage. */
+/** The limits of fetching a video: generous, because no client waits on a socket. The retries bridge two minutes of an outage. */
 export const bounds = { maximumBytes: 128 * 1024 * 1024, withinMs: 5 * 60_000, tries: 8 }
 
 const formats: ReadonlyMap<InputFormat, VideoFormat> = new Map<InputFormat, VideoFormat>([
@@ -45,7 +45,7 @@ export const read = (
     Effect.map(({ facts, format }): Video => ({
       bytes,
       format,
-      // a negative seed stands for one that only the provider knows
+      // a negative seed asks the provider to choose one, which only the provider knows
       metadata: {
         ...facts,
         seed: seed === null || seed < 0 ? null : seed,

@@ -1,4 +1,4 @@
-/** The dialects of chat clients. Every chat engine and every chat provider serves all of them. */
+/** Lists the dialects of chat clients. Every chat engine and every chat provider serves all of them. */
 import { messages } from "./anthropic/Messages.ts"
 import type { ClientDialect } from "./conversation/Dialect.ts"
 import { generateContent, streamGenerateContent } from "./gemini/GenerateContent.ts"
@@ -16,5 +16,5 @@ export const map = <A>(make: <Request>(dialect: ClientDialect<Request>) => A): R
   make(streamGenerateContent)
 ]
 
-/** The names of their operations. */
+/** The names of the dialects' operations. */
 export const operations = map(({ operation }) => operation)

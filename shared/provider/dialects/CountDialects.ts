@@ -1,4 +1,4 @@
-/** The dialects in which clients have tokens counted. Every chat engine and every chat provider serves all of them. */
+/** Lists the dialects in which clients can have tokens counted. Every chat engine and every chat provider serves all of them. */
 import { messagesCounts } from "./anthropic/Messages.ts"
 import type { CountDialect } from "./conversation/Dialect.ts"
 import { countedContent } from "./gemini/GenerateContent.ts"
@@ -11,5 +11,5 @@ export const map = <A>(make: <Request>(dialect: CountDialect<Request>) => A): Re
   make(countedInput)
 ]
 
-/** The names of their operations. */
+/** The names of the dialects' operations. */
 export const operations = map(({ operation }) => operation)

@@ -1,4 +1,4 @@
-/** The function that makes the calls of each protocol in the catalogue, and the operations that it serves. */
+/** Selects, for each protocol in the catalogue, the function that makes its calls and the operations that it serves. */
 import { Effect, Record } from "effect"
 import { type Provider, videoProtocols } from "../../catalogue/Provider.ts"
 import { compaction } from "../../contract/operations/Compaction.ts"
@@ -61,12 +61,12 @@ const served: Record<Provider["protocol"], ReadonlyArray<string>> = {
   local: operations.filter(({ needsProvider }) => needsProvider !== true).map(({ name }) => name)
 }
 
-/** Whether any code serves an operation by this protocol. */
+/** Whether the gateway can serve an operation by this protocol. */
 export const serves = (protocol: Provider["protocol"], operation: string): boolean => {
   switch (operation) {
     case videoGenerations.name:
       return videoProtocols.some((known) => known === protocol)
-    // if the provider does not have it, the worker makes it by a response
+    // if the provider has no compaction, the worker makes it from a response
     case compaction.name:
       return served[protocol].includes(responses.name)
     default:

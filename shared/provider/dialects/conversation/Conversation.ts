@@ -64,7 +64,7 @@ export interface ToolCall extends Cacheable {
   readonly path?: string
 }
 
-/** The mark of a turn is that of a tool's whole result. */
+/** One turn of a conversation. A mark on a turn applies to a tool's whole result. */
 export interface Turn extends Cacheable {
   readonly role: "system" | "user" | "assistant" | "tool"
   readonly content: ReadonlyArray<ContentPart>
@@ -72,7 +72,7 @@ export interface Turn extends Cacheable {
   readonly toolCalls: ReadonlyArray<ToolCall>
   /** Only on turns of a tool: the call that it answers. */
   readonly toolCallId?: string | undefined
-  /** Only on turns of a tool: it failed; the content is its error. */
+  /** Only on turns of a tool: whether the tool failed, so that the content is its error. */
   readonly failed?: boolean
   readonly path?: string
 }
@@ -98,7 +98,7 @@ export const joinAdjacent = <Role>(
   return joined
 }
 
-/** System turns go to the front in some dialects, and hold only text. */
+/** The texts of the system turns, which some dialects put at the front and which hold only text. */
 export const systemTexts = (
   turns: ReadonlyArray<Turn>,
   losses: Losses
@@ -169,7 +169,7 @@ export type Reasoning =
 export const efforts = ["minimal", "low", "medium", "high", "xhigh", "max"] as const
 export type Effort = typeof efforts[number]
 
-/** By the name of an effort, in any dialect. An unknown one is refused at `path`. */
+/** The reasoning for the name of an effort, in any dialect. An unknown name is refused at `path`. */
 export const reasoningOf = (name: string, path: string, losses: Losses): Reasoning | undefined => {
   if (name === "none") return { type: "off" }
   const effort = efforts.find((effort) => effort === name)
@@ -198,10 +198,10 @@ export type Setting =
 /** A dialect's names of its settings. */
 export type SettingNames = { readonly [S in Setting]?: string }
 
-/** Its own mark asks for a cache of the whole request. */
+/** A conversation. Its own mark asks the provider to cache the whole request. */
 export interface Conversation extends Cacheable {
   readonly turns: ReadonlyArray<Turn>
-  /** The answer continues the user's text instead of answering it. */
+  /** Whether the answer should continue the user's text instead of answering it. */
   readonly continues?: boolean
   readonly tools: ReadonlyArray<ToolDefinition>
   readonly toolChoice: ToolChoice
@@ -223,17 +223,17 @@ export interface Conversation extends Cacheable {
   readonly user?: string | undefined
 }
 
-/** A key says that other requests begin in the same way. */
+/** The mark for a request with a cache key, which says that other requests begin in the same way. */
 export const cacheOf = ({ prompt_cache_key: key }: { readonly prompt_cache_key?: string | null }) =>
   key ? { type: "ephemeral" } : undefined
 
-/** All that has a mark of its own. */
+/** All parts of a conversation that have a mark of their own. */
 export const marksIn = ({ tools, turns }: Conversation): ReadonlyArray<Cacheable & { readonly path?: string }> =>
   [...turns.flatMap((turn) => [turn, ...turn.content, ...turn.toolCalls]), ...tools].filter(({ cache }) =>
     cache !== undefined
   )
 
-/** The conversation without its marks for a cache, and names them: for a provider that knows none. */
+/** The conversation without its cache marks, for a provider that knows none. Warns of the lost marks. */
 export const withoutMarks = (conversation: Conversation, losses: Losses): Conversation => {
   const { cache, tools, turns } = conversation
   const marks = marksIn(conversation)

@@ -1,6 +1,6 @@
 /**
- * Chat dialects. A client's dialect decodes its request to the canonical conversation and encodes canonical events as its
- * answer; a provider's does the reverse. So any engine and any provider can serve any client.
+ * The interfaces of chat dialects. A client's dialect decodes requests to the canonical conversation and encodes canonical events as the
+ * answer. A provider's dialect does the reverse. So any engine and any provider can serve any client.
  */
 import { Clock, Effect, type Schema } from "effect"
 import { randomUUID } from "node:crypto"
@@ -10,7 +10,7 @@ import type { Fate, Losses } from "./Losses.ts"
 import type { ModelEvent } from "./ModelEvent.ts"
 import type { Origin } from "./Signature.ts"
 
-/** Common to all pieces of one answer. */
+/** The data that all pieces of one answer share. */
 export interface AnswerIdentity {
   /** 32 hexadecimal digits; the dialect adds its prefix. */
   readonly id: string
@@ -20,7 +20,7 @@ export interface AnswerIdentity {
   readonly created: number
   /** The present time in the same unit. */
   readonly now?: () => number
-  /** As the client knows it. */
+  /** The model's name as the client knows it. */
   readonly model: string
   /** Identifies the engine, if known. */
   readonly fingerprint: string | undefined
@@ -45,14 +45,14 @@ export interface AnswerEncoder {
   readonly body: (events: ReadonlyArray<ModelEvent>) => unknown
 }
 
-/** What it takes to continue an answer in a client's dialect. */
+/** The functions that a client's dialect needs to continue an answer. */
 export interface Continuation<Request> {
   /** Reads the client's own stream. */
   readonly decoder: () => AnswerDecoder
-  /** The client's body with the beginning of the answer at its end; `undefined` if it cannot have that. */
+  /** The client's body with the beginning of the answer at its end; `undefined` if the dialect does not allow that here. */
   readonly prefill: (body: Uint8Array, text: string) => Uint8Array | undefined
   /**
-   * An encoder in the state after an answer of this text, whose last frame is given; `undefined` if it cannot go on from there.
+   * An encoder in the state after an answer with this text, whose last frame is given; `undefined` if it cannot continue from there.
    * Default: an encoder that has encoded the text.
    */
   readonly takeOver?: (
@@ -77,7 +77,7 @@ export interface ClientDialect<Request> {
   readonly continuation: Continuation<Request>
 }
 
-/** How a client has the tokens of a request counted. */
+/** A dialect in which clients can have the tokens of a request counted. */
 export interface CountDialect<Request>
   extends Pick<ClientDialect<Request>, "operation" | "request" | "settings" | "fates" | "toConversation">
 {

@@ -1,6 +1,6 @@
 /**
- * Records the fields of a request that its translation loses. The request is rejected with the
- * name of the field if the loss would change the meaning of the answer. A lost hint causes a warning.
+ * Records the fields of a request that its translation loses. If a loss would change the meaning of the answer, the request is rejected
+ * with the name of the field. A lost hint causes a warning.
  */
 import { Effect, String } from "effect"
 import { InvalidRequest } from "../../../contract/JobError.ts"
@@ -20,7 +20,7 @@ export const carried = fateOf("carried")
 export const meaning = fateOf("meaning")
 export const tools = fateOf("tool")
 
-/** With each field also in snake_case, for dialects that take both spellings. */
+/** The fates with each field also in snake_case, for dialects that accept both spellings. */
 export const inBothSpellings = (fates: Fate): Fate => {
   if (typeof fates === "string") return fates
   if (isList(fates)) return [inBothSpellings(fates[0])]
@@ -35,7 +35,7 @@ export const inBothSpellings = (fates: Fate): Fate => {
 export const noSuchTool = "is a tool that the provider of this model does not have"
 export const foreignReasoning = "comes from another provider"
 
-/** Field names of another form, which the client makes up, are not shown. */
+/** The form of field names that are shown. Others are made up by the client. */
 const plain = /^[\w-]{1,64}$/
 
 type Mode = "strict" | "ordinary" | "lenient"
@@ -68,29 +68,29 @@ export class Losses {
     return [...this.#warnings]
   }
 
-  /** All further paths are below this one. */
+  /** Puts all further paths below this one. */
   moveInto(path: string): void {
     this.#prefix = `${path}.`
   }
 
-  /** A hint is lost. `what` says what happened to the field, as in `was lowered to 1`. */
+  /** Records a lost hint. `what`: what happened to the field, as in `was lowered to 1`. */
   warn(path: string, what = this.#lost): void {
     if (this.#mode === "strict") this.#refuse(path, what)
     else this.#warnings.add(`${this.#prefix}${path} ${what}`)
   }
 
-  /** A loss would change the meaning of the answer. */
+  /** Records a loss that would change the meaning of the answer. */
   refuse(path: string, what = "cannot be carried over to the provider of this model"): void {
     if (this.#mode === "lenient") this.#warnings.add(`${this.#prefix}${path} ${this.#lost}`)
     else this.#refuse(path, what)
   }
 
-  /** A tool is lost, which no answer can make up for: refused even by a lenient engine. */
+  /** Records a lost tool, which no answer can replace: even lenient engines refuse it. */
   refuseTool(path: string): void {
     this.#refuse(path, noSuchTool)
   }
 
-  /** This request sets the setting by another field than usual. */
+  /** Notes that this request sets the setting in another field than usual. */
   rename(setting: Setting, path: string): void {
     this.#settings[setting] = path
   }
@@ -147,6 +147,6 @@ export const lostIn = (request: unknown, fates: Fate, path = ""): ReadonlyArray<
 
 const isList = (fates: Fate): fates is readonly [Fate] => Array.isArray(fates)
 
-/** Means the same as an absent field. */
+/** Whether a value means the same as an absent field. */
 const isEmpty = (value: unknown): boolean =>
   value === "" || (typeof value === "object" && value !== null && Object.keys(value).length === 0)

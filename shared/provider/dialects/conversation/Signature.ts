@@ -1,10 +1,10 @@
 /**
- * Signatures of reasoning: opaque values of a provider that a client must send back with the reasoning. Only providers of the
- * same dialect understand them, for some dialects only with the same account, and others reject them.
+ * Signatures of reasoning: opaque values of a provider that a client must send back with the reasoning. Only providers of the same
+ * dialect, for some dialects only the same account, understand them; others reject them.
  *
- * Clients get a signature marked with the account that made it, and clients of another dialect get it wrapped together with its
- * origin. The gateway unwraps it for a provider that understands it, and removes it for any other. A signature without a mark is as
- * good as any: the client may have it from the provider itself.
+ * Clients get a signature marked with the account that made it; clients of another dialect get it wrapped together with its origin. The
+ * gateway unwraps a signature for a provider that understands it, and removes it for any other. A signature without a mark is passed on,
+ * because the client may have it from the provider itself.
  */
 import { Option, Schema } from "effect"
 import * as Json from "../../json/Json.ts"
@@ -16,15 +16,15 @@ export type Origin = typeof origins[number]
 
 export interface Signature {
   readonly origin: Origin
-  /** Only this account understands it; see `Endpoint.accountOf`. */
+  /** The only account that understands the signature; see `Endpoint.accountOf`. */
   readonly account?: string | undefined
   /** Empty if the origin has no signatures, to mark the reasoning as its own. */
   readonly value: string
-  /** It replaces hidden reasoning. */
+  /** Whether the signature replaces hidden reasoning. */
   readonly redacted?: boolean
 }
 
-/** Anthropic's signatures are valid for all accounts, also on the platforms of others. */
+/** The dialects whose signatures only one account understands. Anthropic's are valid for all accounts, even on other platforms. */
 const ofAccounts: ReadonlySet<Origin> = new Set(["responses", "gemini"])
 
 /** A signature that a provider has just made. */

@@ -1,6 +1,6 @@
 /**
- * The marks of accounts before signatures, in the bytes of requests and answers: most requests need nothing else, and a long history is
- * not read for that.
+ * Finds, adds and removes the marks of accounts before signatures in the bytes of requests and answers. Most requests need nothing else,
+ * so a long history need not be parsed.
  */
 import { accountAt, accountCharacters, markOf, wrappedPrefix, wrappedStart } from "./Signature.ts"
 

@@ -11,10 +11,10 @@ import type { Counter } from "./Counts.ts"
 /** The models whose tokenizer is o200k, by their names at any provider. */
 const family = /(?:^|\/)(?:gpt-(?:4o|4\.[15]|[5-9]|oss|audio)|chatgpt-|codex-|o[134](?:-|$))/i
 
-/** What chat templates add to each turn, and at the end. */
+/** The tokens that chat templates add to each turn, and at the end. */
 const turnTokens = 4
 
-/** A large picture, as most models count it. */
+/** The tokens of a large picture, as most models count it. */
 const pictureTokens = 1_600
 
 /** Without the text of a document. */
@@ -35,11 +35,11 @@ export const textsOf = ({ format, tools, turns }: Conversation): ReadonlyArray<s
   ...format.type === "jsonSchema" ? [JSON.stringify(format.schema)] : []
 ]
 
-/** Models of the family get no reasoning of others. */
+/** Whether reasoning is from a model of the family, which gets no reasoning of other models. */
 const isOwn = (signature: Signature | undefined): boolean =>
   signature === undefined || signature.origin === "openai" || signature.origin === "responses"
 
-/** Reasoning, and documents that are text. */
+/** The texts of reasoning, and of documents that are text. */
 const otherTexts = ({ turns }: Conversation): ReadonlyArray<string> =>
   turns.flatMap(({ content }) =>
     content.flatMap((part) => {

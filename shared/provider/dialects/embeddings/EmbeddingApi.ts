@@ -1,4 +1,4 @@
-/** A provider's API for vectors, which takes some texts per call. */
+/** Makes vectors by a provider's API, which accepts a limited number of texts per call. */
 import { Array, Effect, Predicate, Schema, Stream } from "effect"
 import { type JobError, ProviderFailed } from "../../../contract/JobError.ts"
 import type * as Json from "../../json/Json.ts"
@@ -8,7 +8,7 @@ import type { EmbeddingModel, EmbeddingRequest } from "./EmbeddingModel.ts"
 type Vectors = ReadonlyArray<ReadonlyArray<number>>
 
 export interface EmbeddingApi {
-  /** Below `baseUrl`. */
+  /** The path below `baseUrl`. */
   readonly path: (model: string) => string
   /** Maximum number of texts per call. */
   readonly textsPerCall: number
@@ -18,18 +18,18 @@ export interface EmbeddingApi {
   readonly vectorsIn: (answer: Json.Fields) => unknown
   /** The billed tokens; `undefined` if the answer does not report them. */
   readonly tokensIn: (answer: Json.Fields) => number | undefined
-  /** The unknown fields that it does not take. */
+  /** Which unknown fields the API does not accept. */
   readonly lost: (names: ReadonlyArray<string>) => ReadonlyArray<string>
 }
 
-/** Concurrent calls for a request with more texts than one call takes. */
+/** Maximum number of concurrent calls for a request with more texts than one call accepts. */
 const callsAtOnce = 4
 
-/** One check: a schema for each of several hundred thousand numbers would take a tenth of a second. */
+/** Whether a value is a list of vectors. Without a schema, which would take a tenth of a second for several hundred thousand numbers. */
 const areVectors = (value: unknown): value is Vectors =>
   Array.isArray(value) && value.every((vector) => Array.isArray(vector) && vector.every(Number.isFinite))
 
-/** Whole answers. */
+/** The schema of whole answers. */
 export const answerOf = ({ vectorsIn }: EmbeddingApi) =>
   Schema.declare((value): value is Json.Fields => Predicate.isReadonlyObject(value) && areVectors(vectorsIn(value)))
 

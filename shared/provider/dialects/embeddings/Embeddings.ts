@@ -31,10 +31,10 @@ const map = <A>(make: <Request>(form: EmbeddingForm<Request>) => A): ReadonlyArr
 /** The names of the operations. */
 export const operations = map(({ operation }) => operation)
 
-/** Those whose unknown fields are recorded as lost, and not passed on. */
+/** The operations whose unknown fields are recorded as lost instead of passed on. */
 export const translated = map(({ fates, operation }) => fates === undefined ? [] : [operation]).flat()
 
-/** By the operation's name. */
+/** The implementations by the operation's name. */
 export const performs = (model: EmbeddingModel, settings: Settings = {}): ReadonlyMap<string, Perform> =>
   new Map(map((form) => [form.operation, perform(model, form, settings)]))
 

@@ -1,4 +1,4 @@
-/** The answer with pictures: in base64, as URLs, or as the parts of generated content. */
+/** Writes answers with pictures: in base64, as URLs, or as parts of generated content. */
 import { Clock, Effect, Stream } from "effect"
 import { randomUUID } from "node:crypto"
 import { type GenerateContentAnswer, streamGenerateContent } from "../../../contract/operations/GenerateContent.ts"
@@ -23,7 +23,7 @@ export interface Dependencies {
 
 const malformed = ({ endpoint: { name: provider } }: Call) => ProviderFailed.malformed(provider)
 
-/** Per picture, within the request's deadline. */
+/** The limits for fetching one picture, within the request's deadline. */
 const bounds = { maximumBytes: 20 * 1024 * 1024, withinMs: 60_000, tries: 3 }
 
 /** The bytes of a picture, fetched if the provider sent a URL. */

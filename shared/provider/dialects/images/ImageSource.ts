@@ -1,4 +1,4 @@
-/** Pictures in requests: their bytes, or a URL for the provider. */
+/** Supplies pictures in requests as bytes, or as a URL for the provider. */
 import { Effect } from "effect"
 import { InvalidRequest } from "../../../contract/JobError.ts"
 import type { GuardedFetch } from "../../transport/GuardedFetch.ts"
@@ -25,7 +25,7 @@ const decode = Effect.fnUntraced(function*(source: ImageSource): Effect.fn.Retur
   return Buffer.from(encoded, "base64")
 })
 
-/** The bytes, not empty. Fetches URLs. */
+/** The bytes of a picture, never empty. Fetches URLs. */
 export const bytesOf = Effect.fnUntraced(function*(
   source: ImageSource,
   guard: GuardedFetch["Service"]
@@ -37,7 +37,7 @@ export const bytesOf = Effect.fnUntraced(function*(
   return bytes.length > 0 ? bytes : yield* invalidImage(source, "must not be empty")
 })
 
-/** Bytes and format. */
+/** The bytes and the format of a picture. */
 export const fileOf = Effect.fnUntraced(function*(source: ImageSource, guard: GuardedFetch["Service"]) {
   return yield* withKind(source, yield* bytesOf(source, guard))
 })

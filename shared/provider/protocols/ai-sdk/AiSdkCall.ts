@@ -1,4 +1,4 @@
-/** Calls of AI SDK models as effects, with deadline and abort, and with the packages' errors mapped to the gateway's. */
+/** Runs calls of AI SDK models as effects, with deadline and abort, and maps the packages' errors to the gateway's. */
 import { Effect, Predicate } from "effect"
 import { InvalidRequest, type JobError, ProviderFailed, ProviderTimeout } from "../../../contract/JobError.ts"
 import * as TraceParent from "../../../telemetry/TraceParent.ts"
@@ -17,11 +17,11 @@ export interface CallOptions {
 export interface Attempt {
   readonly endpoint: Endpoint.Endpoint
   readonly secrets: ReadonlyArray<string>
-  /** Replaces the catalogue's total timeout if it is shorter. Milliseconds. */
+  /** Replaces the catalogue's total timeout if shorter, in milliseconds. */
   readonly withinMs?: number
 }
 
-/** Interruption aborts the call. So does its deadline, even in an uninterruptible region. */
+/** Makes a call. Interruption aborts it, and so does its deadline, even in an uninterruptible region. */
 export const attempt = <A>(
   options: Attempt,
   use: (options: CallOptions) => PromiseLike<A>
@@ -54,7 +54,7 @@ const call = <A>(
       })
     }))
 
-/** Recognises the SDK's errors by their marks: each package may bundle its own classes. */
+/** Recognises the SDK's errors by their marks, because each package may bundle its own classes. */
 export const isMarked = (error: unknown, name: string): boolean =>
   Predicate.hasProperty(error, Symbol.for(`vercel.ai.error.${name}`))
 
@@ -104,7 +104,7 @@ const fromStatus = Effect.fnUntraced(function*(
   secrets: ReadonlyArray<string>
 ) {
   const headers = Predicate.isObject(responseHeaders) ? responseHeaders as Record<string, string> : {}
-  // the package may have read a message from a body that has none in a known form
+  // if the body has no message in a known form, the package may have found one
   const body = ProviderError.hasMessage(textOf(responseBody)) ? textOf(responseBody) : JSON.stringify({ message })
   if (status >= 200 && status < 300) return ProviderFailed.malformed(provider)
   const failure = yield* ProviderError.fromAnswer(provider, status, headers, body, secrets)

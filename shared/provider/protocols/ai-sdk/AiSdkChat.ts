@@ -1,5 +1,5 @@
 /**
- * Chat by AI SDK packages, for every chat dialect, through canonical conversations and events. The model always streams.
+ * Serves every chat dialect with AI SDK packages, through canonical conversations and events. The model always streams.
  * Features that the SDK's interface lacks, such as log probabilities, are lost.
  */
 import type { LanguageModelV4StreamPart } from "@ai-sdk/provider"
@@ -38,7 +38,7 @@ export const performs = (open: Opener, guard: GuardedFetch["Service"]): Readonly
   ])
 }
 
-/** Makes a concurrent call per choice. Usage follows once all have ended. */
+/** Makes a concurrent call for each choice. Usage follows once all calls have ended. */
 const answer = Effect.fnUntraced(function*(
   open: Opener,
   guard: GuardedFetch["Service"],
@@ -61,7 +61,7 @@ const answer = Effect.fnUntraced(function*(
   const stream = Effect.fnUntraced(function*(choice: number) {
     const abortSignal = yield* Effect.abortSignal
     const timer = yield* Effect.forkScoped(Effect.sleep(Endpoint.timeoutsOf(endpoint).totalMs))
-    // the package may ignore the signal
+    // fails by itself at the deadline, because the package may ignore the signal
     const failAtDeadline = Effect.andThen(
       Fiber.join(timer),
       Effect.fail(new ProviderTimeout({ provider: endpoint.name, phase: "total" }))

@@ -1,4 +1,4 @@
-/** Embeddings by AI SDK packages. */
+/** Makes embeddings with AI SDK packages. */
 import { Array, Effect, Stream } from "effect"
 import { InvalidRequest, ProviderFailed } from "../../../contract/JobError.ts"
 import type { EmbeddingModel } from "../../dialects/embeddings/EmbeddingModel.ts"

@@ -1,4 +1,4 @@
-/** Canonical events from the stream of an AI SDK language model, for one choice of an answer. */
+/** Converts the stream of an AI SDK language model to canonical events, for one choice of an answer. */
 import type { LanguageModelV4StreamPart, LanguageModelV4Usage } from "@ai-sdk/provider"
 import { Predicate } from "effect"
 import type { Usage } from "../../../contract/Usage.ts"
@@ -13,7 +13,7 @@ export interface Taken {
   readonly events: ReadonlyArray<ModelEvent>
   /** An error that the model has reported in the middle of its answer. */
   readonly error?: unknown
-  /** The part has only the URL of a picture or other media. */
+  /** Whether the part has only the URL of a picture or other media. */
   readonly isElsewhere?: boolean
 }
 
@@ -41,7 +41,7 @@ export class Events {
       case "reasoning-delta":
         this.textBytes += Buffer.byteLength(part.delta)
         return { events: part.delta === "" ? [] : [{ type: "reasoning", choice, delta: part.delta }] }
-      // not the deltas of its arguments: those of several calls may be interleaved
+      // the deltas of arguments are ignored, because those of several calls may be interleaved
       case "tool-call":
         return { events: part.providerExecuted === true ? [] : this.#callOf(part) }
       case "source": {
@@ -80,7 +80,7 @@ export class Events {
   }
 }
 
-/** In base64. Older versions have the data itself instead of an object. */
+/** The data of a file in base64. Older versions have the data itself instead of an object. */
 const dataOf = (data: unknown): string | undefined => {
   const inner = Predicate.hasProperty(data, "type") && data.type === "data" && Predicate.hasProperty(data, "data")
     ? data.data

@@ -1,4 +1,4 @@
-/** Pictures by AI SDK packages. */
+/** Makes pictures with AI SDK packages. */
 import { Effect } from "effect"
 import type { ImageModelV4File } from "@ai-sdk/provider"
 import type { InvalidRequest, JobError } from "../../../contract/JobError.ts"
@@ -62,7 +62,7 @@ export const make = (open: Opener, guard: GuardedFetch["Service"]): ImageModel =
           n,
           size: request.size === undefined ? undefined : `${request.size.width}x${request.size.height}`,
           aspectRatio: undefined,
-          // the calls of a request must not make the same pictures
+          // differs for each call, so that the calls of a request do not make the same pictures
           seed: request.seed === undefined ? undefined : request.seed + index,
           files: changes ? files : undefined,
           mask,
@@ -95,7 +95,7 @@ export const make = (open: Opener, guard: GuardedFetch["Service"]): ImageModel =
 
 type Generating = Effect.Success<ReturnType<typeof modelOf<"image">>>
 
-/** Whether the model takes pictures. Models of version 2 do not; models of other versions may not say. */
+/** Whether the model accepts pictures. Models of version 2 do not; models of other versions may not state it. */
 const takesPictures = (model: Generating, at: Attempt): Effect.Effect<boolean, JobError> =>
   model.specificationVersion === "v2"
     ? Effect.succeed(false)

@@ -1,4 +1,4 @@
-/** The models of an AI SDK package, in every version of the specification that the gateway supports. */
+/** Finds the models of an AI SDK package, in every version of the specification that the gateway supports. */
 import type {
   EmbeddingModelV4,
   Experimental_VideoModelV4,
@@ -17,7 +17,7 @@ import { notSupported, type Served } from "../../call/Protocol.ts"
 import { attempt, isMarked } from "./AiSdkCall.ts"
 import type { Opened } from "./AiSdkPackage.ts"
 
-/** Older models implement a part of version 4's interface, through which the gateway calls them. */
+/** A model of any version. The gateway calls older models through the part of version 4's interface that they implement. */
 type Model<V4> = Omit<V4, "specificationVersion"> & { readonly specificationVersion: "v2" | "v3" | "v4" }
 
 interface Models {
@@ -92,7 +92,7 @@ export const providerOptions = (
   // `fal.image` reads its options under `fal`
   const name = model.provider.split(".")[0] ?? model.provider
   const all = { ...options.providerOptions, [name]: { ...options.providerOptions?.[name], ...extra } }
-  // both were parsed, from YAML and from JSON
+  // plain JSON values: both were parsed, from YAML and from JSON
   return all as SharedV4ProviderOptions
 }
 

@@ -22,7 +22,7 @@ const AiSdkOptions = Schema.Struct({
   idempotencyHeader: Schema.optionalKey(
     Schema.String.check(Schema.isPattern(/^[A-Za-z][A-Za-z0-9-]*$/, { expected: "the name of a header" }))
   ),
-  /** Between two polls of a video. Default 5,000. */
+  /** The time between two polls of a video, in milliseconds. Default 5,000. */
   pollIntervalMs: Schema.optionalKey(Schema.Int.check(Schema.isGreaterThan(0)))
 })
 export type AiSdkOptions = typeof AiSdkOptions.Type

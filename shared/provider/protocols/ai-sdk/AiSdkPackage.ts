@@ -1,4 +1,4 @@
-/** Providers from AI SDK packages. The gateway includes none: it loads a package on the first call to it. */
+/** Loads providers from AI SDK packages, each on the first call to it. The gateway includes none. */
 import { Effect, Equal, Option, Predicate, Redacted } from "effect"
 import * as undici from "undici"
 import type { Provider } from "../../../catalogue/Provider.ts"
@@ -25,7 +25,7 @@ export interface PackageTools {
   readonly secrets: Secrets["Service"]
 }
 
-/** Makes a catalogue entry's provider once, and again if the catalogue or one of its secrets has changed. */
+/** Makes the provider of a catalogue entry once, and again if the catalogue or one of the entry's secrets has changed. */
 export const opener = ({ guard, secrets: keys }: PackageTools): Opener => {
   const opened = new WeakMap<Provider, Opened>()
   return Effect.fnUntraced(function*(endpoint: Endpoint.Endpoint): Effect.fn.Return<Opened, JobError> {
@@ -61,7 +61,7 @@ const misconfigured = (name: string, detail: string): Effect.Effect<never, Inter
 const isNotInstalled = (cause: unknown): boolean =>
   Predicate.hasProperty(cause, "code") && cause.code === "ERR_MODULE_NOT_FOUND"
 
-/** A missing or broken package is an error of the catalogue or of the installation. */
+/** Loads a package. If it is missing or broken, the catalogue or the installation is wrong. */
 const load = (name: string, specifier: string): Effect.Effect<object, InternalError> =>
   Effect.tryPromise({
     try: (): Promise<object> => import(specifier),

@@ -1,4 +1,4 @@
-/** The prompt and options of an AI SDK language model, from the canonical conversation. */
+/** Converts the canonical conversation to the prompt and options of an AI SDK language model. */
 import type {
   JSONObject,
   JSONSchema7,

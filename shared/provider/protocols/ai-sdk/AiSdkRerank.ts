@@ -1,4 +1,4 @@
-/** Rerank by AI SDK packages. */
+/** Reranks documents with AI SDK packages. */
 import { Effect, Predicate } from "effect"
 import { randomUUID } from "node:crypto"
 import { ProviderFailed } from "../../../contract/JobError.ts"

@@ -1,4 +1,4 @@
-/** Speech by AI SDK packages. */
+/** Makes speech with AI SDK packages. */
 import { Effect, Schema } from "effect"
 import { isUtf8 } from "node:buffer"
 import { AudioSpeechRequest, countCharacters, mediaTypes } from "../../../contract/operations/audio/Speech.ts"
@@ -26,7 +26,7 @@ const settings: Readonly<Record<string, string>> = { outputFormat: "response_for
 
 const isSound = (mediaType: string | undefined): mediaType is string => mediaType?.startsWith("audio/") === true
 
-/** Packages accept any answer with status 200, even a page or an error. Only its bytes show whether it is sound. */
+/** Whether an answer is text instead of sound. Packages accept any answer with status 200, even a page or an error. */
 const isText = (sound: Uint8Array): boolean =>
   isUtf8(sound) && /^\s*[{<]/.test(Buffer.from(sound.subarray(0, 64)).toString("latin1"))
 

@@ -1,4 +1,4 @@
-/** Transcription by AI SDK packages. They return text with timestamps, from which every format is made here. */
+/** Transcribes sound with AI SDK packages. They return text with timestamps, from which every format is made here. */
 import { Effect, Schema } from "effect"
 import {
   type TranscriptFormat,
@@ -29,7 +29,7 @@ const read = Effect.fnUntraced(function*(call: Call) {
 })
 
 const known = new Set(Object.keys(TranscriptionRequest.fields))
-/** Fields that neither the SDK nor its answers have a place for. */
+/** Fields for which neither the SDK nor its answers have a place. */
 const lost = ["include", "chunking_strategy"] as const
 const settings: Readonly<Record<string, string>> = { timestampGranularities: "timestamp_granularities" }
 
@@ -109,9 +109,9 @@ interface Cue {
 interface Timed {
   readonly text: string
   readonly language: string | undefined
-  /** In seconds. */
+  /** The length of the sound in seconds. */
   readonly duration: number | undefined
-  /** Without any, the model gives no timestamps. */
+  /** Empty if the model returns no timestamps. */
   readonly segments: ReadonlyArray<Cue>
   readonly words?: ReadonlyArray<Cue>
   readonly usage: object | undefined
@@ -141,7 +141,7 @@ interface Written {
   readonly text: string
 }
 
-/** Clients require Whisper's measures of a segment, which the SDK does not have. These raise no doubt about the text. */
+/** Neutral values of Whisper's measures of a segment, which clients require but the SDK does not have. */
 const unmeasured = { tokens: [], temperature: 0, avg_logprob: 0, compression_ratio: 1, no_speech_prob: 0 }
 
 const json = (value: object): Written => ({ contentType: "application/json", text: JSON.stringify(value) })
@@ -169,7 +169,7 @@ const toFormat: Readonly<Record<TranscriptFormat, (transcript: Timed) => Written
   })
 }
 
-/** The SDK's answers come whole. */
+/** The answer as a stream of two events, because the SDK returns answers whole. */
 const toStream = ({ text, usage }: Timed): Written => ({
   contentType: "text/event-stream",
   text: eventsOf({ type: "transcript.text.delta", delta: text }, { type: "transcript.text.done", text, usage })

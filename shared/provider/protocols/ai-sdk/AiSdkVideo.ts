@@ -1,4 +1,4 @@
-/** Videos by AI SDK packages. The task stores the SDK's operation, so that any worker can resume it. */
+/** Makes videos with AI SDK packages. The task stores the SDK's operation, so that any worker can resume it. */
 import type { Experimental_VideoModelV4VideoData } from "@ai-sdk/provider"
 import { Effect, Option, Schema } from "effect"
 import { InternalError, ProviderRejected } from "../../../contract/JobError.ts"
@@ -24,7 +24,7 @@ import { opener, type PackageTools } from "./AiSdkPackage.ts"
 
 const settings: Readonly<Record<string, string>> = { resolution: "width, height" }
 
-/** The request's `metadata`, by the SDK's names. */
+/** The request's `metadata`, under the SDK's names. */
 const ownOptions = (request: VideoGenerationRequest) => {
   const { negative_prompt: negativePrompt, quality_level: _level, style: _style, ...own } = request.metadata ?? {}
   return { ...own, ...formatParameter(request), ...(typeof negativePrompt === "string" ? { negativePrompt } : {}) }
@@ -118,7 +118,7 @@ export const make = ({ guard, secrets }: PackageTools): VideoEngine => {
           case "completed":
             return Option.some(fetchVideo(status.videos[0]))
           case "error":
-            // the SDK does not say whether the request or the provider was at fault
+            // treated as the request's fault, because the SDK does not say whose it was
             return Option.some(Effect.fail(
               new ProviderRejected({ provider, status: 400, message: redact(status.error, opened.secrets) })
             ))

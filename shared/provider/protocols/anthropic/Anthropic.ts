@@ -1,4 +1,4 @@
-/** The `anthropic` protocol: the Messages API. Its `baseUrl` is without `/v1`, as the official client takes it. */
+/** The `anthropic` protocol: the Messages API. Its `baseUrl` has no `/v1`, as in the official client. */
 import { Struct } from "effect"
 import { messages } from "../../../contract/operations/Messages.ts"
 import { messagesCount, MessagesCountRequest } from "../../../contract/operations/TokenCounts.ts"
@@ -14,10 +14,10 @@ import { usageOf } from "../../dialects/anthropic/AnthropicUsage.ts"
 const path = "/v1/messages"
 const countPath = `${path}/count_tokens`
 
-/** The fields of a request to count. It rejects all others. */
+/** The fields that the counting of tokens accepts. Anthropic rejects all others. */
 const counted = Struct.keys(MessagesCountRequest.fields)
 
-/** The API version of requests whose client states none that Anthropic has: its versions are dates. */
+/** The API version of requests whose client does not state a version of Anthropic's, which are dates. */
 const version = "2023-06-01"
 
 const versionIn = (headers: NonNullable<Call["headers"]>): string => {

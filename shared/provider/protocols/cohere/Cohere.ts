@@ -2,9 +2,9 @@
  * The `cohere` protocol: Cohere, and servers that speak its rerank dialect, such as Jina and vLLM. Its `baseUrl` has no version,
  * as in the official client.
  *
- * Rerank is relayed: the answer changes only in the model's alias and in a missing id. Servers of the OpenAI dialect rerank
- * in the same way. Embeddings of Cohere's clients are relayed, too; `CohereEmbed.ts` translates those of others. Chat is always
- * translated: no client of the gateway speaks its dialect.
+ * Rerank is relayed: only the model's name and a missing id change in the answer. Servers of the OpenAI dialect rerank in the same way.
+ * Embeddings for Cohere's clients are relayed too; `CohereEmbed.ts` translates those for other clients. Chat is always translated,
+ * because no client of the gateway speaks Cohere's dialect.
  */
 import { Effect, Predicate } from "effect"
 import { randomUUID } from "node:crypto"
@@ -52,7 +52,7 @@ const pathOf = (endpoint: Endpoint): Effect.Effect<string, JobError> =>
 
 // Request
 
-/** The client's body with the provider's name of the model. Servers reject a single string as `documents`. */
+/** The client's body with the model's name at the provider. Makes a list of `documents`, since servers reject a single string. */
 const toBody = (call: Call): Uint8Array => {
   const body = new RelayedBody(call)
   if (call.endpoint.model !== call.model) body.set("model", call.endpoint.model)

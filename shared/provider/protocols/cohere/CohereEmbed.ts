@@ -21,7 +21,7 @@ const api: EmbeddingApi.EmbeddingApi = {
   }),
   vectorsIn: ({ embeddings }) => Json.fields(embeddings)["float"],
   tokensIn: ({ meta }) => Json.count(Json.fields(Json.fields(meta)["billed_units"])["input_tokens"]),
-  // OpenAI's clients have it, and Cohere rejects it
+  // OpenAI's clients send `user`, and Cohere rejects it
   lost: (names) => names.filter((name) => name === "user")
 }
 

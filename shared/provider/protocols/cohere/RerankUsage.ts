@@ -1,4 +1,4 @@
-/** The billed usage of a rerank. */
+/** Reads the billed usage of a rerank. */
 import { Option, Schema } from "effect"
 import { atLeast } from "../../../contract/Fields.ts"
 import type { Usage } from "../../../contract/Usage.ts"
@@ -17,7 +17,7 @@ const Billed = Schema.Struct({
 })
 const decode = Schema.decodeUnknownOption(Billed)
 
-/** `undefined` if an answer reports none, or none that is valid. */
+/** The usage in an answer; `undefined` if the answer reports none that is valid. */
 export const usageIn = (answer: unknown): Usage | undefined => {
   const { meta, usage } = Option.getOrElse(decode(answer), (): typeof Billed.Type => ({}))
   const units = meta?.billed_units?.search_units

@@ -2,7 +2,7 @@
  * The `dashscope` protocol of Alibaba Cloud: generates and edits pictures in one synchronous call. `DashScopeVideo.ts` makes
  * videos.
  *
- * Requests with messages nearly have DashScope's form; all others are translated to it. DashScope answers with URLs of the
+ * Requests with messages already have nearly DashScope's form; all others are translated to it. DashScope answers with URLs of the
  * pictures, which expire after a day.
  */
 import { Effect, Schema } from "effect"
@@ -57,7 +57,7 @@ const toBody = Effect.fnUntraced(function*({ endpoint }: Call, request: ImageReq
   return { model: endpoint.model, input: yield* toInput(request), parameters: toParameters(request) }
 })
 
-/** DashScope's pictures are always PNG files. Messages hold their pictures themselves. */
+/** The paths of lost fields. DashScope's pictures are always PNG files, and messages hold their pictures themselves. */
 const lost = (request: ImageRequest): ReadonlyArray<string> => [
   ...pathsOf(request, request.format === "png" ? ["quality", "user"] : ["format", "quality", "user"]),
   ...request.images.flatMap(({ param }) => request.input === undefined || param.startsWith("input.") ? [] : [param])

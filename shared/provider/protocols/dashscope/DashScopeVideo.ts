@@ -1,4 +1,4 @@
-/** Videos of the `dashscope` protocol: submits a task, polls it until it has ended, and fetches its video. */
+/** Makes videos by the `dashscope` protocol: submits a task, polls it until it has ended, and fetches its video. */
 import { Effect, Schema } from "effect"
 import { InternalError, type JobError, ProviderFailed, ProviderRejected } from "../../../contract/JobError.ts"
 import { extentOf } from "../../../contract/operations/LocalVideo.ts"
@@ -22,7 +22,7 @@ import {
 
 /** The catalogue's options. */
 const optionsOf = Options.reader(Schema.Struct({
-  /** Between two polls of a task. Default 5,000. */
+  /** The time between two polls of a task, in milliseconds. Default 5,000. */
   pollIntervalMs: Schema.optionalKey(Schema.Int.check(Schema.isGreaterThan(0)))
 }))
 
@@ -33,10 +33,10 @@ const taskPath = (id: string): string => `/api/v1/tasks/${encodeURIComponent(id)
 
 // Request
 
-/** Models with the same parameters. */
+/** A group of models with the same parameters. */
 interface Family {
   readonly names: RegExp
-  /** They take the size as a tier and a ratio instead of pixels. */
+  /** Whether the models take the size as a tier and a ratio instead of pixels. */
   readonly tiered: boolean
   readonly picture: (url: string) => object
 }

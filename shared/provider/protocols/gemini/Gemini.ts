@@ -13,7 +13,7 @@ import type { Call } from "../../call/Protocol.ts"
 import { taskTypes } from "../../dialects/embeddings/GeminiForm.ts"
 import { usageOf } from "../../dialects/gemini/GeminiUsage.ts"
 
-/** The name of a tuned model begins with its own collection. */
+/** The resource name of a model. The name of a tuned model already begins with its collection. */
 const resourceOf = (model: string): string => /^(?:models|tunedModels)\//.test(model) ? model : `models/${model}`
 
 const streamed = "streamGenerateContent?alt=sse"
@@ -27,7 +27,7 @@ const pathOf = (model: string, method: Method): string => {
 
 // Request
 
-/** The field with the request whose tokens are counted: Google's JSON has two spellings. */
+/** The field with the request whose tokens are counted, in both spellings of Google's JSON. */
 const wholeRequest = ["generateContentRequest", "generate_content_request"] as const
 
 const relay = (method: Method) => (call: Call, recipient?: Signature.Recipient): Relayed => {
@@ -54,7 +54,7 @@ const relay = (method: Method) => (call: Call, recipient?: Signature.Recipient):
   }
 }
 
-/** The path names the model, and each request of a batch must name the same. */
+/** Relays requests for vectors. The path names the model, and each request of a batch must name the same one. */
 const relayVectors = (method: "embedContent" | typeof batch) => (call: Call): Relayed => {
   const { contentType, endpoint: { model } } = call
   const body = new RelayedBody(call)
@@ -67,7 +67,7 @@ const relayVectors = (method: "embedContent" | typeof batch) => (call: Call): Re
   return { path: pathOf(model, method), body: bytes, contentType, streams: false, grammar: vectorsGrammar }
 }
 
-/** For clients of other dialects. */
+/** How to make vectors for clients of other dialects. */
 const vectors: NonNullable<HttpProtocol<never>["embeddings"]> = {
   path: (model) => pathOf(model, batch),
   textsPerCall: 100,

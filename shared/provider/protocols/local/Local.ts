@@ -1,4 +1,4 @@
-/** The `local` protocol: answers by the engine built into the worker. Each worker service supplies its workload's engine. */
+/** The `local` protocol: answers from the engine that is built into the worker. Each worker service supplies its workload's engine. */
 import { Context, Effect } from "effect"
 import { InvalidRequest, ProviderTimeout } from "../../../contract/JobError.ts"
 import { operations } from "../../../contract/operations/operations.ts"
@@ -18,7 +18,7 @@ import * as MultipartText from "../openai/MultipartText.ts"
 export class LocalEngines extends Context.Service<LocalEngines, {
   /** The operations that this worker's engine serves, by name. */
   readonly performs: ReadonlyMap<string, Perform>
-  /** Adds to a protocol what this worker makes by calls of it. */
+  /** Wraps a protocol to add the operations that this worker performs by calls of it. */
   readonly around?: (perform: Perform) => Perform
 }>()("shared/provider/protocols/local/LocalEngines") {}
 
@@ -44,7 +44,7 @@ export const make = (engines: LocalEngines["Service"]): Perform => {
   }
 }
 
-/** What these record themselves need not be found here. */
+/** The operations that record their unknown fields themselves, so that they need not be found here. */
 const recorded = new Set([...ClientDialects.operations, ...CountDialects.operations, ...Embeddings.translated])
 
 const fates: ReadonlyMap<string, Fate> = new Map(

@@ -2,8 +2,8 @@
  * Encodes vectors in base64 if the client asked for that and the server ignored it, as LM Studio, older Ollamas and many
  * others do: the client would decode the numbers as base64 and get nonsense.
  *
- * It reads the few bytes before each vector and leaves every other byte as it was. Text within a JSON string cannot look
- * like a member: its quotes are escaped.
+ * Reads only the few bytes before each vector and leaves every other byte unchanged. Text within a JSON string cannot look like a
+ * member, because its quotes are escaped.
  */
 import { toBase64 } from "../../dialects/embeddings/EmbeddingForm.ts"
 import * as Json from "../../json/Json.ts"
@@ -14,7 +14,7 @@ const colon = 0x3a
 const opening = 0x5b
 const closing = 0x5d
 
-/** Longer than the text of any vector. In bytes. */
+/** A size that the text of no vector reaches, in bytes. */
 const maxVectorBytes = 1024 * 1024
 
 /** The range of the list that is the value of the member whose name ends at `from`. `open` if more bytes are needed to tell. */
@@ -30,7 +30,7 @@ const vectorAt = (bytes: Buffer, from: number): readonly [start: number, end: nu
   return bytes.length - start > maxVectorBytes ? undefined : "open"
 }
 
-/** The index from which the last bytes may be the beginning of the name; the length if they are not. */
+/** The index from which the last bytes may be the beginning of the name; the length of the bytes if there is none. */
 const partOfName = (bytes: Buffer, from: number): number => {
   let at = Math.max(from, bytes.length - name.length + 1)
   while (at < bytes.length && !name.subarray(0, bytes.length - at).equals(bytes.subarray(at))) at++

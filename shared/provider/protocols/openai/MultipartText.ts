@@ -1,12 +1,12 @@
 /**
- * Reads a form's text fields, and edits one, leaving every other byte as it was.
+ * Reads the text fields of a form, and edits one of them without changing any other byte.
  *
  * Ingress has validated the body as `multipart/form-data`; here only the positions of its parts are needed.
  */
 
 const crlf = "\r\n"
 
-/** The text between the parts; `undefined` if the content type has none. */
+/** The boundary between the parts; `undefined` if the content type names none. */
 const boundaryOf = (contentType: string): string | undefined => {
   const [, quoted, plain] = /;\s*boundary=(?:"([^"]+)"|([^\s;]+))/i.exec(contentType) ?? []
   return quoted ?? plain
@@ -22,7 +22,7 @@ const nameIn = (headers: string): string | undefined => {
 
 interface Field {
   readonly name: string | undefined
-  /** The range of its value, in bytes. */
+  /** The range of the value, in bytes. */
   readonly start: number
   readonly end: number
 }
@@ -58,7 +58,7 @@ export const names = (body: Uint8Array, contentType: string): ReadonlyArray<stri
   return boundary === undefined ? [] : fieldsOf(bufferOf(body), boundary).flatMap(({ name }) => name ?? [])
 }
 
-/** The value of a text field; of the last one if several have the name, and `undefined` if none has. */
+/** The value of a text field; `undefined` if there is none. If several have the name, the last one counts. */
 export const valueOf = (body: Uint8Array, contentType: string, name: string): string | undefined => {
   const boundary = boundaryOf(contentType)
   const bytes = bufferOf(body)
@@ -66,7 +66,7 @@ export const valueOf = (body: Uint8Array, contentType: string, name: string): st
   return field && bytes.toString("utf8", field.start, field.end)
 }
 
-/** Replaces the value of every field of that name; `undefined` if there is none. */
+/** Replaces the value of every field with this name; `undefined` if there is none. */
 export const setField = (
   body: Uint8Array,
   contentType: string,

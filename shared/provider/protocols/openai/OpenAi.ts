@@ -1,8 +1,8 @@
 /**
- * The `openai` protocol: any server of the OpenAI dialect. It relays clients of that dialect, with all their operations;
- * `OpenAiResponses.ts` has the responses API. In the request it changes only the model's name, `stream_options`,
- * `prompt_cache_key` and other providers' reasoning, and in the answer the model's name, the encoding of vectors and missing usage.
- * Unknown fields pass in both directions.
+ * The `openai` protocol: any server of the OpenAI dialect. Relays the requests of clients of that dialect, for all operations;
+ * `OpenAiResponses.ts` has the responses API. In a request, only the model's name, `stream_options`, `prompt_cache_key` and other
+ * providers' reasoning change; in an answer, only the model's name, the encoding of vectors and missing usage. Unknown fields pass in
+ * both directions.
  */
 import { sendsCacheKey } from "../../../catalogue/Provider.ts"
 import { audioSpeech, countCharacters } from "../../../contract/operations/audio/Speech.ts"
@@ -51,7 +51,7 @@ const paths: ReadonlyMap<string, string> = new Map([
 const relay = (path: string) => (call: Call, recipient?: Recipient): Relayed | InvalidRequest =>
   isForm(call) ? relayForm(call, path) : relayJson(call, path, recipient)
 
-/** The client's form with the provider's name of the model. */
+/** The client's form with the model's name at the provider. */
 const relayForm = (call: Call, path: string): Relayed | InvalidRequest => {
   const { contentType, endpoint: { model }, isPlain = false, operation } = call
   const streams = !isPlain && MultipartText.valueOf(call.body, contentType, "stream") === "true"
@@ -73,7 +73,7 @@ const metering = ({ name }: Operation, valueOf: (field: string) => unknown): Pic
   }
 }
 
-/** The client's body with the provider's name of the model, and with a request for usage in streams. */
+/** The client's body with the model's name at the provider, and with a request for usage in streams. */
 const relayJson = (call: Call, path: string, recipient: Recipient | undefined): Relayed => {
   const { contentType, endpoint: { provider }, operation, session } = call
   const body = new RelayedBody(call, recipient)
@@ -132,7 +132,7 @@ const contentOfChoice = (choice: unknown): Content | undefined => {
   ])
 }
 
-/** Answers of chat and of text completions. */
+/** The grammar of answers of chat and of text completions. */
 const grammar: AnswerGrammar = {
   ...plain,
   contentOf: ({ choices }) => Array.isArray(choices) ? contentOfAll(choices.map(contentOfChoice)) : "other",
@@ -140,23 +140,23 @@ const grammar: AnswerGrammar = {
   damagedText: /^(?!.*"(?:tool_calls|function_call)").*"(?:content|text)"\s*:/s
 }
 
-/** Answers with a list of results. A body without one is an error. */
+/** The grammar of answers with a list of results. A body without one is an error. */
 const results: AnswerGrammar = {
   ...plain,
   toUsage: toEmbeddingUsage,
   read: (answer, before) => Array.isArray(answer["data"]) ? plain.read(answer, before) : { isError: true }
 }
 
-/** A body without results is an error. */
+/** The grammar of moderations. A body without results is an error. */
 const judgements: AnswerGrammar = { ...unmetered, read: ({ results }) => ({ isError: !Array.isArray(results) }) }
 
-/** In the order of the texts. */
+/** The vectors in the order of the texts. */
 const vectorsIn = ({ data }: Json.Fields): unknown =>
   Json.list(data).map(Json.fields).toSorted((a, b) => Number(a["index"]) - Number(b["index"])).map((item) =>
     item["embedding"]
   )
 
-/** For clients of other dialects. */
+/** How to make vectors for clients of other dialects. */
 const vectors: NonNullable<HttpProtocol<never>["embeddings"]> = {
   path: () => embeddingsPath,
   textsPerCall: 2_048,
@@ -166,7 +166,7 @@ const vectors: NonNullable<HttpProtocol<never>["embeddings"]> = {
   lost: (names) => names
 }
 
-/** Answers with pictures, which are counted: not every model reports tokens. */
+/** The grammar of answers with pictures, which are counted because not every model reports tokens. */
 const pictures: AnswerGrammar = {
   ...results,
   read: (answer, before) => {
@@ -176,10 +176,10 @@ const pictures: AnswerGrammar = {
   }
 }
 
-/** Answers with sound. JSON instead of it is an error. */
+/** The grammar of answers with sound. JSON instead of sound is an error. */
 const sound: AnswerGrammar = { ...plain, read: () => ({ isError: true }) }
 
-/** Text that was spoken: JSON or a stream. Text of other kinds is passed on unread. */
+/** The grammar of transcripts in JSON or as a stream. Transcripts in other formats are passed on unread. */
 const transcripts: AnswerGrammar = {
   ...unmetered,
   modelPaths: [],

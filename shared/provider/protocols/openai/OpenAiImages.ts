@@ -1,6 +1,6 @@
 /**
- * Pictures by the OpenAI dialect. It translates requests of other forms: messages, generated content, edits in JSON instead
- * of a form, and edits with pictures as text instead of files. All others are relayed.
+ * Generates and edits pictures by the OpenAI dialect. Translates requests of other forms: messages, generated content, edits in JSON
+ * instead of a form, and edits with pictures as text instead of files. Relays all others.
  */
 import { Effect, Schema } from "effect"
 import { imageGenerations } from "../../../contract/operations/ImageGenerations.ts"
@@ -43,13 +43,13 @@ const isOther = (call: Call): boolean => {
     JsonText.members(call.body)?.some(({ name }) => name === "input") === true
 }
 
-/** In the dialect's forms, pictures are files. */
+/** Whether a form has pictures as text. In the dialect's own forms, pictures are files. */
 const hasPictureAsText = ({ body, contentType }: Call): boolean =>
   MultipartText.names(body, contentType).some((name) => /^(?:image|mask)(?:\[|$)/.test(name))
 
 // Request
 
-/** The fields besides the pictures. Without `response_format`: not every model takes it. */
+/** The fields besides the pictures. Omits `response_format`, which not every model accepts. */
 const toFields = ({ model }: Endpoint, request: ImageRequest): Readonly<Record<string, unknown>> => ({
   ...request.extra,
   model,

@@ -1,7 +1,7 @@
 /**
- * The responses API of the `openai` protocol. A provider that has it gets requests in that format as the client sent them,
- * except that it stores nothing and that reasoning comes back encrypted, and counts the tokens of all clients; one that has only
- * it gets the requests of all chat clients.
+ * The responses API of the `openai` protocol. A provider that has this API gets requests in that format as the client sent them, except
+ * that it is told to store nothing and to return reasoning encrypted. It also counts the tokens for all clients. A provider that has
+ * only this API gets the requests of all chat clients.
  */
 import { Struct } from "effect"
 import { chatApisOf, sendsCacheKey } from "../../../catalogue/Provider.ts"
@@ -27,10 +27,10 @@ import { openAi, plain } from "./OpenAi.ts"
 const path = "/responses"
 const countPath = `${path}/input_tokens`
 
-/** The fields of a request to count. It rejects all others. */
+/** The fields that the counting of tokens accepts. OpenAI rejects all others. */
 const counted = Struct.keys(ResponsesCountRequest.fields)
 
-/** Of reasoning and of compactions. */
+/** The member of reasoning and of compactions that only the provider's account can read. */
 const sealedMember = "encrypted_content"
 
 // Requests
@@ -72,7 +72,7 @@ const relayCount = (call: Call, recipient?: Recipient): Relayed => {
 
 // Answers
 
-/** Events that announce what follows. */
+/** Events that only announce what follows. */
 const announcements: ReadonlySet<unknown> = new Set([
   "response.created",
   "response.queued",
@@ -120,7 +120,7 @@ const openAiResponses: HttpProtocol<typeof responsesProvider.options.Type> = {
   }
 }
 
-/** Whether the provider gets this call by its responses API. An answer is continued by the other API, if there is one. */
+/** Whether to send this call to the provider's responses API. Answers are continued with the other API, if the provider has it. */
 export const isServedByResponses = ({ continues, endpoint: { provider }, operation: { name } }: Call): boolean => {
   if (provider.protocol !== "openai") return false
   const isItsOwn = openAiResponses.relays.has(name) || CountDialects.operations.includes(name)

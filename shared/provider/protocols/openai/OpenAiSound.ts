@@ -1,4 +1,4 @@
-/** Sound for the OpenAI dialect, which takes it only as a file of a form. Other requests become such a form. */
+/** Sends sound in the OpenAI dialect, which accepts it only as a file of a form. Other requests become such a form. */
 import { Effect, Predicate, Schema } from "effect"
 import { transcriptions, translations } from "../../../contract/operations/audio/Transcriptions.ts"
 import type { Call, Perform } from "../../call/Protocol.ts"
@@ -35,7 +35,7 @@ const toForm = Effect.fnUntraced(function*(call: Call) {
   return yield* encodeForm(form)
 })
 
-/** As OpenAI's clients name the parts of lists and objects. */
+/** The fields of a form for a value. Parts of lists and objects are named as by OpenAI's clients. */
 const toFields = (name: string, value: unknown): ReadonlyArray<readonly [name: string, value: string]> => {
   if (value === null) return []
   if (Array.isArray(value)) return value.flatMap((item) => toFields(`${name}[]`, item))

@@ -1,7 +1,7 @@
 /**
- * The URLs of pictures in relayed answers. A client must not see a URL at the provider's own origin, such as LocalAI's, and may
- * be unable to reach it: the gateway fetches the picture and returns it in the requested form. A URL that no client should open
- * fails the answer; see `PictureUrl.ts`. All other answers pass unchanged.
+ * Replaces URLs of pictures at the provider's own origin, such as LocalAI's, in relayed answers. Clients must not see such a URL and may
+ * be unable to reach it, so the gateway fetches the picture and returns it in the requested form. A URL that no client should open fails
+ * the answer; see `PictureUrl.ts`. All other answers pass unchanged.
  */
 import { Effect } from "effect"
 import { imageGenerations } from "../../../contract/operations/ImageGenerations.ts"
@@ -15,10 +15,10 @@ import * as Json from "../../json/Json.ts"
 import type { Call, Perform } from "../../call/Protocol.ts"
 import type { Head, Sink } from "../../transport/Sink.ts"
 
-/** An answer that has only URLs is smaller; any other answer with pictures is larger. In bytes. */
+/** A limit above the size of answers that have only URLs, and below that of other answers with pictures, in bytes. */
 const holdBytes = 64 * 1024
 
-/** Holds an answer until it is whole, or too large to have only URLs. Lets nothing pass after a refused URL. */
+/** Holds an answer until it is complete, or too large to have only URLs. Passes nothing on after a refused URL. */
 class HeldAnswer implements Sink {
   readonly #sink: Sink
   readonly #urls: UrlScan
