@@ -170,7 +170,7 @@ const open = Effect.fn("ClientFiles.open")(function*(patienceMs: number) {
         // yields, so that large uploads do not block other work of this process
         yield* turns.next
         bytes += piece.length
-        if (bytes > maxBytes) return yield* refuse("size", `The file is larger than ${maxBytes / 1024 / 1024} MB`)
+        if (bytes > maxBytes) return yield* refuse("size", `The file is larger than ${maxBytes / 1024 / 1024} MiB`)
         const wrong = lines.push(piece)
         if (wrong !== undefined) return yield* refuse("content", wrong)
         yield* claimed(bytes)

@@ -167,7 +167,7 @@ export const of = {
     IncomingBody.notAForm,
     invalid("purpose", "must be 'batch': files of other purposes are not supported"),
     new FileRefused({ reason: "content", message: "Line 3 is wrong: `custom_id` is also on an earlier line" }),
-    new FileRefused({ reason: "size", message: "The file is larger than 200 MB" }),
+    new FileRefused({ reason: "size", message: "The file is larger than 200 MiB" }),
     new FileRefused({ reason: "quota", message: "With this file the key's owner would store more than 1024 MiB" }),
     new IngressError.KeyLimitReached({ limit: "requests", max: 600, retryAfterMs: 2_000 }),
     new JobError.QueueFull({ retryAfterMs: 1_000 })

@@ -40,9 +40,6 @@ export interface QueueDepth {
   readonly running: number
 }
 
-/** When clients of a closing ingress should retry, in milliseconds. */
-const closedRetryMs = 1_000
-
 type Pool = JobPool<OpenJob>
 
 const queueStates = ["waiting", "unclaimed", "running"] as const
@@ -180,7 +177,7 @@ export class JobTracker {
   }
 
   #refusal(job: OpenJob): JobError | undefined {
-    if (this.#closed) return new Unavailable({ retryAfterMs: closedRetryMs })
+    if (this.#closed) return Unavailable.briefly()
     const { body, tenant } = job.request
     if (!this.#bodies.reserve(tenant, body.length)) return job.pool.full(job.request)
     const now = this.#now()

@@ -95,9 +95,6 @@ const cancel = ({ attempt, worker }: Running, isMoved = false): Command => ({
 })
 const cancelled = (...commands: ReadonlyArray<Command>): Step => ({ next: { state: "Cancelled" }, commands })
 
-/** When clients that this ingress rejects because it shuts down should retry, in milliseconds. */
-const retryAfterMs = 1_000
-
 export const step = (state: JobState, event: JobEvent): Step => {
   switch (state.state) {
     case "Queued":
@@ -167,7 +164,7 @@ const wait = (state: JobState, event: JobEvent): Step => {
     case "deadline":
       return fail(new QueueTimeout({ retryAfterMs: event.retryAfterMs }))
     case "shutdown":
-      return fail(new Unavailable({ retryAfterMs }))
+      return fail(Unavailable.briefly())
     case "failed":
       return fail(event.error)
     default:
@@ -185,7 +182,7 @@ const run = (state: Running, event: JobEvent): Step => {
     case "clientGone":
       return cancelled(cancel(state))
     case "shutdown":
-      return fail(new Unavailable({ retryAfterMs }), cancel(state))
+      return fail(Unavailable.briefly(), cancel(state))
     default:
       return stay(state)
   }

@@ -127,7 +127,8 @@ export const videoGenerations = {
   kind: "task",
   task: VideoTaskView,
   description:
-    "Returns a task immediately. Poll `GET /v1/video/generations/{task_id}` until its status is `completed`, then download `…/{task_id}/content`. " +
+    "Returns a task immediately. Poll `GET /v1/video/generations/{task_id}` until its status is `completed`, then download " +
+    "`…/{task_id}/content`. " +
     "With `n`, `data` lists the videos and `…/content?video=1` is the second one; the task completes when all are made. " +
     "With an `idempotency-key`, repeating the same request creates only one task.",
   examples: {

@@ -29,7 +29,7 @@ const messages = {
   url: "must be an http(s) URL without a user name or password",
   address: "does not lead to a public address",
   redirects: "is redirected too often",
-  size: "leads to more than 20 MB",
+  size: "leads to a file that is too large",
   time: "did not answer in time",
   status: "did not answer with a file",
   unreachable: "cannot be reached"
