@@ -516,15 +516,10 @@ export const paced: Needs = (scenario) => ({
 })
 
 /** Calls that may be repeated and take longer than a worker has to end. */
-export const outlastDeploys: Needs = all(severalWorkers, alone("deploy worker"), (scenario) => ({
-  ...scenario,
-  requests: scenario.requests.slice(0, 20).map((each) => ({
-    ...each,
-    isPaid: false,
-    bodyBytes: 200,
-    chunks: 1,
-    everyMs: 25_000,
-    patienceMs: 120_000,
-    leavesAfterMs: undefined
-  }))
-}))
+export const outlastDeploys: Needs = all(severalWorkers, alone("deploy worker"), (scenario) => {
+  const long = { isPaid: false, bodyBytes: 200, chunks: 1, everyMs: 25_000, patienceMs: 120_000 }
+  return {
+    ...scenario,
+    requests: scenario.requests.slice(0, 20).map((each) => ({ ...each, ...long, leavesAfterMs: undefined }))
+  }
+})
