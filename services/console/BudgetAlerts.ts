@@ -14,6 +14,9 @@ const thresholds = [50, 80, 100]
 /** The pause between comparisons of spending with budgets, in milliseconds. Both are in memory. */
 const lookMs = 2_000
 
+/** How long a team that has no webhook is not looked up again, in milliseconds. */
+const absentMs = 60_000
+
 export const layer = Layer.effectDiscard(Effect.gen(function*() {
   const tree = yield* TeamTree
   const spending = yield* Spending
@@ -22,13 +25,19 @@ export const layer = Layer.effectDiscard(Effect.gen(function*() {
   /** The marks of this month's alerts that are known to be sent. */
   let sent = { month: "", marks: new Set<string>() }
 
+  /** Until when teams that have no webhook are left alone, in epoch milliseconds. */
+  const absentUntil = new Map<string, number>()
+
   /** Queues an alert, then writes its mark: after a failure, the alert is queued again under the same id instead of lost. */
   const alert = Effect.fnUntraced(function*({ id, monthlyBudgetUsd }: Team, month: string, percent: number) {
     const mark = `alert.${month}.${id}.${percent}`
     if (sent.marks.has(mark)) return
     const isSent = Option.isSome(yield* bucket.get(mark))
     if (!isSent) {
-      if (Option.isNone(yield* endpoints.find(id))) return
+      if (Option.isNone(yield* endpoints.find(id))) {
+        absentUntil.set(id, (yield* DateTime.now).epochMilliseconds + absentMs)
+        return
+      }
       yield* deliveries.add(id, {
         id: `evt_${id.slice("team_".length)}-${month}-${percent}`,
         type: "budget.threshold_reached",
@@ -42,10 +51,14 @@ export const layer = Layer.effectDiscard(Effect.gen(function*() {
   })
 
   const look = Effect.gen(function*() {
-    const month = DateTime.formatIsoDateUtc(yield* DateTime.now).slice(0, 7)
-    if (sent.month !== month) sent = { month, marks: new Set() }
+    const now = yield* DateTime.now
+    const month = DateTime.formatIsoDateUtc(now).slice(0, 7)
+    if (sent.month !== month) {
+      sent = { month, marks: new Set() }
+      absentUntil.clear()
+    }
     for (const team of tree.all().values()) {
-      if (team.monthlyBudgetUsd === null) continue
+      if (team.monthlyBudgetUsd === null || (absentUntil.get(team.id) ?? 0) > now.epochMilliseconds) continue
       const share = 100 * spending.of(team.id) / team.monthlyBudgetUsd
       // a sum of costs may be short of the budget by an error of rounding
       for (const percent of thresholds) if (share + 1e-9 >= percent) yield* alert(team, month, percent)
