@@ -100,10 +100,11 @@ export const run = Effect.fnUntraced(function*(means: RunMeans, about: Run) {
 
   const hasRoom = () => lines.open < batch.atOnce && lines.count("submitted") < maxWaiting
 
-  const waitForRoom = Effect.gen(function*() {
-    while (!hasRoom()) {
+  /** Waits until a change of a line makes this true. */
+  const until = Effect.fnUntraced(function*(isTrue: () => boolean) {
+    while (!isTrue()) {
       changed.closeUnsafe()
-      if (!hasRoom()) yield* changed.await
+      if (!isTrue()) yield* changed.await
     }
   })
 
@@ -144,7 +145,7 @@ export const run = Effect.fnUntraced(function*(means: RunMeans, about: Run) {
       Stream.runForEach((line) =>
         Effect.gen(function*() {
           if (lines.stateOf(line.index) !== "unknown") return
-          yield* waitForRoom
+          yield* until(hasRoom)
           // the log may have reported the line in the meantime
           if (lines.stateOf(line.index) !== "unknown") return
           lines.set(line.index, "submitted")
@@ -155,10 +156,7 @@ export const run = Effect.fnUntraced(function*(means: RunMeans, about: Run) {
 
   /** Ends a run whose file is lost, after all open lines have ended: they may have been paid for. */
   const endOpen = Effect.gen(function*() {
-    while (lines.open > 0) {
-      changed.closeUnsafe()
-      if (lines.open > 0) yield* changed.await
-    }
+    yield* until(() => lines.open === 0)
     early ??= "lost"
     over.openUnsafe()
   })
