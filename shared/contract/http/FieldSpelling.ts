@@ -4,6 +4,9 @@
  */
 import { Effect, Predicate, Schema, SchemaAST, SchemaGetter, SchemaIssue, String } from "effect"
 
+/** Both spellings of a field, camelCase first. */
+export const spellingsOf = (name: string): ReadonlyArray<string> => [name, String.camelToSnake(name)]
+
 /** Decodes fields in either spelling to camelCase. Fails with the path of a field that is present in both, as Google does. */
 export const inEitherSpelling = <Type>(schema: Schema.Codec<Type, unknown>): Schema.Codec<Type, unknown> => {
   const respell = respellerOf(SchemaAST.toEncoded(schema.ast)) ?? asItIs
@@ -42,7 +45,7 @@ const respellerOf = (ast: SchemaAST.AST): Respell | undefined => {
   if (!SchemaAST.isObjects(ast) || ast.indexSignatures.length > 0) return undefined
   const known = new Map(ast.propertySignatures.flatMap(({ name, type }) => {
     const field = { name: globalThis.String(name), respell: respellerOf(type) ?? asItIs }
-    return [[field.name, field], [String.camelToSnake(field.name), field]] as const
+    return spellingsOf(field.name).map((spelling) => [spelling, field] as const)
   }))
   return (value, walk) => {
     if (!Predicate.isReadonlyObject(value)) return value

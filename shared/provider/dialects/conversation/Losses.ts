@@ -2,7 +2,8 @@
  * Records the fields of a request that its translation loses. If a loss would change the meaning of the answer, the request is rejected
  * with the name of the field. A lost hint causes a warning.
  */
-import { Effect, String } from "effect"
+import { Effect } from "effect"
+import { spellingsOf } from "../../../contract/http/FieldSpelling.ts"
 import { InvalidRequest } from "../../../contract/JobError.ts"
 import type { Setting, SettingNames } from "./Conversation.ts"
 
@@ -27,7 +28,7 @@ export const inBothSpellings = (fates: Fate): Fate => {
   return Object.fromEntries(
     Object.entries(fates).flatMap(([name, fate]) => {
       const inner = inBothSpellings(fate)
-      return [[name, inner], [String.camelToSnake(name), inner]]
+      return spellingsOf(name).map((spelling) => [spelling, inner])
     })
   )
 }

@@ -6,6 +6,7 @@
  * providers speak.
  */
 import { Effect, Result } from "effect"
+import { spellingsOf } from "../../../contract/http/FieldSpelling.ts"
 import { isReported, type Usage } from "../../../contract/Usage.ts"
 import * as EstimatedUsage from "../../call/EstimatedUsage.ts"
 import type { Call } from "../../call/Protocol.ts"
@@ -51,9 +52,7 @@ const limitPaths = [
   ["max_completion_tokens"],
   ["max_output_tokens"],
   // Google's JSON has two spellings
-  ...["generationConfig", "generation_config"].flatMap((name) =>
-    ["maxOutputTokens", "max_output_tokens"].map((limit) => [name, limit])
-  )
+  ...spellingsOf("generationConfig").flatMap((name) => spellingsOf("maxOutputTokens").map((limit) => [name, limit]))
 ]
 
 /** The text of an answer, as far as the client has it. */

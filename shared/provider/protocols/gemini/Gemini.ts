@@ -1,5 +1,6 @@
 /** The `gemini` protocol: Google's Gemini API. Its `baseUrl` ends in the version: `…/v1beta`. */
 import { Predicate } from "effect"
+import { spellingsOf } from "../../../contract/http/FieldSpelling.ts"
 import { generateContent, streamGenerateContent } from "../../../contract/operations/GenerateContent.ts"
 import { batchEmbedContents, embedContent } from "../../../contract/operations/embeddings/EmbedContent.ts"
 import { countTokens } from "../../../contract/operations/TokenCounts.ts"
@@ -28,7 +29,7 @@ const pathOf = (model: string, method: Method): string => {
 // Request
 
 /** The field with the request whose tokens are counted, in both spellings of Google's JSON. */
-const wholeRequest = ["generateContentRequest", "generate_content_request"] as const
+const wholeRequest = spellingsOf("generateContentRequest")
 
 const relay = (method: Method) => (call: Call, recipient?: Signature.Recipient): Relayed => {
   const { contentType, endpoint: { model }, operation: { isFree = false } } = call
