@@ -1,6 +1,6 @@
 /**
  * Receives the traces that services send. At a low rate, each body is decoded at once, and an invalid one is rejected. Under load,
- * bodies wait undecoded until somebody asks for a trace, because most spans are evicted unseen, and decoding all of them would cost
+ * bodies wait undecoded until a person opens a trace, because most spans are evicted unseen, and decoding all of them would cost
  * half as much CPU as a worker's share of the requests.
  */
 import { Option, Schema } from "effect"

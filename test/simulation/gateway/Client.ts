@@ -51,7 +51,7 @@ export class Client {
   mostUnread = 0
   endedAt: number | undefined
   outcome: Outcome | undefined
-  /** How many ends it was told of. Exactly one is right. */
+  /** How many ends the gateway has reported to the client. Exactly one is right. */
   ends = 0
   /** When its ingress received the job, after the key's limits. A frozen ingress receives it late. */
   submittedAt: number | undefined
