@@ -17,7 +17,7 @@ import { attempt, JetStreamFailed, whileJetStreamFails } from "../nats/JetStream
 import * as Timings from "../bus/protocol/Timings.ts"
 import { Nats } from "../nats/Nats.ts"
 import * as PoolServer from "../bus/worker/PoolServer.ts"
-import { verdictIn } from "../bus/ingress/Publication.ts"
+import { verdictIn } from "../bus/ingress/StreamRequests.ts"
 import { every, monotonicMs } from "../bounds/MonotonicClock.ts"
 import * as Subjects from "../bus/protocol/Subjects.ts"
 import type { Settlement } from "./TaskState.ts"

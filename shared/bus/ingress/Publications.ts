@@ -5,7 +5,7 @@
 import type { Outbox } from "../../nats/Outbox.ts"
 import * as Timings from "../protocol/Timings.ts"
 import type { OpenJob } from "./OpenJob.ts"
-import { confirm, queueState, type Verdict } from "./Publication.ts"
+import { confirm, queueState, type Verdict } from "./StreamRequests.ts"
 
 /** How long a published job may be unclaimed before ingress confirms it with JetStream, in milliseconds. */
 const confirmAfterMs = 300
