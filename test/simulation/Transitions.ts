@@ -75,7 +75,7 @@ const events: { readonly [Name in JobEvent["event"]]: ReadonlyArray<Extract<JobE
     )
   ),
   flushed: [{ event: "flushed" }],
-  workerLost: [{ event: "workerLost", announced: true }, { event: "workerLost", announced: false }],
+  workerLost: [{ event: "workerLost", mayBePoison: false }, { event: "workerLost", mayBePoison: true }],
   overtaken: [{ event: "overtaken" }],
   frameLost: [{ event: "frameLost" }],
   ended: [{ event: "ended" }],

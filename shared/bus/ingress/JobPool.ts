@@ -4,17 +4,12 @@ import { DrainRate } from "../fairness/DrainRate.ts"
 import { type Claimant, FairQueue, type QueueLimits } from "../fairness/FairQueue.ts"
 import { PoolOccupancy } from "../fairness/PoolOccupancy.ts"
 import type { Version } from "../protocol/Subjects.ts"
+import { StreamQueue } from "./Publication.ts"
 import { Window } from "./Window.ts"
 
 export interface PoolLimits extends QueueLimits {
   /** Maximum number of unclaimed jobs in the stream. */
   readonly window: number
-}
-
-/** A job in the stream: the number of its publication, and the version of the protocol. */
-interface Published {
-  readonly publication: number
-  readonly version: Version
 }
 
 /** The retry time for clients if no better one is known, in milliseconds. */
@@ -39,20 +34,7 @@ export class JobPool<Job> {
   readonly #occupancy: PoolOccupancy
   #unclaimed = 0
   #jobs = 0
-  /** The number of publications so far, and the number of the latest claimed one. */
-  #publications = 0
-  #claimedUpTo = 0
-  /** When ingress may next ask JetStream for the state of the queue, and since when it has been waiting for an answer. */
-  askAt = 0
-  askingSince: number | undefined
-  /** When ingress may next look for workers that do not announce themselves. */
-  lookAt = 0
-  /** The stream sequence up to which each version's queue has been delivered, as far as ingress knows. */
-  readonly delivered = new Map<Version, number>()
-  /** When JetStream last answered a confirmation of a job, whether a later one is unanswered, and when to ask again. */
-  answeredAt = Number.NEGATIVE_INFINITY
-  awaitsStream = false
-  probeAt = 0
+  readonly queue = new StreamQueue()
   #stalledUntil = Number.NEGATIVE_INFINITY
   /** Whether JetStream has served the queue since the last tick, and whether it has failed to. */
   #wasServed = false
@@ -150,20 +132,9 @@ export class JobPool<Job> {
     if (wasAdmitted) this.#occupancy.freed(claimant)
   }
 
-  /** The number of a new publication: the stream delivers publications in this order. */
-  numbered(): number {
-    return ++this.#publications
-  }
-
-  /** Whether a later publication has been claimed. */
-  hasOvertaken(publication: number): boolean {
-    return publication < this.#claimedUpTo
-  }
-
-  /** A worker has claimed a publication, with `behind` jobs left in the stream. */
-  claimed(worker: string, { publication, version }: Published, behind: number, now: number): void {
+  /** A worker has claimed a job of this version, with `behind` jobs left in the stream. */
+  claimed(worker: string, version: Version, behind: number, now: number): void {
     this.#occupancy.claimedBy(worker, version, now)
-    this.#claimedUpTo = Math.max(this.#claimedUpTo, publication)
     this.#drain.add()
     this.#stalledUntil = Number.NEGATIVE_INFINITY
     this.#wasServed = true

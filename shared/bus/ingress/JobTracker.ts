@@ -108,6 +108,7 @@ export class JobTracker {
       now: this.#now,
       jobs: this.#jobs,
       onConfirm: ({ span }) => span === undefined ? undefined : this.#spans?.event(span, "published again"),
+      onOvertaken: (job) => this.#apply(job, { event: "overtaken" }),
       onFull: (job) => this.#apply(job, { event: "failed", error: job.pool.full(job.request) })
     })
     this.#spans = spans
@@ -347,7 +348,7 @@ export class JobTracker {
       // the first frame replaces a lost claim
       const redispatch = "redispatch" in frame ? frame.redispatch : "mayHaveBeenSent"
       const awaits = frame.type === "claim"
-      if (job.state.state === "Published") job.pool.claimed(worker, job, Number.NaN, this.#now())
+      if (job.state.state === "Published") this.#noteClaim(job, worker, Number.NaN)
       this.#apply(job, { event: "claimed", attempt, worker, redispatch, awaits }, control())
       if (frame.type === "claim") return
     }
@@ -368,7 +369,7 @@ export class JobTracker {
       return this.#apply(
         job,
         frame.error._tag === "WorkerLost"
-          ? { event: "workerLost", announced: true }
+          ? { event: "workerLost", mayBePoison: false }
           : { event: "failed", error: frame.error }
       )
     }
@@ -404,15 +405,21 @@ export class JobTracker {
     const sender = Subjects.controlSubject(workload, worker, id, attempt)
     const job = this.#jobs.get(id)
     if (job === undefined || attemptOf(job.state) !== attempt) return this.#refuse(sender, false, id, attempt)
-    if (job.state.state === "Published") job.pool.claimed(worker, job, behind, this.#now())
+    if (job.state.state === "Published") this.#noteClaim(job, worker, behind)
     this.#apply(job, { event: "claimed", attempt, worker, redispatch, awaits: false }, sender)
+  }
+
+  /** A worker has claimed a published job, with `behind` jobs left in the stream. */
+  #noteClaim(job: OpenJob, worker: string, behind: number): void {
+    this.#publications.claimed(job)
+    job.pool.claimed(worker, job.version, behind, this.#now())
   }
 
   /** The worker has given up its jobs, because this ingress was away for too long. A late pong does not concern newer jobs. */
   #abandoned(worker: string, next: number): void {
     if (this.#bundles.hasReceived(worker, next)) return
     for (const job of [...this.#workers.links.find(worker)?.jobs ?? []]) {
-      if (job.version > 2) this.#apply(job, { event: "workerLost", announced: true })
+      if (job.version > 2) this.#apply(job, { event: "workerLost", mayBePoison: false })
     }
   }
 
@@ -448,7 +455,7 @@ export class JobTracker {
 
   #workerLost(link: WorkerLink<OpenJob>): void {
     this.occupancyExchange.workerLost(link.id)
-    for (const job of [...link.jobs]) this.#apply(job, { event: "workerLost", announced: false })
+    for (const job of [...link.jobs]) this.#apply(job, { event: "workerLost", mayBePoison: true })
   }
 
   /** The worker, or its NATS server, is frozen. Its jobs move to other workers if that is safe; the rest wait for it. */
@@ -456,7 +463,7 @@ export class JobTracker {
     for (const job of [...link.jobs]) {
       const { state } = job
       if (state.state === "Claimed" && state.redispatch !== "mayHaveBeenSent" && state.attempt < Timings.maxAttempts) {
-        this.#apply(job, { event: "workerLost", announced: true })
+        this.#apply(job, { event: "workerLost", mayBePoison: false })
       }
     }
   }
@@ -484,13 +491,12 @@ export class JobTracker {
     if (this.#nats.isSettled() && !wasStalled && !isStalled) this.#workers.check()
     const silenceMs = this.#nats.isConnected() && !isStalled ? Timings.jobSilenceMs : Timings.awaySilenceMs
     for (const job of this.#jobs) {
-      if (job.state.state === "Queued" || job.state.state === "Published") {
-        if (now >= job.expiresAt) {
-          this.#apply(job, { event: "deadline", retryAfterMs: job.pool.retryAfterMs(job.request) })
-        } else if (job.state.state === "Published" && this.#publications.isOvertaken(job)) {
-          this.#apply(job, { event: "overtaken" })
-        }
-      } else if (now - job.lastSeen > silenceMs) this.#apply(job, { event: "workerLost", announced: false })
+      const { state } = job.state
+      if (state !== "Queued" && state !== "Published") {
+        if (now - job.lastSeen > silenceMs) this.#apply(job, { event: "workerLost", mayBePoison: true })
+      } else if (now >= job.expiresAt) {
+        this.#apply(job, { event: "deadline", retryAfterMs: job.pool.retryAfterMs(job.request) })
+      } else if (state === "Published") this.#publications.watch(job)
     }
   }
 

@@ -4,6 +4,7 @@ import type { Tracer } from "effect"
 import * as TraceParent from "../../telemetry/TraceParent.ts"
 import { encodeJob } from "../protocol/JobMessage.ts"
 import type { JobPool } from "./JobPool.ts"
+import { Publication } from "./Publication.ts"
 import type { AnswerListener, JobRequest } from "./JobRequest.ts"
 import { initial, type JobState } from "../protocol/JobState.ts"
 import * as Timings from "../protocol/Timings.ts"
@@ -27,20 +28,7 @@ export class OpenJob {
   /** The number of the next frame of this attempt. */
   sequence = 0
   lastSeen = 0
-  /** The latest publication: its number, its time, and since when it has been overtaken (see `Publications.isOvertaken`). */
-  publication = 0
-  publishedAt = 0
-  overtakenAt: number | undefined
-  /** Since when not all workers read its version. */
-  unreadableAt: number | undefined
-  /** The stream sequence of the message, once JetStream has confirmed it. */
-  storedAs: number | undefined
-  /** The sequence up to which its queue had been delivered when this attempt was published, as far as ingress knew. */
-  deliveredBefore = 0
-  /** When to ask JetStream about the publication. */
-  confirmAt = 0
-  /** Since when that question has been unanswered. */
-  confirmingSince: number | undefined
+  readonly publication = new Publication()
   /** How many bytes of this attempt's answer the client has taken, and how many ingress has reported to the worker. */
   taken = 0
   reportedTaken = 0

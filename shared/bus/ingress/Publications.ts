@@ -5,6 +5,7 @@
 import type { Outbox } from "../../nats/Outbox.ts"
 import * as Timings from "../protocol/Timings.ts"
 import type { OpenJob } from "./OpenJob.ts"
+import type { Publication, StreamQueue } from "./Publication.ts"
 import { confirm, queueState, type Verdict } from "./StreamRequests.ts"
 
 /** How long a published job may be unclaimed before ingress confirms it with JetStream, in milliseconds. */
@@ -43,6 +44,8 @@ export interface PublicationsOptions {
   /** All open jobs. */
   readonly jobs: Iterable<OpenJob>
   readonly onConfirm: (job: OpenJob) => void
+  /** A worker that is probably dead has the job, the stream has lost it, or not all workers read its version: attempt it again. */
+  readonly onOvertaken: (job: OpenJob) => void
   /** The stream has no room for the job. */
   readonly onFull: (job: OpenJob) => void
 }
@@ -55,75 +58,82 @@ export class Publications {
   }
 
   /** A new attempt at the job is being published. */
-  published(job: OpenJob): void {
+  published({ pool, publication, version }: OpenJob): void {
     const now = this.#options.now()
-    job.confirmAt = now + confirmAfterMs
-    job.confirmingSince = undefined
-    job.storedAs = undefined
-    job.deliveredBefore = job.pool.delivered.get(job.version) ?? 0
-    number(job, now)
+    publication.confirmAt = now + confirmAfterMs
+    publication.confirmingSince = undefined
+    publication.storedAs = undefined
+    publication.deliveredBefore = pool.queue.delivered.get(version) ?? 0
+    moveToEnd(publication, pool.queue, now)
   }
 
-  /**
-   * Whether to start a new attempt: for `overtakenForMs` the job has been delivered but not claimed, later jobs have been claimed,
-   * or not all workers read its version. If not, confirms the job when that is due. Runs at every tick for each unclaimed job.
-   */
-  isOvertaken(job: OpenJob): boolean {
+  /** A worker has claimed the job, so that earlier ones that are still unclaimed have been overtaken. */
+  claimed({ pool: { queue }, publication }: OpenJob): void {
+    queue.claimedUpTo = Math.max(queue.claimedUpTo, publication.number)
+  }
+
+  /** Runs at every tick for each unclaimed job: has it attempted again or confirmed when that is due. */
+  watch(job: OpenJob): void {
     const now = this.#options.now()
-    const { pool } = job
-    if (job.confirmingSince !== undefined && now - job.confirmingSince > stalledAfterMs) this.#unanswered(pool, now)
-    if (pool.askingSince !== undefined && now - pool.askingSince > stalledAfterMs) pool.stalled(now)
-    if (pool.hasOvertaken(job.publication)) job.overtakenAt ??= now
-    this.#lookForFormerWorkers(job, now)
-    if (job.version <= pool.version) job.unreadableAt = undefined
-    else job.unreadableAt ??= now
-    const since = job.overtakenAt ?? job.unreadableAt
-    const { state } = job
-    // the last attempt stays in the stream, which redelivers it
-    if (since !== undefined && state.state === "Published" && mayAttempt(job, state.attempt + 1)) {
-      // a worker may be waiting for `go`, or may return the job
-      if (now - since > overtakenForMs && now - job.publishedAt > Timings.overtakenAfterMs) return true
-    }
-    if (now >= job.confirmAt || (pool.awaitsStream && job.storedAs === undefined && now >= pool.probeAt)) {
-      pool.probeAt = now + probeEveryMs
+    this.#observe(job, now)
+    if (mustRepeat(job, now)) return this.#options.onOvertaken(job)
+    const { pool: { queue }, publication: { confirmAt, storedAs } } = job
+    if (now >= confirmAt || (queue.awaitsAnswer && storedAs === undefined && now >= queue.probeAt)) {
+      queue.probeAt = now + probeEveryMs
       this.#confirm(job)
     }
     this.#askForDelivery(job, now)
-    return false
   }
 
   /** The NATS server may be a new one with empty streams, and claims may have been lost with the old one. */
   reconnected(): void {
     const at = this.#options.now() + Timings.reclaimMs
-    for (const job of this.#unclaimed()) {
-      job.confirmAt = at
-      number(job, at)
+    for (const { pool, publication } of this.#unclaimed()) {
+      publication.confirmAt = at
+      moveToEnd(publication, pool.queue, at)
     }
   }
 
   /** Since the reconnect, all known workers have repeated the claims that were lost, except those of version 2. */
   reclaimed(): void {
     const at = this.#options.now() + unknownWorkersMs
-    for (const job of this.#unclaimed()) if (job.version > 2) job.confirmAt = Math.min(job.confirmAt, at)
+    for (const { publication, version } of this.#unclaimed()) {
+      if (version > 2) publication.confirmAt = Math.min(publication.confirmAt, at)
+    }
   }
 
   *#unclaimed(): Generator<OpenJob> {
     for (const job of this.#options.jobs) if (job.state.state === "Published") yield job
   }
 
+  /** Notes what has changed since the last tick. */
+  #observe(job: OpenJob, now: number): void {
+    const { pool, publication, version } = job
+    const { queue } = pool
+    if (hasWaited(publication.confirmingSince, now)) this.#unanswered(pool, now)
+    if (hasWaited(queue.askingSince, now)) pool.stalled(now)
+    if (publication.number < queue.claimedUpTo) publication.overtakenAt ??= now
+    this.#lookForFormerWorkers(job, now)
+    if (version <= pool.version) publication.unreadableAt = undefined
+    else publication.unreadableAt ??= now
+  }
+
   /** The stream does not answer: it may be electing a leader. */
   #unanswered(pool: OpenJob["pool"], now: number): void {
     pool.stalled(now)
-    pool.awaitsStream = true
+    pool.queue.awaitsAnswer = true
   }
 
   /** The stream has answered. After a silence, it may have lost the jobs that were published meanwhile. */
   #answered(pool: OpenJob["pool"], now: number): void {
-    pool.answeredAt = now
-    if (!pool.awaitsStream) return
-    pool.awaitsStream = false
-    for (const each of this.#unclaimed()) {
-      if (each.pool === pool && each.storedAs === undefined) each.confirmAt = Math.min(each.confirmAt, now)
+    const { queue } = pool
+    queue.answeredAt = now
+    if (!queue.awaitsAnswer) return
+    queue.awaitsAnswer = false
+    for (const { pool: { queue: other }, publication } of this.#unclaimed()) {
+      if (other === queue && publication.storedAs === undefined) {
+        publication.confirmAt = Math.min(publication.confirmAt, now)
+      }
     }
   }
 
@@ -131,30 +141,31 @@ export class Publications {
    * Workers of release 0.1.0 do not announce themselves, and read only version 2 of the protocol. If they replace the last newer
    * workers, in a rollback, only their pull requests show that they are there.
    */
-  #lookForFormerWorkers({ pool, publishedAt, request, version }: OpenJob, now: number): void {
-    if (version === 2 || !pool.isDeserted || now - publishedAt < confirmAfterMs || now < pool.lookAt) return
-    pool.lookAt = now + askEveryMs
+  #lookForFormerWorkers({ pool, publication, request, version }: OpenJob, now: number): void {
+    if (version === 2 || !pool.isDeserted || now - publication.at < confirmAfterMs || now < pool.queue.lookAt) return
+    pool.queue.lookAt = now + askEveryMs
     void queueState(this.#options.outbox, request, 2, confirmTimeoutMs).then((state) => {
       if ((state?.num_waiting ?? 0) > 0) pool.pulledFormer(this.#options.now())
     })
   }
 
   /** Finds the unclaimed jobs of this job's pool that were delivered. */
-  #askForDelivery(job: OpenJob, now: number): void {
-    const { pool, storedAs, version } = job
-    if (storedAs === undefined || now < pool.askAt) return
-    pool.askAt = now + askEveryMs
-    pool.askingSince ??= now
-    void queueState(this.#options.outbox, job.request, version, confirmTimeoutMs).then((state) => {
-      pool.askingSince = undefined
+  #askForDelivery({ pool, publication: { storedAs }, request, version }: OpenJob, now: number): void {
+    const { queue } = pool
+    if (storedAs === undefined || now < queue.askAt) return
+    queue.askAt = now + askEveryMs
+    queue.askingSince ??= now
+    void queueState(this.#options.outbox, request, version, confirmTimeoutMs).then((state) => {
+      queue.askingSince = undefined
       const delivered = state?.delivered?.stream_seq
       if (delivered === undefined) return pool.stalled(this.#options.now())
       pool.served()
-      pool.delivered.set(version, delivered)
+      queue.delivered.set(version, delivered)
       for (const each of this.#unclaimed()) {
         if (each.pool !== pool || each.version !== version) continue
-        if (each.storedAs === undefined || each.storedAs > delivered) continue
-        each.overtakenAt ??= this.#options.now()
+        const { publication } = each
+        if (publication.storedAs === undefined || publication.storedAs > delivered) continue
+        publication.overtakenAt ??= this.#options.now()
       }
     })
   }
@@ -165,32 +176,49 @@ export class Publications {
    */
   #confirm(job: OpenJob): void {
     const { ingress, now, onConfirm, onFull, outbox } = this.#options
-    const { overtakenAt, publication, publishedAt, state } = job
+    const { pool, publication, state } = job
     if (state.state !== "Published") return
     const { attempt } = state
+    const { at, number, overtakenAt } = publication
     const askedAt = now()
-    job.confirmAt = askedAt + confirmTimeoutMs + confirmAgainMs.unknown
-    job.confirmingSince ??= askedAt
+    publication.confirmAt = askedAt + confirmTimeoutMs + confirmAgainMs.unknown
+    publication.confirmingSince ??= askedAt
     onConfirm(job)
-    number(job, now())
+    moveToEnd(publication, pool.queue, now())
     void confirm(outbox, job.toMessage(ingress, attempt), confirmTimeoutMs).then(({ sequence, verdict }) => {
       const hasNoAnswer = verdict === "leaderless" || verdict === "unknown"
-      job.confirmingSince = undefined
+      publication.confirmingSince = undefined
       // the stream has answered a later question
-      if (hasNoAnswer && job.pool.answeredAt > askedAt) return
-      if (hasNoAnswer) this.#unanswered(job.pool, now())
-      else this.#answered(job.pool, now())
+      if (hasNoAnswer && pool.queue.answeredAt > askedAt) return
+      if (hasNoAnswer) this.#unanswered(pool, now())
+      else this.#answered(pool, now())
       if (job.state.state !== "Published" || job.state.attempt !== attempt) return
       if (verdict === "full") return onFull(job)
       // the job keeps its place in the stream
       if (verdict === "duplicate") {
-        Object.assign(job, { overtakenAt: overtakenAt ?? job.overtakenAt, publication, publishedAt })
+        Object.assign(publication, { at, number, overtakenAt: overtakenAt ?? publication.overtakenAt })
       }
-      job.storedAs = sequence ?? job.storedAs
+      publication.storedAs = sequence ?? publication.storedAs
       // the deadline bounds the retries
-      job.confirmAt = now() + confirmAgainMs[verdict]
+      publication.confirmAt = now() + confirmAgainMs[verdict]
     })
   }
+}
+
+const hasWaited = (since: number | undefined, now: number): boolean =>
+  since !== undefined && now - since > stalledAfterMs
+
+/**
+ * Whether to start a new attempt: for `overtakenForMs` the job has been delivered but not claimed, later jobs have been claimed,
+ * or not all workers read its version.
+ */
+const mustRepeat = (job: OpenJob, now: number): boolean => {
+  const { publication: { at, overtakenAt, unreadableAt }, state } = job
+  const since = overtakenAt ?? unreadableAt
+  // the last attempt stays in the stream, which redelivers it
+  if (since === undefined || state.state !== "Published" || !mayAttempt(job, state.attempt + 1)) return false
+  // a worker may be waiting for `go`, or may return the job
+  return now - since > overtakenForMs && now - at > Timings.overtakenAfterMs
 }
 
 /**
@@ -198,13 +226,16 @@ export class Publications {
  * and a new message there is never delivered. The last attempt therefore waits until the stream is past those sequences, or the
  * console has recreated the consumer.
  */
-const mayAttempt = ({ deliveredBefore, pool, storedAs = Infinity, version }: OpenJob, attempt: number): boolean =>
-  attempt < Timings.maxAttempts ||
-  (attempt === Timings.maxAttempts && (storedAs >= deliveredBefore || pool.delivered.get(version) !== deliveredBefore))
+const mayAttempt = ({ pool, publication, version }: OpenJob, attempt: number): boolean => {
+  const { deliveredBefore, storedAs = Infinity } = publication
+  return attempt < Timings.maxAttempts ||
+    (attempt === Timings.maxAttempts &&
+      (storedAs >= deliveredBefore || pool.queue.delivered.get(version) !== deliveredBefore))
+}
 
-/** Gives the job a new publication number: its message is behind everything already in the stream. */
-const number = (job: OpenJob, publishedAt: number): void => {
-  job.publication = job.pool.numbered()
-  job.publishedAt = publishedAt
-  job.overtakenAt = undefined
+/** Gives a publication a new number: its message is behind everything already in the stream. */
+const moveToEnd = (publication: Publication, queue: StreamQueue, at: number): void => {
+  publication.number = ++queue.publications
+  publication.at = at
+  publication.overtakenAt = undefined
 }

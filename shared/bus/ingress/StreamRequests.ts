@@ -1,4 +1,4 @@
-/** Requests to JetStream about one publication. Most jobs are published without one: a worker's claim confirms them sooner. */
+/** Requests to JetStream about published jobs. Most jobs need none: a claim by a worker confirms them sooner. */
 import { errors, type Msg } from "@nats-io/nats-core"
 import * as Metrics from "../../telemetry/Metrics.ts"
 import type { OpenJob } from "./OpenJob.ts"

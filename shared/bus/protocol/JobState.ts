@@ -42,9 +42,9 @@ export type JobEvent =
   }
   /** Bytes were written to the client's socket. */
   | { readonly event: "flushed" }
-  /** The worker is dead or frozen, or has given up the job. `announced`: not counted as a loss, as with a draining worker. */
-  | { readonly event: "workerLost"; readonly announced: boolean }
-  /** The attempt was probably delivered to a dead worker, or not all workers read its version; see `Publications.isOvertaken`. */
+  /** The worker is dead or frozen, or has given up the job. `mayBePoison`: the job may be the cause, so the loss counts. */
+  | { readonly event: "workerLost"; readonly mayBePoison: boolean }
+  /** The attempt was probably delivered to a dead worker, or not all workers read its version; see `Publications`. */
   | { readonly event: "overtaken" }
   /** A frame is missing. */
   | { readonly event: "frameLost" }
@@ -203,8 +203,8 @@ const claim = (event: Claiming, losses: number): Step => ({
 
 const lossesAfter = (
   { losses }: { readonly losses: number },
-  { announced }: Extract<JobEvent, { readonly event: "workerLost" }>
-): number => announced ? losses : losses + 1
+  { mayBePoison }: Extract<JobEvent, { readonly event: "workerLost" }>
+): number => mayBePoison ? losses + 1 : losses
 
 /**
  * Starts another attempt if that is safe: the client has received nothing, and either the worker has not called a provider or a

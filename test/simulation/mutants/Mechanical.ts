@@ -148,7 +148,7 @@ const notes: ReadonlyArray<Note> = [
     line: "if ((wasUnclaimed && !isUnclaimed) || (isOver(next) && !isOver(before))) this.#admit",
     excuse: "waiting jobs are published by the next tick instead, 50 ms later at most"
   },
-  { file: tracker, line: "if (job.state.state === \"Published\") job.pool.claimed(", excuse: estimates },
+  { file: tracker, line: "if (job.state.state === \"Published\") this.#noteClaim(", excuse: estimates },
   { file: pool, line: "if (!Number.isNaN(behind)) this.#window.claimed(", excuse: estimates },
   {
     file: server,
@@ -199,7 +199,7 @@ const notes: ReadonlyArray<Note> = [
   },
   {
     file: publications,
-    line: "if (job.confirmingSince",
+    line: "if (hasWaited(publication.confirmingSince",
     excuse: `ingress asks more often whether a stream has its jobs, and ${rates}`
   },
   {
@@ -208,28 +208,27 @@ const notes: ReadonlyArray<Note> = [
     excuse: "only workers of version 0.1.0 need it, which announce nothing and are not simulated"
   },
   { file: publications, line: "if ((state?.num_waiting", needs: absentWorker },
-  { file: publications, line: "if (now - since > overtakenForMs", needs: shortSilence },
-  { file: publications, line: "if (pool.askingSince", excuse: rates },
-  { file: publications, line: "if (pool.hasOvertaken", needs: absentWorker },
-  { file: publications, line: "if (job.version <= pool.version)", needs: absentWorker },
-  { file: publications, line: "if (since !== undefined", needs: lastClaimsLost },
+  { file: publications, line: "if (hasWaited(queue.askingSince", excuse: rates },
+  { file: publications, line: "if (publication.number < queue.claimedUpTo)", needs: absentWorker },
+  { file: publications, line: "if (version <= pool.version)", needs: absentWorker },
+  { file: publications, line: "if (since === undefined", needs: lastClaimsLost },
   {
     file: publications,
-    line: "if (now >= job.confirmAt",
+    line: "if (now >= confirmAt",
     excuse: "ingress asks about each waiting job at every tick instead, five times a second"
   },
   { file: publications, line: "if (state.state !== \"Published\") return", needs: alone("jobs forget newest") },
   {
     file: publications,
-    line: "if (storedAs === undefined || now < pool.askAt)",
+    line: "if (storedAs === undefined || now < queue.askAt)",
     excuse: "ingress asks for the state of the queue more often, and nearly always when it needs that"
   },
   { file: publications, line: "if (delivered === undefined) return", needs: lastJobAway },
   { file: publications, line: "if (each.pool !== pool", needs: lastJobAway },
-  { file: publications, line: "if (each.", needs: lastClaimsLost },
-  { file: publications, line: "if (each.pool === pool", excuse: lateAnswers },
+  { file: publications, line: "if (publication.", needs: lastClaimsLost },
+  { file: publications, line: "if (other === queue", excuse: lateAnswers },
   { file: publications, line: "if (job.state.state !== \"Published\" || job.state.attempt", needs: lastClaimsLost },
-  { file: publications, line: "if (!pool.awaitsStream) return", excuse: lateAnswers },
+  { file: publications, line: "if (!queue.awaitsAnswer) return", excuse: lateAnswers },
   { file: publications, line: "if (hasNoAnswer)", excuse: lateAnswers },
   { file: publications, line: "if (hasNoAnswer", needs: frozenLeader },
   { file: publications, line: "if (verdict === \"full\")", needs: fault("full stream") },

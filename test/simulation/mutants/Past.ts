@@ -250,8 +250,8 @@ export const past: ReadonlyArray<Patch> = [
   {
     name: "an unclaimed job is not confirmed",
     file: publications,
-    from: "pool.probeAt = now + probeEveryMs\n      this.#confirm(job)",
-    to: "pool.probeAt = now + probeEveryMs",
+    from: "queue.probeAt = now + probeEveryMs\n      this.#confirm(job)",
+    to: "queue.probeAt = now + probeEveryMs",
     needs: Needs.alone("jobs forget newest")
   },
   {

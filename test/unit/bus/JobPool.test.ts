@@ -115,14 +115,12 @@ describe("a job that cannot be served in time", () => {
   const limits = { items: 100, itemsPerTenant: 90, ageingMs: 1_000, window: 1 }
   const claimant = (tenant: string) => ({ tenant, weight: 1, priority: "standard" }) as const
 
-  const claimed = { publication: 0, version: 3 } as const
-
   /** A pool that drains 50 jobs a second, in which `count` jobs of one tenant wait. */
   const drainingPool = (count: number, occupancy = new PoolOccupancy()): JobPool<string> => {
     const pool = new JobPool<string>(limits, occupancy)
     for (let job = 0; job < count; job++) assert.isUndefined(pool.enter(`n${job}`, claimant("n"), 60_000, 0))
     for (let tick = 1; tick <= 5; tick++) {
-      for (let taken = 0; taken < 10; taken++) pool.claimed("worker", claimed, 0, 200 * tick)
+      for (let taken = 0; taken < 10; taken++) pool.claimed("worker", 3, 0, 200 * tick)
       pool.tick(200 * tick, 200)
     }
     return pool
@@ -157,7 +155,7 @@ describe("a job that cannot be served in time", () => {
     for (let tick = 1; tick <= 14; tick++) pool.tick(1_000 + 200 * tick, 200)
     const [before, after] = [pool.retryAfterMs(claimant("n")), drainingPool(81).retryAfterMs(claimant("n"))]
     assert.strictEqual(before, after)
-    pool.claimed("worker", claimed, 0, 3_900)
+    pool.claimed("worker", 3, 0, 3_900)
     assert.instanceOf(pool.enter("n81", claimant("n"), 1_900, 3_900), QueueTimeout)
   })
 
@@ -174,7 +172,7 @@ describe("a job that cannot be served in time", () => {
     ticks(4)
     pool.stalled(now)
     ticks(10)
-    for (let claim = 0; claim < 8; claim++) pool.claimed("worker", claimed, 0, now)
+    for (let claim = 0; claim < 8; claim++) pool.claimed("worker", 3, 0, now)
     ticks(4)
     assert.isUndefined(pool.enter("n80", claimant("n"), 10_000, now))
     pool.stalled(now)
@@ -184,7 +182,7 @@ describe("a job that cannot be served in time", () => {
       pool.served()
       ticks(1)
     }
-    for (let claim = 0; claim < 3; claim++) pool.claimed("worker", claimed, 0, now)
+    for (let claim = 0; claim < 3; claim++) pool.claimed("worker", 3, 0, now)
     ticks(1)
     assert.instanceOf(pool.enter("n81", claimant("n"), 10_000, now), QueueTimeout)
   })

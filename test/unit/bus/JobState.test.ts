@@ -23,8 +23,8 @@ const events = {
   "committed": claimed(1, "a", false, "mayHaveBeenSent"),
   "flushed": { event: "flushed" },
   "overtaken": { event: "overtaken" },
-  "workerLost": { event: "workerLost", announced: false },
-  "workerLost, announced": { event: "workerLost", announced: true },
+  "workerLost": { event: "workerLost", mayBePoison: true },
+  "workerLost, returned": { event: "workerLost", mayBePoison: false },
   "frameLost": { event: "frameLost" },
   "ended": { event: "ended" },
   "failed": { event: "failed", error: new InternalError() },
@@ -103,7 +103,7 @@ const table: Record<keyof typeof states, Partial<Record<keyof typeof events, str
     "claimed for another attempt": "Claimed 1 by a (idempotent), refuse",
     "flushed": "Streaming 1 by a",
     "workerLost": "Published 2, cancel 1 at a, restart, publish 2",
-    "workerLost, announced": "Published 2, cancel 1 at a, restart, publish 2",
+    "workerLost, returned": "Published 2, cancel 1 at a, restart, publish 2",
     "frameLost": "Published 2, cancel 1 at a, restart, publish 2",
     "ended": "Done",
     "failed": "Failed, fail InternalError",
@@ -118,7 +118,7 @@ const table: Record<keyof typeof states, Partial<Record<keyof typeof events, str
     "claimed for another attempt": "Claimed 1 by a (unsent), refuse",
     "flushed": "Streaming 1 by a",
     "workerLost": "Published 2, cancel 1 at a, restart, publish 2",
-    "workerLost, announced": "Published 2, cancel 1 at a, restart, publish 2",
+    "workerLost, returned": "Published 2, cancel 1 at a, restart, publish 2",
     "frameLost": "Published 2, cancel 1 at a, restart, publish 2",
     "ended": "Done",
     "failed": "Failed, fail InternalError",
@@ -131,7 +131,7 @@ const table: Record<keyof typeof states, Partial<Record<keyof typeof events, str
     "claimed for another attempt": "Claimed 1 by a (mayHaveBeenSent), refuse",
     "flushed": "Streaming 1 by a",
     "workerLost": "Failed, cancel 1 at a, fail WorkerLost",
-    "workerLost, announced": "Failed, cancel 1 at a, fail WorkerLost",
+    "workerLost, returned": "Failed, cancel 1 at a, fail WorkerLost",
     "frameLost": "Failed, cancel 1 at a, fail AnswerLost",
     "ended": "Done",
     "failed": "Failed, fail InternalError",
@@ -142,7 +142,7 @@ const table: Record<keyof typeof states, Partial<Record<keyof typeof events, str
     "claimed by another": "Streaming 1 by a, refuse",
     "claimed for another attempt": "Streaming 1 by a, refuse",
     "workerLost": "Failed, cancel 1 at a, fail WorkerLost",
-    "workerLost, announced": "Failed, cancel 1 at a, fail WorkerLost",
+    "workerLost, returned": "Failed, cancel 1 at a, fail WorkerLost",
     "frameLost": "Failed, cancel 1 at a, fail AnswerLost",
     "ended": "Done",
     "failed": "Failed, fail InternalError",
@@ -193,9 +193,9 @@ const after = (...happened: ReadonlyArray<JobEvent>): Step =>
 
 describe("a job whose workers are lost", () => {
   const { admitted, flushed, overtaken, workerLost } = events
-  const announced = events["workerLost, announced"]
+  const returned = events["workerLost, returned"]
 
-  it("fails after the second unannounced loss", () => {
+  it("fails after the second loss that counts", () => {
     assert.strictEqual(
       text(after(admitted, claimed(1, "a", false), workerLost, claimed(2, "b", true), workerLost)),
       "Failed, cancel 2 at b, fail PoisonJob"
@@ -214,9 +214,9 @@ describe("a job whose workers are lost", () => {
     )
   })
 
-  it("is redispatched if the worker announced its end or had not started", () => {
+  it("is redispatched if the worker returned it or had not started", () => {
     assert.strictEqual(
-      text(after(admitted, claimed(1, "a", false), announced, claimed(2, "b", true), workerLost)),
+      text(after(admitted, claimed(1, "a", false), returned, claimed(2, "b", true), workerLost)),
       "Published 3, cancel 2 at b, restart, publish 3"
     )
     assert.strictEqual(
@@ -289,10 +289,10 @@ describe("with events in any order", () => {
     assert.deepStrictEqual(published, published.map((_, index) => index + 1))
   }, options)
 
-  it.prop("nothing is published after the second unannounced loss of a worker", [sequences], ([sequence]) => {
+  it.prop("nothing is published after the second loss that counts", [sequences], ([sequence]) => {
     let losses = 0
     for (const { before, commands, event } of walk(sequence)) {
-      if (event.event === "workerLost" && !event.announced && "worker" in before) losses++
+      if (event.event === "workerLost" && event.mayBePoison && "worker" in before) losses++
       if (losses >= maxLosses) assert.notInclude(commands.map(({ command }) => command), "publish")
     }
   }, options)
