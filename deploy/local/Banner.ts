@@ -60,9 +60,10 @@ const curl = (url: string, key: string, body: unknown, file?: string) =>
   ]))
 
 /** A model of the workload, preferably a built-in one, which needs no provider key. */
-const modelOf = ({ models }: Snapshot, workload: Workload) => {
+const modelOf = ({ models, providers }: Snapshot, workload: Workload) => {
+  const isBuiltIn = ({ provider }: { readonly provider: string }) => providers.get(provider)?.protocol === "local"
   const names = [...models].filter(([, model]) => model.workload === workload).map(([name]) => name)
-  return names.find((name) => models.get(name)?.targets.every(({ provider }) => provider === "local")) ?? names[0]
+  return names.find((name) => models.get(name)?.targets.every(isBuiltIn)) ?? names[0]
 }
 
 export const banner = Effect.fn("banner")(

@@ -5,7 +5,7 @@ import { userInfo } from "node:os"
 import { ControlNats, Nats } from "../../shared/nats/Nats.ts"
 import { buckets } from "../../shared/nats/Storage.ts"
 import { startupMessage } from "../../shared/process/StartupMessage.ts"
-import { type ApiKey, secretPattern, secretShape } from "../../shared/keys/ApiKey.ts"
+import { type ApiKey, isReplaced, secretPattern, secretShape } from "../../shared/keys/ApiKey.ts"
 import { defaults, type KeyChanges } from "../../shared/keys/KeySettings.ts"
 import { KeyAudit } from "../../shared/keys/KeyAudit.ts"
 import { type CreatedKey, KeyStore } from "../../shared/keys/KeyStore.ts"
@@ -108,11 +108,11 @@ const list = Command.make(
   }, Effect.provide(store))
 ).pipe(Command.withDescription("List the keys without their secrets"))
 
-/** Removes the webhook of a revoked key, unless its owner has another key. The key stays revoked if the removal fails. */
+/** Removes the webhook of a revoked key unless the key was replaced. The key stays revoked if the removal fails. */
 const removeWebhook = Effect.fnUntraced(
-  function*({ owner }: ApiKey) {
-    const isReplaced = (yield* (yield* KeyStore).list).some((key) => key.owner === owner)
-    if (!isReplaced) yield* Effect.provide(Endpoints.remove(owner), Nats.layer)
+  function*(key: ApiKey) {
+    if (isReplaced(key, yield* (yield* KeyStore).list)) return
+    yield* Effect.provide(Endpoints.remove(key.owner), Nats.layer)
   },
   (removal, { owner }) =>
     Effect.catch(removal, (error) => {

@@ -1,6 +1,6 @@
 /** Stores pictures behind signed URLs. */
 import { Effect, Layer } from "effect"
-import { Unavailable } from "../../shared/contract/JobError.ts"
+import { orUnavailable } from "../../shared/contract/JobError.ts"
 import { ResultFiles } from "../../shared/files/ResultFiles.ts"
 import { ResultStore } from "../../shared/provider/call/ResultStore.ts"
 
@@ -8,6 +8,6 @@ export const layer = Layer.effect(
   ResultStore,
   Effect.map(ResultFiles, (files) =>
     ResultStore.of({
-      keep: (bytes, kind) => Effect.mapError(files.keep(bytes, kind), Unavailable.briefly)
+      keep: (bytes, kind) => orUnavailable(files.keep(bytes, kind))
     }))
 ).pipe(Layer.provide(ResultFiles.layer))

@@ -2,7 +2,7 @@
 import { Clock, Context, Effect, Layer, Option, Schedule } from "effect"
 import { batchPool, batchQueue } from "../bus/protocol/Subjects.ts"
 import { batchAgeMs } from "../bus/protocol/Timings.ts"
-import { type QueueFull, Unavailable } from "../contract/JobError.ts"
+import { orUnavailable, type QueueFull, Unavailable } from "../contract/JobError.ts"
 import type { Owner } from "../contract/Owner.ts"
 import { backOff, type JetStreamFailed, whileJetStreamFails } from "../nats/JetStream.ts"
 import { openBucket } from "../nats/KeyValue.ts"
@@ -56,9 +56,6 @@ const submitAgain = { polledAfter: 10_000, before: 100_000 }
 
 /** Maximum number of records that are read concurrently. */
 const concurrency = 16
-
-const orUnavailable = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, Unavailable> =>
-  Effect.mapError(effect, Unavailable.briefly)
 
 export class Batches extends Context.Service<Batches, {
   /**

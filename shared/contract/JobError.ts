@@ -215,6 +215,10 @@ export class Unavailable extends Schema.TaggedError<Unavailable>()("Unavailable"
   }
 }
 
+/** Fails with `Unavailable` whatever the failure: it is the gateway's own, and may be over soon. */
+export const orUnavailable = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, Unavailable, R> =>
+  Effect.mapError(effect, Unavailable.briefly)
+
 /** No key has this secret or, for a waiting task, this id any more. */
 export class KeyInvalid extends Schema.TaggedError<KeyInvalid>()("KeyInvalid", {}) {
   override readonly message =

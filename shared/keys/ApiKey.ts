@@ -54,3 +54,7 @@ export const fingerprint = (secret: string): string => hash("sha256", secret, "h
 
 export const allows = ({ allowedModels }: Pick<KeySettings, "allowedModels">, model: string): boolean =>
   allowedModels.some((pattern) => pattern.endsWith("*") ? model.startsWith(pattern.slice(0, -1)) : model === pattern)
+
+/** Whether another key has replaced this one: it has the same owner, so that the webhook stays. */
+export const isReplaced = ({ id, owner }: ApiKey, keys: ReadonlyArray<ApiKey>): boolean =>
+  keys.some((key) => key.owner === owner && key.id !== id)

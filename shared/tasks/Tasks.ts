@@ -3,7 +3,7 @@
  * clients see as one task.
  */
 import { Clock, Context, Effect, Layer, Option } from "effect"
-import { type QueueFull, Unavailable } from "../contract/JobError.ts"
+import { orUnavailable, type QueueFull, Unavailable } from "../contract/JobError.ts"
 import type { TaskQueueName } from "../bus/protocol/Subjects.ts"
 import { OtherBody } from "../records/KeyBindings.ts"
 import { TaskQueue } from "./TaskQueue.ts"
@@ -50,7 +50,6 @@ export class Tasks extends Context.Service<Tasks, {
       Effect.gen(function*() {
         const store = yield* TaskStore
         const queue = yield* TaskQueue
-        const orUnavailable = <A, E>(effect: Effect.Effect<A, E>) => Effect.mapError(effect, Unavailable.briefly)
 
         const submit = ({ id, model, operation, pool, tenant, traceparent }: TaskRecord.TaskRecord) =>
           queue.submit({ queue: name, id, model, operation, pool, tenant, traceparent })

@@ -3,7 +3,7 @@ import { Array, Context, Effect, Layer, Option, Redacted, Schema, Stream } from 
 import { whileJetStreamFails } from "../../../shared/nats/JetStream.ts"
 import { openStore } from "../../../shared/nats/ObjectStore.ts"
 import { stores } from "../../../shared/nats/Storage.ts"
-import { type JobError, Unavailable } from "../../../shared/contract/JobError.ts"
+import { type JobError, orUnavailable } from "../../../shared/contract/JobError.ts"
 import type { Owner } from "../../../shared/contract/Owner.ts"
 import { isResponseId } from "../../../shared/contract/ResponseId.ts"
 import * as Seal from "../../../shared/records/Seal.ts"
@@ -55,11 +55,11 @@ export class Compactions extends Context.Service<Compactions, {
         open,
         keep: (requester, id, output) =>
           store.put(id, Stream.make(Buffer.from(seal(requester, encodeOutput(output), id)))).pipe(
-            Effect.mapError(Unavailable.briefly)
+            orUnavailable
           ),
         find: Effect.fn("Compactions.find")(function*(requester, id) {
           if (!isResponseId(id)) return Option.none()
-          const kept = yield* store.get(id).pipe(Effect.mapError(Unavailable.briefly))
+          const kept = yield* orUnavailable(store.get(id))
           return kept.pipe(
             Option.flatMap((bytes) => open(requester, Buffer.from(bytes).toString(), id)),
             Option.flatMap(decodeOutput)

@@ -3,7 +3,7 @@
  * conversation.
  */
 import { Effect, Option, Predicate } from "effect"
-import { InvalidRequest, type JobError, ReferenceNotFound, Unavailable } from "../../../shared/contract/JobError.ts"
+import { InvalidRequest, type JobError, orUnavailable, ReferenceNotFound } from "../../../shared/contract/JobError.ts"
 import type { Owner } from "../../../shared/contract/Owner.ts"
 import * as Json from "../../../shared/provider/json/Json.ts"
 import * as JsonText from "../../../shared/provider/json/JsonText.ts"
@@ -75,9 +75,9 @@ const find = Effect.fnUntraced(function*(
 ): Effect.fn.Return<Conversation | undefined, JobError> {
   const { owner } = work
   if (owner !== undefined) {
-    const record = yield* responses.find(owner, id).pipe(Effect.mapError(Unavailable.briefly))
+    const record = yield* orUnavailable(responses.find(owner, id))
     if (Option.isSome(record)) {
-      const earlier = yield* responses.findEarlier(owner, record.value).pipe(Effect.mapError(Unavailable.briefly))
+      const earlier = yield* orUnavailable(responses.findEarlier(owner, record.value))
       return Option.getOrUndefined(Option.map(earlier, (earlier) => conversationOf(record.value, earlier)))
     }
   }
@@ -101,7 +101,7 @@ const complete = Effect.fnUntraced(function*(
   if (ids.length === 0) return items
   const known = new Set((conversation === undefined ? [] : itemsIn(conversation.items)).map(idOf))
   const found = yield* responses.findItems(owner, ids.filter((id) => !known.has(id))).pipe(
-    Effect.mapError(Unavailable.briefly)
+    orUnavailable
   )
   return yield* Effect.forEach(items, (item, index) => {
     const id = references[index]

@@ -8,7 +8,7 @@ import { chatCompletions } from "../../../shared/contract/operations/ChatComplet
 import { compaction } from "../../../shared/contract/operations/Compaction.ts"
 import { responses as responsesOperation } from "../../../shared/contract/operations/Responses.ts"
 import { responsesCount } from "../../../shared/contract/operations/TokenCounts.ts"
-import { type JobError, Unavailable } from "../../../shared/contract/JobError.ts"
+import { type JobError, orUnavailable, Unavailable } from "../../../shared/contract/JobError.ts"
 import { isResponseId } from "../../../shared/contract/ResponseId.ts"
 import type { Usage } from "../../../shared/contract/Usage.ts"
 import { encryptedReasoning } from "../../../shared/provider/dialects/responses/ResponsesRequest.ts"
@@ -75,7 +75,7 @@ const respond = Effect.fnUntraced(function*(
   if (response !== undefined && isStored && owner !== undefined) {
     const record = { ...response, input: own, at: yield* Clock.currentTimeMillis }
     yield* stores.responses.write(owner, record, conversation).pipe(
-      Effect.mapError(Unavailable.briefly),
+      orUnavailable,
       // the call was paid for
       Effect.tapError(() => Effect.sync(() => usage === undefined ? undefined : work.onCut(usage)))
     )

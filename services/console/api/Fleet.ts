@@ -38,8 +38,8 @@ export const ProviderView = Schema.Struct({
   /** The base URL without possible secrets; `null` if the catalogue has none, for example for built-in engines. */
   baseUrl: Schema.NullOr(Schema.String),
   hasApiKey: Schema.Boolean,
-  /** `always` if the provider is idempotent, otherwise `neverSent`. */
-  redispatch: Schema.String,
+  /** Whether the gateway may call it again for a request that it may have received. */
+  isIdempotent: Schema.Boolean,
   /** Limits by their names in the catalogue. */
   limits: Schema.Record(Schema.String, Schema.Union([Schema.Finite, Schema.Boolean])),
   /** Calls by all workers since their start, by outcome: `success` or the error's tag. */

@@ -45,7 +45,7 @@ const providerView = (name: string, provider: Provider, processes: ReadonlyArray
   protocol: provider.protocol,
   baseUrl: provider.baseUrl ?? null,
   hasApiKey: provider.apiKey !== undefined,
-  redispatch: isIdempotent(provider) ? "always" : "neverSent",
+  isIdempotent: isIdempotent(provider),
   limits: { ...provider.limits },
   calls: callsOf(processes, name)
 })

@@ -1,7 +1,7 @@
 /** Handlers of `/api/keys` and `/api/principals`. Every change is written to the audit log. */
 import { DateTime, Effect, Redacted } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import type { ApiKey } from "../../../shared/keys/ApiKey.ts"
+import { type ApiKey, isReplaced } from "../../../shared/keys/ApiKey.ts"
 import { KeyAudit } from "../../../shared/keys/KeyAudit.ts"
 import type { KeyDefaults } from "../../../shared/keys/KeySettings.ts"
 import { KeyStore } from "../../../shared/keys/KeyStore.ts"
@@ -112,8 +112,7 @@ export const layer = HttpApiBuilder.group(
         const found = keys.find((key) => key.id === id && isWithin(key))
         if (found === undefined) return yield* new KeyUnknown({ id })
         // first: once the key is gone, a repeated request would not find its webhook
-        const isReplaced = keys.some((key) => key.owner === found.owner && key.id !== id)
-        if (!isReplaced) yield* orUnavailable(endpoints.remove(found.owner))
+        if (!isReplaced(found, keys)) yield* orUnavailable(endpoints.remove(found.owner))
         const key = yield* orUnavailable(store.revoke(id, isWithin)).pipe(Effect.catchTag("KeyNotFound", unknown))
         yield* audit.revoked((yield* CurrentAdmin).name, key)
       }, Effect.uninterruptible),

@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { JobClient } from "../../../shared/bus/ingress/JobClient.ts"
-import { InvalidRequest, ReferenceNotFound, Unavailable } from "../../../shared/contract/JobError.ts"
+import { InvalidRequest, orUnavailable, ReferenceNotFound, Unavailable } from "../../../shared/contract/JobError.ts"
 import { type ClientFile, ClientFiles, type FilePurpose } from "../../../shared/files/ClientFiles.ts"
 import { answerRange } from "../answer/RangeResponse.ts"
 import { clientFilesPath } from "../paths/RouteTemplate.ts"
@@ -38,7 +38,7 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
 
   const find = ({ id, owner }: Asked) =>
     Effect.flatMap(
-      Effect.mapError(files.find(owner, id), Unavailable.briefly),
+      orUnavailable(files.find(owner, id)),
       (found) => Effect.fromOption(found, () => notFound)
     )
 
@@ -70,7 +70,7 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
   })
 
   const remove = Effect.fnUntraced(function*({ id, owner }: Asked) {
-    const isDeleted = yield* Effect.mapError(files.delete(owner, id), Unavailable.briefly)
+    const isDeleted = yield* orUnavailable(files.delete(owner, id))
     return isDeleted ? { id, object: "file", deleted: true } : yield* notFound
   })
 

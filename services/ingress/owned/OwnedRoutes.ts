@@ -1,7 +1,7 @@
 /** Routes to what owners have stored: a key reaches only what belongs to its owner. */
 import { Effect } from "effect"
 import { HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
-import { InvalidRequest, Unavailable } from "../../../shared/contract/JobError.ts"
+import { InvalidRequest, orUnavailable } from "../../../shared/contract/JobError.ts"
 import type { Dialect } from "../../../shared/contract/Operation.ts"
 import type { Owner } from "../../../shared/contract/Owner.ts"
 import { KeyRing } from "../../../shared/keys/KeyRing.ts"
@@ -76,7 +76,7 @@ export const addAll = Effect.fnUntraced(
     const keys = yield* KeyRing
     const owners = yield* Owners
     const admission = yield* Admission
-    const add = (id: string) => Effect.mapError(owners.add(id), Unavailable.briefly)
+    const add = (id: string) => orUnavailable(owners.add(id))
     for (const { answer, dialect = "openai", method, name, orElse, path } of routes) {
       yield* router.add(
         method,

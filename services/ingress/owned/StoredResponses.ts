@@ -7,7 +7,7 @@ import { Effect, Option } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { turnFor } from "../../../shared/bounds/Turns.ts"
 import { JobClient } from "../../../shared/bus/ingress/JobClient.ts"
-import { InvalidRequest, ReferenceNotFound, Unavailable } from "../../../shared/contract/JobError.ts"
+import { InvalidRequest, orUnavailable, ReferenceNotFound, Unavailable } from "../../../shared/contract/JobError.ts"
 import { isResponseId, suffixOf } from "../../../shared/contract/ResponseId.ts"
 import type { ResponseRecord } from "../../../shared/records/ResponseRecord.ts"
 import { idOf, itemsIn, type Reserve, Responses } from "../../../shared/records/Responses.ts"
@@ -131,7 +131,7 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
 
   const remove = Effect.fnUntraced(function*({ id, owner }: Asked) {
     const hadTask = yield* tasks.delete(owner, id)
-    const isDeleted = yield* Effect.mapError(responses.delete(owner, id), Unavailable.briefly)
+    const isDeleted = yield* orUnavailable(responses.delete(owner, id))
     return isDeleted || hadTask ? { id, object: "response", deleted: true } : yield* notFound
   })
 

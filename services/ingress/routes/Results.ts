@@ -1,7 +1,7 @@
 /** `GET /v1/results/{id}`: serves results by signed URL. Needs no API key. */
 import { Effect, Option } from "effect"
 import { HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
-import { Unavailable } from "../../../shared/contract/JobError.ts"
+import { orUnavailable } from "../../../shared/contract/JobError.ts"
 import { ResultFiles } from "../../../shared/files/ResultFiles.ts"
 import { resultsPath } from "../../../shared/files/SignedUrl.ts"
 import { FileNotFound, LinkRefused } from "../errors/IngressError.ts"
@@ -20,7 +20,7 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
     const query = new URL(request.url, "http://gateway").searchParams
     const verdict = yield* files.verify(id, query.get("expires") ?? "", query.get("signature") ?? "")
     if (verdict !== "valid") return yield* new LinkRefused({ reason: verdict })
-    const found = yield* files.find(id).pipe(Effect.mapError(Unavailable.briefly))
+    const found = yield* orUnavailable(files.find(id))
     if (Option.isNone(found)) return yield* new FileNotFound()
     const { content, mediaType, size } = found.value
     // as a stream: a client that reads slowly must not keep the whole file in memory

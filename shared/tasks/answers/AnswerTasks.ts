@@ -5,7 +5,7 @@
 import { Clock, Config, Context, Effect, Layer, Option, Schedule, Stream } from "effect"
 import { hash } from "node:crypto"
 import { taskQueueOf } from "../../bus/protocol/Subjects.ts"
-import { type QueueFull, Unavailable } from "../../contract/JobError.ts"
+import { orUnavailable, type QueueFull, Unavailable } from "../../contract/JobError.ts"
 import { atLeast } from "../../contract/Fields.ts"
 import type { Owner } from "../../contract/Owner.ts"
 import { backOff, type JetStreamFailed, whileJetStreamFails } from "../../nats/JetStream.ts"
@@ -52,9 +52,6 @@ const silenceMs = 15_000
 export const keptForMs = 24 * 60 * 60_000
 
 const quotaMiB = Config.schema(atLeast(1), "GATEWAY_TASKS_MIB").pipe(Config.withDefault(1024))
-
-const orUnavailable = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, Unavailable> =>
-  Effect.mapError(effect, Unavailable.briefly)
 
 export class AnswerTasks extends Context.Service<AnswerTasks, {
   /**

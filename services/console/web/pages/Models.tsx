@@ -112,7 +112,7 @@ const Provider = ({ of }: { readonly of: ProviderView }) => {
             <Fact label="Credentials" value={of.hasApiKey ? "from the catalogue" : "none"} />
           </>
         )}
-        <Fact label="Retried if a worker is lost" value={yesOrNo(of.redispatch === "always")} />
+        <Fact label="Retried if a worker is lost" value={yesOrNo(of.isIdempotent)} />
         {Object.entries(of.limits).map(([name, value]) => (
           <Fact key={name} label={words(name)} value={typeof value === "number" ? count(value) : yesOrNo(value)} />
         ))}

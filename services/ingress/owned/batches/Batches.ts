@@ -3,7 +3,7 @@ import { Effect, Option } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { Batches } from "../../../../shared/batches/Batches.ts"
 import type { Batch } from "../../../../shared/batches/BatchRecord.ts"
-import { InvalidRequest, ReferenceNotFound, Unavailable } from "../../../../shared/contract/JobError.ts"
+import { InvalidRequest, orUnavailable, ReferenceNotFound } from "../../../../shared/contract/JobError.ts"
 import { ClientFiles } from "../../../../shared/files/ClientFiles.ts"
 import { batchesPath } from "../../paths/RouteTemplate.ts"
 import { keyIn, keyReused } from "../../request/IdempotencyKey.ts"
@@ -56,7 +56,7 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
     const known = keyed === undefined ? Option.none() : yield* keyReused(batches.join(asked.owner, keyed))
     if (Option.isSome(known)) return { body: view(known.value), isRepeated: true }
     const { completion_window: window, endpoint, input_file_id: input, metadata = null } = fields
-    const file = Option.getOrUndefined(yield* Effect.mapError(files.find(asked.owner, input), Unavailable.briefly))
+    const file = Option.getOrUndefined(yield* orUnavailable(files.find(asked.owner, input)))
     if (file === undefined) return yield* new ReferenceNotFound({ param: "input_file_id" })
     if (file.purpose !== "batch") return yield* InvalidRequest.at("input_file_id", "must be of the purpose 'batch'")
     const { batch, isRepeated } = yield* create(asked, file, { endpoint, window, metadata, ownsInput: false }, keyed)

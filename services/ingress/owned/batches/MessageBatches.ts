@@ -9,7 +9,7 @@ import { Batches } from "../../../../shared/batches/Batches.ts"
 import type { Batch } from "../../../../shared/batches/BatchRecord.ts"
 import { JobClient } from "../../../../shared/bus/ingress/JobClient.ts"
 import { linesOf } from "../../../../shared/batches/lines/InputLines.ts"
-import { InvalidRequest, ReferenceNotFound, Unavailable } from "../../../../shared/contract/JobError.ts"
+import { InvalidRequest, orUnavailable, ReferenceNotFound, Unavailable } from "../../../../shared/contract/JobError.ts"
 import { messages } from "../../../../shared/contract/operations/Messages.ts"
 import { ClientFiles } from "../../../../shared/files/ClientFiles.ts"
 import type { RequestError } from "../../errors/IngressError.ts"
@@ -93,7 +93,7 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
     if (task.ended === null) return yield* InvalidRequest.at("message_batch_id", "must have ended: cancel it first")
     const input = request.ownsInput === true ? request.input : null
     const stored = [input, progress.output, progress.errors].filter((file) => file !== null)
-    yield* Effect.forEach(stored, (file) => Effect.mapError(files.delete(owner, file), Unavailable.briefly), {
+    yield* Effect.forEach(stored, (file) => orUnavailable(files.delete(owner, file)), {
       discard: true
     })
     yield* batches.delete(owner, task.id)
@@ -108,7 +108,7 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
     const { progress, task } = yield* known(batches.find, asked)
     if (task.ended === null) return yield* InvalidRequest.at("message_batch_id", "has no results before it has ended")
     const names = [progress.output, progress.errors].filter((file) => file !== null)
-    const found = yield* Effect.forEach(names, (name) => Effect.mapError(files.find(owner, name), Unavailable.briefly))
+    const found = yield* Effect.forEach(names, (name) => orUnavailable(files.find(owner, name)))
     const lines = Stream.fromIterable(found.flatMap((file) => Option.toArray(file))).pipe(
       Stream.flatMap((file) => linesOf(files.read(owner, file))),
       Stream.map(({ text }): Uint8Array => Buffer.from(`${JSON.stringify(toResult(JSON.parse(text)))}\n`))
