@@ -139,6 +139,8 @@ export class PassingAnswer implements AnswerReader {
   }
 
   textBytes(): number {
+    // nearly all of an answer that is too large to hold is text
+    if (this.#outline !== undefined) return this.#outline.bytes
     return this.#text === undefined
       ? this.#stream.textBytes
       : EstimatedUsage.textBytes(textIn(this.#options.grammar, Json.parse(Json.decodeText(this.#text))))

@@ -271,6 +271,16 @@ describe("an answer without usage", () => {
       })
   )
 
+  it.live("is metered by its size if it is too large to buffer, and passes unchanged", () =>
+    Effect.gen(function*() {
+      const content = words.repeat(20_000)
+      const answer = JSON.stringify({ ...head, choices: [{ message: { content }, finish_reason: "stop" }] })
+      const { bytes, usage } = yield* ask(chatCompletions, question, { pieces: [answer] })
+      assert.strictEqual(bytes.toString(), answer)
+      assert.strictEqual(usage?.inputTokens, prompt)
+      assert.approximately(usage.outputTokens, content.length / 4, 100)
+    }))
+
   it.live("is unchanged if it is a stream and the client did not ask for usage", () =>
     Effect.gen(function*() {
       for (const last of [[done], [frame({ choices: [], usage: zeros }), done]]) {
