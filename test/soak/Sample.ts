@@ -38,17 +38,21 @@ const mb = 1024 * 1024
 const ask = async <A>(monitor: string, page: string): Promise<A> =>
   (await fetch(`${monitor}/${page}`)).json() as Promise<A>
 
-/** The resources of a process of the gateway; its heap after garbage collection. */
+/** The resources of a process of the gateway; its heap after garbage collection, and what V8 then holds of the system's memory. */
 const processResources = async (
   process: ServiceProcess,
   natsPort: number,
   connections: ReadonlyArray<Connection>
 ): Promise<Resources> => {
-  const [{ heapMb, resources }, ports] = await Promise.all([inspectBusy(process), localPorts(process.pid, natsPort)])
+  const [{ committedMb, heapMb, resources }, ports] = await Promise.all([
+    inspectBusy(process),
+    localPorts(process.pid, natsPort)
+  ])
   const own = connections.filter(({ port }) => ports.has(port))
   return {
     "RSS (MB)": await residentMb(process.pid),
     "heap (MB)": heapMb,
+    "V8 (MB)": committedMb,
     handles: await openHandles(process.pid),
     timers: resources["Timeout"] ?? 0,
     subscriptions: own.reduce((sum, { subscriptions }) => sum + subscriptions, 0)

@@ -186,9 +186,11 @@ export const soak = async (gateway: Gateway<NatsServer>, options: SoakOptions): 
     for (const load of [mixed, open]) load.forget(log)
     for (const process of gateway.processes) process.shortenLog()
     const memory = [...sample.of].map(([name, one]) =>
-      `${name} ${(one["heap (MB)"] ?? one["RSS (MB)"] ?? 0).toFixed(1)}`
+      [name, one["heap (MB)"]?.toFixed(1), one["RSS (MB)"]?.toFixed(0)].filter((word) => word !== undefined).join(" ")
     )
-    log(`${(sample.atMs / 60_000).toFixed(1)} min, ${provider.open} calls open, MB: ${memory.join(", ")}`)
+    log(
+      `${(sample.atMs / 60_000).toFixed(1)} min, ${provider.open} calls open, MB of heap and RSS: ${memory.join(", ")}`
+    )
   }
   stopping.abort()
   await Promise.all([mixed.stop(), open.stop(), deploying, leaving])
