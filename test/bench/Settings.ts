@@ -10,6 +10,7 @@ const words = (name: string, byDefault: string) =>
 export const settings = (options: {
   readonly rounds: number
   readonly seconds?: number
+  readonly warmUp?: number
   readonly stacks: ReadonlyArray<string>
 }) =>
   Config.all({
@@ -19,7 +20,7 @@ export const settings = (options: {
       wanted.some((beginning) => row.name.startsWith(beginning))),
     rounds: Config.Int("BENCH_ROUNDS").pipe(Config.withDefault(options.rounds)),
     seconds: Config.Int("BENCH_SECONDS").pipe(Config.withDefault(options.seconds ?? 4)),
-    warmUp: Config.Int("BENCH_WARM_UP").pipe(Config.withDefault(25)),
+    warmUp: Config.Int("BENCH_WARM_UP").pipe(Config.withDefault(options.warmUp ?? 25)),
     results: Config.String("BENCH_RESULTS").pipe(Config.withDefault("test/bench/results")),
     natsServer: Config.String("NATS_SERVER").pipe(Config.withDefault("nats-server"))
   })
