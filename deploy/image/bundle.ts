@@ -4,12 +4,14 @@
  *
  *     node deploy/image/bundle.ts <folder> [<name>=<source> ...]
  *
- * writes `<folder>/<service>.js`, `<folder>/<name>.js` for other programs, and the parts that they share. The folder may be renamed
- * but not moved: a bundle finds files beside its sources, such as the console's web app, by the path from the folder.
+ * writes `<folder>/<service>.js` and, for Node's command line, `<folder>/<service>.flags`, `<folder>/<name>.js` for other programs, and
+ * the parts that they share. The folder may be renamed but not moved: a bundle finds files beside its sources, such as the console's
+ * web app, by the path from the folder.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join, relative, resolve } from "node:path"
 import { build, type Plugin } from "rolldown"
+import { nodeFlagsOf } from "../../shared/process/NodeFlags.ts"
 
 const project = join(import.meta.dirname, "../..")
 
@@ -54,6 +56,7 @@ export const bundle = async (folder: string, others: Readonly<Record<string, str
   })
   mkdirSync(folder, { recursive: true })
   const files = new Map(output.flatMap((file) => file.type === "chunk" ? [[file.fileName, file.code] as const] : []))
+  for (const name of services) files.set(`${name}.flags`, nodeFlagsOf(name).join(" "))
   for (const [name, code] of files) replace(join(folder, name), code)
   for (const name of readdirSync(folder)) if (!files.has(name)) rmSync(join(folder, name), { recursive: true })
 }

@@ -2,9 +2,16 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Copy, DockerfileParser } from "dockerfile-ast"
 import { validate } from "dockerfile-utils"
+import { execFile } from "node:child_process"
 import { readFileSync } from "node:fs"
-import { join } from "node:path"
-import { nodeFlags } from "../../../shared/process/NodeFlags.ts"
+import { mkdtemp, rm, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { dirname, join } from "node:path"
+import { promisify } from "node:util"
+import { bundle } from "../../../deploy/image/bundle.ts"
+import { nodeFlagsOf } from "../../../shared/process/NodeFlags.ts"
+
+const run = promisify(execFile)
 
 const project = join(import.meta.dirname, "../../..")
 const text = readFileSync(join(project, "deploy/Dockerfile"), "utf8")
@@ -25,9 +32,22 @@ describe("the Dockerfile", () => {
     for (const base of bases) assert.include(["${NODE_IMAGE}", ...stages], base.replace(/ AS .*$/, ""))
   })
 
-  it("starts services with the required Node options", () => {
-    const entryPoint = instructions.find((one) => one.getInstruction() === "ENTRYPOINT")?.getArgumentsContent()
-    assert.include(entryPoint, `exec node ${nodeFlags.join(" ")} $NODE_FLAGS `)
+  it("starts each service with Node's options from the file beside its bundle", async () => {
+    const entryPoint = instructions.find((one) => one.getInstruction() === "ENTRYPOINT")?.getArgumentsContent() ?? ""
+    const [command = "", ...words] = JSON.parse(entryPoint)
+    const folder = await mkdtemp(join(tmpdir(), "image-"))
+    try {
+      await bundle(join(folder, "bundles"))
+      const script = "console.log(JSON.stringify([process.execArgv, process.argv.slice(2)]))"
+      for (const service of ["ingress", "batches"]) {
+        await writeFile(join(folder, `bundles/${service}.js`), script)
+        const PATH = `${dirname(process.execPath)}:${process.env["PATH"]}`
+        const started = await run(command, [...words, service, "a b"], { cwd: folder, env: { PATH } })
+        assert.deepStrictEqual(JSON.parse(started.stdout), [nodeFlagsOf(service), ["a b"]])
+      }
+    } finally {
+      await rm(folder, { recursive: true })
+    }
   })
 
   it("copies only project files that .dockerignore includes", () => {
