@@ -207,6 +207,7 @@ const notes: ReadonlyArray<Note> = [
     line: "if (version === 2 || !pool.isDeserted",
     excuse: "only workers of version 0.1.0 need it, which announce nothing and are not simulated"
   },
+  { file: publications, line: "if (version > 2)", excuse: afterReconnect },
   { file: publications, line: "if ((state?.num_waiting", needs: absentWorker },
   { file: publications, line: "if (hasWaited(queue.askingSince", excuse: rates },
   { file: publications, line: "if (publication.number < queue.claimedUpTo)", needs: absentWorker },
