@@ -34,6 +34,7 @@ export class JobPool<Job> {
   readonly #occupancy: PoolOccupancy
   #unclaimed = 0
   #jobs = 0
+  /** What `Publications` knows of the pool's queue in JetStream. */
   readonly queue = new StreamQueue()
   #stalledUntil = Number.NEGATIVE_INFINITY
   /** Whether JetStream has served the queue since the last tick, and whether it has failed to. */

@@ -76,6 +76,7 @@ export class Publications {
   watch(job: OpenJob): void {
     const now = this.#options.now()
     this.#observe(job, now)
+    this.#lookForFormerWorkers(job, now)
     if (mustRepeat(job, now)) return this.#options.onOvertaken(job)
     const { pool: { queue }, publication: { confirmAt, storedAs } } = job
     if (now >= confirmAt || (queue.awaitsAnswer && storedAs === undefined && now >= queue.probeAt)) {
@@ -107,13 +108,11 @@ export class Publications {
   }
 
   /** Notes what has changed since the last tick. */
-  #observe(job: OpenJob, now: number): void {
-    const { pool, publication, version } = job
+  #observe({ pool, publication, version }: OpenJob, now: number): void {
     const { queue } = pool
     if (hasWaited(publication.confirmingSince, now)) this.#unanswered(pool, now)
     if (hasWaited(queue.askingSince, now)) pool.stalled(now)
     if (publication.number < queue.claimedUpTo) publication.overtakenAt ??= now
-    this.#lookForFormerWorkers(job, now)
     if (version <= pool.version) publication.unreadableAt = undefined
     else publication.unreadableAt ??= now
   }
