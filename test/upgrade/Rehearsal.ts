@@ -1,11 +1,11 @@
 /** The rehearsal of an upgrade: a gateway of the former version, its upgrade and rollback under load, and its counters afterwards. */
-import { Context, DateTime, Effect, Layer } from "effect"
+import { Context, DateTime, Effect, Layer, Schedule } from "effect"
 import { Spending } from "../../shared/usage/Spending.ts"
 import { UsageCounters } from "../../shared/usage/UsageCounters.ts"
 import { Gateway } from "../fixture/gateway/Gateway.ts"
 import { NatsServer } from "../fixture/nats/NatsServer.ts"
 import { rowsAt, total, usageProcess } from "../fixture/nats/UsageEvents.ts"
-import type { Outcome } from "./Report.ts"
+import { dollars, type Outcome } from "./Report.ts"
 import { catalogue, environment } from "./Setting.ts"
 import { upgrade, type UpgradeOptions } from "./Upgrade.ts"
 
@@ -35,14 +35,21 @@ export const rehearse = Effect.fnUntraced(function*(options: UpgradeOptions) {
     Effect.timeoutOrElse({ duration: "30 seconds", orElse: () => counters.query(month) })
   )
   const spending = Context.get(usage, Spending)
+  const costUsd = total(rows, ({ costUsd }) => costUsd)
+  const sum = Effect.sync(() => report.keys.reduce((sum, key) => sum + spending.of(key), 0))
+  // the copy in memory follows the counters; a sum that stays different is reported as it is
+  const spentUsd = yield* sum.pipe(
+    Effect.repeat({ until: (spent) => dollars(spent) === dollars(costUsd), schedule: Schedule.spaced("50 millis") }),
+    Effect.timeoutOrElse({ duration: "30 seconds", orElse: () => sum })
+  )
   return {
     ...report,
     counted: {
       requests: total(rows, ({ requests }) => requests),
       inputTokens: total(rows, ({ usage }) => usage.inputTokens),
       outputTokens: total(rows, ({ usage }) => usage.outputTokens),
-      costUsd: total(rows, ({ costUsd }) => costUsd)
+      costUsd
     },
-    spentUsd: report.keys.reduce((sum, key) => sum + spending.of(key), 0)
+    spentUsd
   } satisfies Outcome
 })

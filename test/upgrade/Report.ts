@@ -11,7 +11,8 @@ export interface Outcome extends UpgradeReport {
 }
 
 const seconds = (ms: number): string => `${(ms / 1_000).toFixed(1)} s`
-const dollars = (usd: number): string => usd.toFixed(6)
+/** An amount, exact enough to compare sums. */
+export const dollars = (usd: number): string => usd.toFixed(6)
 
 const sums = (name: string, { costUsd, inputTokens, outputTokens, requests }: Sums) => [
   name,
