@@ -54,9 +54,7 @@ export class Compactions extends Context.Service<Compactions, {
         seal,
         open,
         keep: (requester, id, output) =>
-          store.put(id, Stream.make(Buffer.from(seal(requester, encodeOutput(output), id)))).pipe(
-            orUnavailable
-          ),
+          orUnavailable(store.put(id, Stream.make(Buffer.from(seal(requester, encodeOutput(output), id))))),
         find: Effect.fn("Compactions.find")(function*(requester, id) {
           if (!isResponseId(id)) return Option.none()
           const kept = yield* orUnavailable(store.get(id))

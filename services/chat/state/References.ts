@@ -100,9 +100,7 @@ const complete = Effect.fnUntraced(function*(
   const ids = references.filter((id) => id !== undefined)
   if (ids.length === 0) return items
   const known = new Set((conversation === undefined ? [] : itemsIn(conversation.items)).map(idOf))
-  const found = yield* responses.findItems(owner, ids.filter((id) => !known.has(id))).pipe(
-    orUnavailable
-  )
+  const found = yield* orUnavailable(responses.findItems(owner, ids.filter((id) => !known.has(id))))
   return yield* Effect.forEach(items, (item, index) => {
     const id = references[index]
     if (id === undefined) return Effect.succeed([item])

@@ -217,7 +217,8 @@ const mustRepeat = (job: OpenJob, now: number): boolean => {
   // the last attempt stays in the stream, which redelivers it
   if (since === undefined || state.state !== "Published" || !mayAttempt(job, state.attempt + 1)) return false
   // a worker may be waiting for `go`, or may return the job
-  return now - since > overtakenForMs && now - at > Timings.overtakenAfterMs
+  if (now - since <= overtakenForMs || now - at <= Timings.overtakenAfterMs) return false
+  return true
 }
 
 /**

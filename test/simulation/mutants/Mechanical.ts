@@ -209,6 +209,7 @@ const notes: ReadonlyArray<Note> = [
   },
   { file: publications, line: "if (version > 2)", excuse: afterReconnect },
   { file: publications, line: "if ((state?.num_waiting", needs: absentWorker },
+  { file: publications, line: "if (now - since <= overtakenForMs", needs: shortSilence },
   { file: publications, line: "if (hasWaited(queue.askingSince", excuse: rates },
   { file: publications, line: "if (publication.number < queue.claimedUpTo)", needs: absentWorker },
   { file: publications, line: "if (version <= pool.version)", needs: absentWorker },
