@@ -71,7 +71,9 @@ export const run = Effect.fnUntraced(function*(means: RunMeans, about: Run) {
   const lines = new LineTable(batch.total)
   /** Opens whenever a line changes. */
   const changed = Latch.makeUnsafe(false)
-  const read = Latch.makeUnsafe(yield* log.isEmpty(owner, id))
+  const newest = yield* log.newest(owner, id)
+  /** Opens when the lines are as the last holder has left them, or newer. */
+  const read = Latch.makeUnsafe(newest === 0)
   const closed = Latch.makeUnsafe(false)
   const finished = Latch.makeUnsafe(false)
   const over = Latch.makeUnsafe(false)
@@ -83,7 +85,7 @@ export const run = Effect.fnUntraced(function*(means: RunMeans, about: Run) {
         if (found.line === "closed") closed.openUnsafe()
         else lines.set(found.line, found.entry.kind)
         changed.openUnsafe()
-        if (found.left === 0) read.openUnsafe()
+        if (found.at >= newest) read.openUnsafe()
         if (lines.isComplete) finished.openUnsafe()
       })
     ),

@@ -24,8 +24,11 @@ const isDeleted = (operation: string | undefined): boolean => operation === "DEL
 /** The subject of a record is this prefix and the record's key. */
 const prefixOf = ({ name }: BucketSpec): string => `$KV.${name}.`
 
+const managerOf = (nats: Nats["Service"]) =>
+  attempt(() => jetstreamManager(nats.connection, { checkAPI: false, timeout: answerWithinMs }))
+
 const subjectsOf = Effect.fnUntraced(function*(nats: Nats["Service"], bucket: BucketSpec, filter: string) {
-  const manager = yield* attempt(() => jetstreamManager(nats.connection, { checkAPI: false, timeout: answerWithinMs }))
+  const manager = yield* managerOf(nats)
   const { state } = yield* attempt(() =>
     manager.streams.info(bucketStream(bucket), { subjects_filter: prefixOf(bucket) + filter })
   )
@@ -54,7 +57,7 @@ export const nextOf = Effect.fnUntraced(function*(
   filter: string,
   from: number
 ): Effect.fn.Return<Option.Option<Written>, JetStreamFailed> {
-  const manager = yield* attempt(() => jetstreamManager(nats.connection, { checkAPI: false, timeout: answerWithinMs }))
+  const manager = yield* managerOf(nats)
   const query = { seq: from, next_by_subj: prefixOf(bucket) + filter }
   const message = yield* attempt(() => orMissing(manager.streams.getMessage(bucketStream(bucket), query)))
   return Option.map(Option.fromNullishOr(message), ({ data, header, seq, subject }) => ({
@@ -62,6 +65,14 @@ export const nextOf = Effect.fnUntraced(function*(
     value: isDeleted(header.get("KV-Operation")) ? Option.none() : Option.some(data),
     at: seq
   }))
+})
+
+/** The last write to a key that matches the filter; 0 if there is none. */
+export const newestOf = Effect.fnUntraced(function*(nats: Nats["Service"], bucket: BucketSpec, filter: string) {
+  const manager = yield* managerOf(nats)
+  const query = { last_by_subj: prefixOf(bucket) + filter }
+  const message = yield* attempt(() => orMissing(manager.streams.getMessage(bucketStream(bucket), query)))
+  return message?.seq ?? 0
 })
 
 /** The entries in a message, and whether all records have now been read. */
@@ -125,18 +136,13 @@ export const entriesOf = (
 /** Options of the consumer in `followFrom`. Times are in milliseconds. */
 const following = { max_bytes: 2 * 1024 * 1024, expires: 10_000, idle_heartbeat: 2_000 } as const
 
-/** A record. `left`: how many more the server had when it sent this one, as far as it knew. */
-export interface Followed extends Written {
-  readonly left: number
-}
-
 /** The records whose keys match the filter, from the write `from` on, and then each new write. */
 export const followFrom = (
   nats: Nats["Service"],
   bucket: BucketSpec,
   filter: string,
   from: number
-): Stream.Stream<Followed, JetStreamFailed> =>
+): Stream.Stream<Written, JetStreamFailed> =>
   Stream.unwrap(Effect.gen(function*() {
     const [stream, prefix] = [bucketStream(bucket), prefixOf(bucket)]
     const consumer = yield* openConsumer(() =>
@@ -149,11 +155,10 @@ export const followFrom = (
     )
     const messages = yield* openMessages(nats, () => consumer.consume(following))
     return messages.pipe(
-      Stream.map((message): Followed => ({
+      Stream.map((message): Written => ({
         key: message.subject.slice(prefix.length),
         value: isDeleted(message.headers?.get("KV-Operation")) ? Option.none() : Option.some(message.data),
-        at: message.seq,
-        left: message.info.pending
+        at: message.seq
       })),
       Stream.concat(Stream.fail(new JetStreamFailed({ detail: `the reader of ${stream} has stopped` })))
     )

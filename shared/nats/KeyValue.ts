@@ -5,16 +5,7 @@ import { Kvm } from "@nats-io/kv"
 import type { NatsConnection } from "@nats-io/nats-core"
 import { Cause, Config, Deferred, Effect, Option, Queue, type Scope, Stream } from "effect"
 import { atLeast } from "../contract/Fields.ts"
-import {
-  entriesOf,
-  type Entry,
-  type Followed,
-  followFrom,
-  keysOf,
-  nextOf,
-  purge,
-  type Written
-} from "./BucketEntries.ts"
+import { entriesOf, type Entry, followFrom, keysOf, newestOf, nextOf, purge, type Written } from "./BucketEntries.ts"
 import { attempt, backOff, JetStreamFailed, mayCreate, replicas } from "./JetStream.ts"
 import { type Nats, type NatsOf, natsOf } from "./Nats.ts"
 import type { BucketSpec } from "./Storage.ts"
@@ -72,11 +63,14 @@ export interface Bucket {
   readonly keys: (filter: string) => Effect.Effect<ReadonlyArray<string>, JetStreamFailed>
   /** The first record whose key matches a filter, at or after the write `from`. */
   readonly next: (filter: string, from: number) => Effect.Effect<Option.Option<Written>, JetStreamFailed>
+  /** The sequence of the last write to a key that matches a filter; 0 if there is none. */
+  readonly newest: (filter: string) => Effect.Effect<number, JetStreamFailed>
   /**
    * The records whose keys match a filter, from the write `from` on, and then each new write. Never ends, but fails if the connection
-   * is lost.
+   * is lost. A reader has all records that it began with when it gets the write that was `newest` then, or a later one. It cannot
+   * learn this from the server's count of pending records, which is wrong if others write at the same time.
    */
-  readonly follow: (filter: string, from: number) => Stream.Stream<Followed, JetStreamFailed>
+  readonly follow: (filter: string, from: number) => Stream.Stream<Written, JetStreamFailed>
   /** All entries and then all changes. Never ends. After a lost connection it starts again from `"loading"`, so it misses no change. */
   readonly watch: Stream.Stream<WatchEvent>
 }
@@ -188,6 +182,7 @@ export const openBucket = Effect.fn("KeyValue.openBucket")(function*<K extends B
     matching,
     keys: (filter) => keysOf(nats, kept, filter),
     next: (filter, from) => nextOf(nats, kept, filter, from),
+    newest: (filter) => newestOf(nats, kept, filter),
     follow: (filter, from) => followFrom(nats, kept, filter, from),
     watch: Stream.callback<WatchEvent, JetStreamFailed>((queue) => watchBucket(nats, kept.name, bucket, queue)).pipe(
       Stream.retry(backOff),

@@ -62,17 +62,16 @@ export interface Found {
   readonly revision: number
 }
 
+/** A write to the log. `at`: its sequence. */
 export interface Followed extends Pick<Found, "entry" | "sealed"> {
   readonly line: number
   readonly at: number
-  readonly left: number
 }
 
 /** The mark that the log is closed. */
 export interface Closed {
   readonly line: "closed"
   readonly at: number
-  readonly left: number
 }
 
 export interface Result {
@@ -123,8 +122,8 @@ export interface LineLog {
   readonly follow: (owner: Owner, batch: string) => Stream.Stream<Followed | Closed>
   readonly close: (owner: Owner, batch: string) => Effect.Effect<void, JetStreamFailed>
   readonly isClosed: (owner: Owner, batch: string) => Effect.Effect<boolean, JetStreamFailed>
-  /** Whether the log has no entries. */
-  readonly isEmpty: (owner: Owner, batch: string) => Effect.Effect<boolean, JetStreamFailed>
+  /** The sequence of the last write; 0 if the log is empty. */
+  readonly newest: (owner: Owner, batch: string) => Effect.Effect<number, JetStreamFailed>
   /** Deletes the content of a log, which stays closed. */
   readonly clear: (owner: Owner, batch: string) => Effect.Effect<void, JetStreamFailed>
 }
@@ -180,12 +179,12 @@ const make = (bucket: Bucket, seal: Seal.Seal, patience: Schedule.Schedule<unkno
     const prefix = prefixOf(owner, batch)
     let last = from - 1
     return Stream.suspend(() => bucket.follow(`${prefix}*`, last + 1)).pipe(
-      Stream.map(({ at, key, left, value }): ReadonlyArray<Followed | Closed> => {
+      Stream.map(({ at, key, value }): ReadonlyArray<Followed | Closed> => {
         last = at
         const line = key.slice(prefix.length)
-        if (line === closedToken) return [{ line: closedToken, at, left }]
+        if (line === closedToken) return [{ line: closedToken, at }]
         const found = Option.getOrUndefined(Option.flatMap(value, split))
-        return found === undefined ? [] : [{ ...found, line: Number(line), at, left }]
+        return found === undefined ? [] : [{ ...found, line: Number(line), at }]
       }),
       Stream.flattenIterable,
       Stream.retry(backOff),
@@ -238,7 +237,7 @@ const make = (bucket: Bucket, seal: Seal.Seal, patience: Schedule.Schedule<unkno
     follow: (owner, batch) => followFrom(owner, batch, 1),
     close: (owner, batch) => again(bucket.put(closedKey(owner, batch), "")),
     isClosed: (owner, batch) => Effect.map(again(bucket.getWritten(closedKey(owner, batch))), Option.isSome),
-    isEmpty: (owner, batch) => Effect.map(again(bucket.next(`${prefixOf(owner, batch)}*`, 1)), Option.isNone),
+    newest: (owner, batch) => again(bucket.newest(`${prefixOf(owner, batch)}*`)),
     clear: Effect.fnUntraced(function*(owner, batch) {
       const key = closedKey(owner, batch)
       yield* again(bucket.put(key, ""))

@@ -112,6 +112,16 @@ describe("a bucket", () => {
       assert.isTrue(Option.isNone(yield* bucket.update("a", "6", now.revision)))
     }))
 
+  it.live("knows the newest write to keys that match a filter", () =>
+    Effect.gen(function*() {
+      const { bucket } = yield* bucketOf(yield* NatsServer.make())
+      assert.strictEqual(yield* bucket.newest("a.*"), 0)
+      yield* Effect.forEach(["a.1", "a.2", "a.1", "b.1"], (key) => bucket.put(key, key))
+      const { revision } = Option.getOrThrow(yield* bucket.getRevision("a.1"))
+      assert.strictEqual(yield* bucket.newest("a.*"), revision)
+      assert.isAbove(yield* bucket.newest("*.1"), revision)
+    }))
+
   it.live("lists its current records only", () =>
     Effect.gen(function*() {
       const { bucket } = yield* bucketOf(yield* NatsServer.make())
