@@ -31,8 +31,9 @@ describe(
           })
           assert.deepStrictEqual(await outcomeOf(answer), { kind: "whole" })
         }
-        // two that take slots at the same moment learn of each other a moment later
-        assert.isAtMost(provider.open, 58)
+        // ingresses that take slots at the same moment learn of each other a moment later: seven eighths and a few, but not so many
+        // that the three tenants below would find no slots
+        assert.isAtMost(provider.open, 64 - keys.length)
 
         // two newcomers with long streams of their own leave a slot for the third
         for (const { key } of keys.slice(0, 2)) {
