@@ -2,9 +2,9 @@
 import { Clock, Context, Effect, Layer, Option, Schedule } from "effect"
 import { batchPool, batchQueue } from "../bus/protocol/Subjects.ts"
 import { batchAgeMs } from "../bus/protocol/Timings.ts"
-import { orUnavailable, type QueueFull, Unavailable } from "../contract/JobError.ts"
+import { orUnavailable, type QueueFull, type Unavailable } from "../contract/JobError.ts"
 import type { Owner } from "../contract/Owner.ts"
-import { backOff, type JetStreamFailed, whileJetStreamFails } from "../nats/JetStream.ts"
+import { asUnavailable, backOff, whileJetStreamFails } from "../nats/JetStream.ts"
 import { openBucket } from "../nats/KeyValue.ts"
 import { buckets } from "../nats/Storage.ts"
 import { bindingOf, type KeyedRequest, type OtherBody } from "../records/KeyBindings.ts"
@@ -88,9 +88,6 @@ export class Batches extends Context.Service<Batches, {
       const patience = backOff.pipe(Schedule.upTo({ duration: patienceMs }))
       const records = RecordStore.make(bucket, patience)
       const keys = TaskKeys.make(bucket, records, patience)
-      const failing = <A, E>(effect: Effect.Effect<A, E | JetStreamFailed>) =>
-        Effect.catchTag(effect, "JetStreamFailed", () => Effect.fail(Unavailable.briefly()))
-
       const submit = (owner: Owner, { id, operation, tenant, traceparent }: TaskRecord.TaskRecord) =>
         queue.submit({ queue: batchQueue, pool: batchPool, id, operation, model: "", owner, tenant, traceparent })
 
@@ -117,7 +114,7 @@ export class Batches extends Context.Service<Batches, {
         create: Effect.fn("Batches.create")(function*({ operation, owner, request, tenant, traceparent }, keyed) {
           const now = yield* Clock.currentTimeMillis
           const made = `batch_${newSuffix(now)}`
-          const id = keyed === undefined ? made : yield* failing(keys.bind(owner, keyed, made))
+          const id = keyed === undefined ? made : yield* asUnavailable(keys.bind(owner, keyed, made))
           const known = id === made ? Option.none() : yield* findTask(owner, id)
           if (Option.isSome(known)) {
             yield* submitAgainIfLost(owner, known.value)
@@ -141,7 +138,7 @@ export class Batches extends Context.Service<Batches, {
           return { batch: yield* asCreated(task), isRepeated: false }
         }),
         join: Effect.fn("Batches.join")(function*(owner, keyed) {
-          const known = yield* failing(keys.find(owner, keyed))
+          const known = yield* asUnavailable(keys.find(owner, keyed))
           if (Option.isNone(known)) return Option.none()
           yield* submitAgainIfLost(owner, known.value)
           return Option.some(yield* asCreated(known.value))
@@ -176,10 +173,8 @@ export class Batches extends Context.Service<Batches, {
           if (Option.isNone(found) || hasEnded(found.value.status)) return Option.flatMap(found, batchOf)
           const stopped = records.stop(recordKey(owner, id)).pipe(
             Effect.asSome,
-            Effect.catchTags({
-              TaskRefused: () => Effect.succeedNone,
-              JetStreamFailed: () => Effect.fail(Unavailable.briefly())
-            })
+            Effect.catchTag("TaskRefused", () => Effect.succeedNone),
+            asUnavailable
           )
           return Option.flatMap(yield* stopped, batchOf)
         }),

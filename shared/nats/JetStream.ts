@@ -2,6 +2,7 @@
 import { JetStreamApiError, type JetStreamManager, type StreamConfig } from "@nats-io/jetstream"
 import { Config, Effect, Schedule, Schema } from "effect"
 import { atLeast } from "../contract/Fields.ts"
+import { Unavailable } from "../contract/JobError.ts"
 
 /** A request to JetStream failed. A retry may succeed: JetStream may be electing a leader. */
 export class JetStreamFailed extends Schema.TaggedError<JetStreamFailed>()("JetStreamFailed", {
@@ -14,6 +15,10 @@ export class JetStreamFailed extends Schema.TaggedError<JetStreamFailed>()("JetS
 
 export const jetStreamFailed = (cause: unknown): JetStreamFailed =>
   new JetStreamFailed({ detail: cause instanceof Error ? cause.message : String(cause) })
+
+/** Fails with `Unavailable` where JetStream fails; other failures stay as they are. */
+export const asUnavailable = <A, E, R>(effect: Effect.Effect<A, E | JetStreamFailed, R>) =>
+  Effect.catchTag(effect, "JetStreamFailed", () => Effect.fail(Unavailable.briefly()))
 
 /** Runs a request to JetStream and maps its errors to `JetStreamFailed`. */
 export const attempt = <A>(run: (signal: AbortSignal) => Promise<A>) =>

@@ -3,7 +3,8 @@
  * clients see as one task.
  */
 import { Clock, Context, Effect, Layer, Option } from "effect"
-import { orUnavailable, type QueueFull, Unavailable } from "../contract/JobError.ts"
+import { orUnavailable, type QueueFull, type Unavailable } from "../contract/JobError.ts"
+import { asUnavailable } from "../nats/JetStream.ts"
 import type { TaskQueueName } from "../bus/protocol/Subjects.ts"
 import { OtherBody } from "../records/KeyBindings.ts"
 import { TaskQueue } from "./TaskQueue.ts"
@@ -57,10 +58,8 @@ export class Tasks extends Context.Service<Tasks, {
         const cancel = (records: Records) =>
           Effect.forEach(records, ({ id }) => store.cancel(id), { concurrency: "unbounded" }).pipe(
             Effect.map(([first, ...others]) => Option.some<Records>([first!, ...others])),
-            Effect.catchTags({
-              TaskRefused: () => Effect.succeedNone,
-              JetStreamFailed: () => Effect.fail(Unavailable.briefly())
-            })
+            Effect.catchTag("TaskRefused", () => Effect.succeedNone),
+            asUnavailable
           )
 
         const find = (id: string, index = 0) => orUnavailable(store.find(TaskRecord.siblingId(id, index)))

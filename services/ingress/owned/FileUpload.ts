@@ -5,7 +5,8 @@
 import { Effect, Pull, Stream } from "effect"
 import { type HttpServerRequest, Multipart } from "effect/http"
 import { createHash } from "node:crypto"
-import { InvalidRequest, type QueueFull, Unavailable } from "../../../shared/contract/JobError.ts"
+import { InvalidRequest, type QueueFull } from "../../../shared/contract/JobError.ts"
+import { asUnavailable } from "../../../shared/nats/JetStream.ts"
 import type { Owner } from "../../../shared/contract/Owner.ts"
 import { type ClientFile, type ClientFiles, maxUploadBytes } from "../../../shared/files/ClientFiles.ts"
 import { LineCount } from "../../../shared/files/LineCount.ts"
@@ -149,19 +150,17 @@ export const receive = (
       Stream.concat(Stream.fromEffectDrain(rest))
     )
     const created = yield* files.create(owner, about, content).pipe(
-      Effect.catchTags({
-        JetStreamFailed: () => Effect.fail(Unavailable.briefly()),
-        FileRefused: Effect.fnUntraced(function*(refused) {
-          // the rest of the form may show another purpose, whose error comes before those of the content
-          if (refused.reason === "content") yield* Effect.andThen(Stream.runDrain(pieces), rest)
-          return yield* refused
-        })
-      })
+      Effect.catchTag("FileRefused", (refused) => {
+        const refusal = Effect.fail(refused)
+        // the rest of the form may show another purpose, whose error comes before those of the content
+        return refused.reason === "content"
+          ? Effect.andThen(Effect.andThen(Stream.runDrain(pieces), rest), refusal)
+          : refusal
+      }),
+      asUnavailable
     )
     if (key === undefined) return { file: created, isRepeated: false }
     const keyed = { operation: clientFilesPath, key, bodyHash: hash.digest("hex") }
-    const bound = yield* keyReused(files.bind(owner, keyed, created)).pipe(
-      Effect.catchTag("JetStreamFailed", () => Effect.fail(Unavailable.briefly()))
-    )
+    const bound = yield* asUnavailable(keyReused(files.bind(owner, keyed, created)))
     return { file: bound, isRepeated: bound.id !== created.id }
   }).pipe(Effect.scoped, Effect.provide(limits))

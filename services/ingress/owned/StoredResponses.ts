@@ -7,7 +7,8 @@ import { Effect, Option } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { turnFor } from "../../../shared/bounds/Turns.ts"
 import { JobClient } from "../../../shared/bus/ingress/JobClient.ts"
-import { InvalidRequest, orUnavailable, ReferenceNotFound, Unavailable } from "../../../shared/contract/JobError.ts"
+import { InvalidRequest, orUnavailable, ReferenceNotFound } from "../../../shared/contract/JobError.ts"
+import { asUnavailable } from "../../../shared/nats/JetStream.ts"
 import { isResponseId, suffixOf } from "../../../shared/contract/ResponseId.ts"
 import type { ResponseRecord } from "../../../shared/records/ResponseRecord.ts"
 import { idOf, itemsIn, type Reserve, Responses } from "../../../shared/records/Responses.ts"
@@ -84,7 +85,7 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
   }
 
   const read = ({ owner }: Asked, id: string, reserve: Reserve<RequestError>) =>
-    Effect.catchTag(responses.find(owner, id, reserve), "JetStreamFailed", () => Effect.fail(Unavailable.briefly()))
+    asUnavailable(responses.find(owner, id, reserve))
 
   const find = (asked: Asked, reserve: Reserve<RequestError>) =>
     Effect.flatMap(read(asked, asked.id, reserve), (found) => Effect.fromOption(found, () => notFound))

@@ -8,7 +8,7 @@ import { taskQueueOf } from "../../bus/protocol/Subjects.ts"
 import { orUnavailable, type QueueFull, Unavailable } from "../../contract/JobError.ts"
 import { atLeast } from "../../contract/Fields.ts"
 import type { Owner } from "../../contract/Owner.ts"
-import { backOff, type JetStreamFailed, whileJetStreamFails } from "../../nats/JetStream.ts"
+import { asUnavailable, backOff, whileJetStreamFails } from "../../nats/JetStream.ts"
 import { openBucket } from "../../nats/KeyValue.ts"
 import { Nats } from "../../nats/Nats.ts"
 import { buckets } from "../../nats/Storage.ts"
@@ -128,9 +128,6 @@ export class AnswerTasks extends Context.Service<AnswerTasks, {
 
       const read = (owner: Owner, id: string, page: number) => orUnavailable(pages.read(owner, id, page))
 
-      const failing = <A, E>(effect: Effect.Effect<A, E | JetStreamFailed>) =>
-        Effect.catchTag(effect, "JetStreamFailed", () => Effect.fail(Unavailable.briefly()))
-
       const submit = (
         owner: Owner,
         { id, model, operation, pool, request, tenant, traceparent }: TaskRecord.TaskRecord
@@ -185,12 +182,12 @@ export class AnswerTasks extends Context.Service<AnswerTasks, {
 
       return AnswerTasks.of({
         create: Effect.fnUntraced(function*({ body, owner, request, ...task }, keyed) {
-          const bound = keyed === undefined ? task.id : yield* failing(keys.bind(owner, keyed, task.id))
+          const bound = keyed === undefined ? task.id : yield* asUnavailable(keys.bind(owner, keyed, task.id))
           const known = bound === task.id ? Option.none() : yield* find(owner, bound)
           if (Option.isSome(known)) return known.value
           // an earlier ingress may have bound the key and died before it created the task: create it under that id
           const id = bound
-          yield* failing(counted.request(ownerToken(owner), body.length, quota)).pipe(
+          yield* asUnavailable(counted.request(ownerToken(owner), body.length, quota)).pipe(
             Effect.tapError(() =>
               keyed === undefined || id !== task.id
                 ? Effect.void
@@ -211,7 +208,7 @@ export class AnswerTasks extends Context.Service<AnswerTasks, {
           return record
         }),
         join: Effect.fnUntraced(function*(owner, keyed) {
-          const found = yield* failing(keys.find(owner, keyed))
+          const found = yield* asUnavailable(keys.find(owner, keyed))
           // the task's ingress may have died before it submitted the task; the queue drops duplicates
           if (Option.isSome(found) && found.value.claims === 0) yield* Effect.ignore(submit(owner, found.value))
           return found

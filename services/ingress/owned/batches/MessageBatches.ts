@@ -9,7 +9,8 @@ import { Batches } from "../../../../shared/batches/Batches.ts"
 import type { Batch } from "../../../../shared/batches/BatchRecord.ts"
 import { JobClient } from "../../../../shared/bus/ingress/JobClient.ts"
 import { linesOf } from "../../../../shared/batches/lines/InputLines.ts"
-import { InvalidRequest, orUnavailable, ReferenceNotFound, Unavailable } from "../../../../shared/contract/JobError.ts"
+import { InvalidRequest, orUnavailable, ReferenceNotFound } from "../../../../shared/contract/JobError.ts"
+import { asUnavailable } from "../../../../shared/nats/JetStream.ts"
 import { messages } from "../../../../shared/contract/operations/Messages.ts"
 import { ClientFiles } from "../../../../shared/files/ClientFiles.ts"
 import type { RequestError } from "../../errors/IngressError.ts"
@@ -51,7 +52,7 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
       (line) => Effect.sync(() => hash.update(line))
     )
     const file = yield* files.create(owner, about, lines).pipe(
-      Effect.catchTag("JetStreamFailed", () => Effect.fail(Unavailable.briefly())),
+      asUnavailable,
       Effect.ensuring(Effect.sync(() => budget.release()))
     )
     const keyed = key === undefined
