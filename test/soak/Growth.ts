@@ -6,20 +6,34 @@ const hourMs = 60 * 60_000
 export interface Slope {
   /** The slope per hour. */
   readonly perHour: number
-  /** Twice the standard error: the slope is at least `perHour - error` with a probability of more than 95 %. */
-  readonly error: number
+  /** The slope is between these, per hour, with a probability of 95 %. */
+  readonly least: number
+  readonly most: number
 }
 
-/** The slope of a line through points of milliseconds and values, by least squares. At least three points. */
+/** The number of standard deviations on either side of a mean within which 95 % of a normal distribution lie. */
+const deviations = 1.96
+
+/**
+ * The slope of points of milliseconds and values: the median of the slopes between all pairs of them (Theil and Sen), with the
+ * interval that follows from Kendall's rank statistic. At least three points.
+ *
+ * Memory grows in steps: an allocator keeps what the largest peak so far has needed. A line of least squares takes one step for
+ * growth that goes on. The median sees growth that goes on, also in steps, because then most pairs differ.
+ */
 export const slopeOf = (points: ReadonlyArray<readonly [atMs: number, value: number]>): Slope => {
-  const count = points.length
-  const mean = (of: (point: readonly [number, number]) => number) =>
-    points.reduce((sum, point) => sum + of(point), 0) / count
-  const [time, value] = [mean(([at]) => at), mean(([, value]) => value)]
-  const spread = points.reduce((sum, [at]) => sum + (at - time) ** 2, 0)
-  const slope = points.reduce((sum, [at, each]) => sum + (at - time) * (each - value), 0) / spread
-  const rest = points.reduce((sum, [at, each]) => sum + (each - value - slope * (at - time)) ** 2, 0)
-  return { perHour: slope * hourMs, error: 2 * hourMs * Math.sqrt(rest / (count - 2) / spread) }
+  const slopes = points.flatMap(([at, value], index) =>
+    points.slice(index + 1).map(([laterAt, later]) => hourMs * (later - value) / (laterAt - at))
+  ).toSorted((a, b) => a - b)
+  const { length: count } = points
+  const spread = deviations * Math.sqrt(count * (count - 1) * (2 * count + 5) / 18)
+  const middle = slopes.length / 2
+  const at = (rank: number) => slopes[Math.max(0, Math.min(slopes.length - 1, rank))] ?? 0
+  return {
+    perHour: (at(Math.ceil(middle) - 1) + at(Math.floor(middle))) / 2,
+    least: at(Math.floor(middle - spread / 2) - 1),
+    most: at(Math.ceil(middle + spread / 2))
+  }
 }
 
 export interface Growth extends Slope {
@@ -37,8 +51,8 @@ export interface Growth extends Slope {
 const isUnjudged = (process: string, resource: string): boolean => process === "nats" && resource === "RSS (MB)"
 
 /**
- * The growth of each resource after the first `settleMs` milliseconds. It is too fast if its slope exceeds `perHour` by more than
- * its error. The unit is MB for memory, and the number of handles, timers and the like.
+ * The growth of each resource after the first `settleMs` milliseconds. It is too fast if its slope exceeds `perHour` with a
+ * probability of 95 %. The unit is MB for memory, and the number of handles, timers and the like.
  */
 export const growthIn = (all: ReadonlyArray<Sample>, settleMs: number, perHour: number): ReadonlyArray<Growth> => {
   const samples = all.filter(({ atMs }) => atMs >= settleMs)
@@ -57,7 +71,7 @@ export const growthIn = (all: ReadonlyArray<Sample>, settleMs: number, perHour: 
         from: mean(values.slice(0, tenth)),
         to: mean(values.slice(-tenth)),
         limit,
-        isTooFast: limit !== undefined && slope.perHour - slope.error > limit
+        isTooFast: limit !== undefined && slope.least > limit
       }
     })
   )

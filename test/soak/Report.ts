@@ -5,7 +5,7 @@ import type { SoakReport } from "./Soak.ts"
 
 const figure = (value: number): string => value.toFixed(1)
 
-const slope = ({ error, perHour }: Growth): string => `${figure(perHour)} ± ${figure(error)}`
+const slope = ({ least, most, perHour }: Growth): string => `${figure(perHour)} (${figure(least)} to ${figure(most)})`
 
 const judgement = ({ isTooFast, limit }: Growth): string =>
   limit === undefined ? "not judged" : isTooFast ? `**above ${limit}**` : "yes"
@@ -28,8 +28,8 @@ export const textOf = (
     `${streams} streams and ${requests} other requests were answered, and ${
       Object.values(failed).reduce((sum, count) => sum + count, 0)
     } ` +
-    `failed. The processes below were never restarted. The slopes are those after the first ${terms.settleMinutes} minutes, with two ` +
-    "standard errors; one is too steep if it exceeds its limit by more than these.",
+    `failed. The processes below were never restarted. The slopes are those after the first ${terms.settleMinutes} minutes, with ` +
+    "the interval that holds them with a probability of 95 %. One is too steep if its whole interval exceeds its limit.",
     `![Resources by process](${terms.plotFile})`,
     table(
       ["process", "resource", "from", "to", "slope per hour", "within its limit"],

@@ -19,9 +19,12 @@ const judge = (all: ReadonlyArray<Sample>) => growthIn(all, 20 * minuteMs, 1)[0]
 
 describe("the growth of a resource", () => {
   it("is the slope of its samples", () => {
-    const { error, perHour } = slopeOf([[0, 10], [30 * minuteMs, 11], [60 * minuteMs, 12]])
-    assert.closeTo(perHour, 2, 1e-9)
-    assert.closeTo(error, 0, 1e-9)
+    const steady = Array.from({ length: 5 }, (_, index) => [index * 15 * minuteMs, 10 + index / 2] as const)
+    for (const slope of Object.values(slopeOf(steady))) assert.closeTo(slope, 2, 1e-9)
+    const { least, most, perHour } = slopeOf(steady.map(([at, value], index) => [at, value + index % 2 / 4] as const))
+    assert.closeTo(perHour, 2, 0.2)
+    assert.isBelow(least, 2)
+    assert.isAbove(most, 2)
   })
 
   it("is too fast above the limit, also beneath noise", () => {
@@ -29,6 +32,11 @@ describe("the growth of a resource", () => {
     assert.deepInclude(judge(samples((hours) => 50 + 2 * hours, 5)), { isTooFast: true })
     assert.deepInclude(judge(samples((hours) => 50 + 0.5 * hours, 5)), { isTooFast: false })
     assert.deepInclude(judge(samples(() => 50, 5)), { isTooFast: false })
+  })
+
+  it("is too fast in repeated steps, but not in a single one", () => {
+    assert.deepInclude(judge(samples((hours) => 50 + Math.floor(3 * hours), 0.5)), { isTooFast: true })
+    assert.deepInclude(judge(samples((hours) => hours < 0.4 ? 50 : 75, 0.5)), { isTooFast: false })
   })
 
   it("is not judged before a process has settled", () => {
