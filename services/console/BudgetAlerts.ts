@@ -25,7 +25,7 @@ export const layer = Layer.effectDiscard(Effect.gen(function*() {
   /** The marks of this month's alerts that are known to be sent. */
   let sent = { month: "", marks: new Set<string>() }
 
-  /** Until when teams that have no webhook are left alone, in epoch milliseconds. */
+  /** When to look up teams without a webhook again, in epoch milliseconds. */
   const absentUntil = new Map<string, number>()
 
   /** Queues an alert, then writes its mark: after a failure, the alert is queued again under the same id instead of lost. */
@@ -60,7 +60,7 @@ export const layer = Layer.effectDiscard(Effect.gen(function*() {
     for (const team of tree.all().values()) {
       if (team.monthlyBudgetUsd === null || (absentUntil.get(team.id) ?? 0) > now.epochMilliseconds) continue
       const share = 100 * spending.of(team.id) / team.monthlyBudgetUsd
-      // a sum of costs may be short of the budget by an error of rounding
+      // a sum of costs may fall short of the budget by a rounding error
       for (const percent of thresholds) if (share + 1e-9 >= percent) yield* alert(team, month, percent)
     }
   })

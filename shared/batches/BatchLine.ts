@@ -25,7 +25,7 @@ export const customIdOf = ({ text }: InputLine): string =>
 export const mistakeOf = ({ endpoint }: BatchRequest, { number: line, text }: InputLine): Mistake | undefined => {
   const found = Option.getOrUndefined(decodeLine(text))
   if (found === undefined) {
-    return { code: "invalid_json_line", message: "This line is no request of a batch.", line, param: null }
+    return { code: "invalid_json_line", message: "This line is not a request of a batch.", line, param: null }
   }
   if (found.url !== endpoint) {
     const message = `The url of this line must be the batch's endpoint, '${endpoint}'.`

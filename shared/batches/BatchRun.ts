@@ -52,7 +52,7 @@ export interface Ran {
   readonly early: Early | undefined
 }
 
-/** Maximum number of lines of a batch that wait for a worker: few, so that other tasks in the queue wait only a moment. */
+/** Maximum number of lines of a batch that wait for a worker: few, so that other tasks in the queue wait only briefly. */
 const maxWaiting = 16
 
 /** How often the holder checks whether the batch was cancelled or has expired, in milliseconds. */
@@ -72,7 +72,7 @@ export const run = Effect.fnUntraced(function*(means: RunMeans, about: Run) {
   /** Opens whenever a line changes. */
   const changed = Latch.makeUnsafe(false)
   const newest = yield* log.newest(owner, id)
-  /** Opens when the lines are as the last holder has left them, or newer. */
+  /** Opens when everything that was in the log at the start has been read. */
   const read = Latch.makeUnsafe(newest === 0)
   const closed = Latch.makeUnsafe(false)
   const finished = Latch.makeUnsafe(false)
@@ -169,7 +169,7 @@ export const run = Effect.fnUntraced(function*(means: RunMeans, about: Run) {
 
   const whole = Effect.andThen(Effect.timeoutOption(read.await, readWithinMs), Effect.andThen(feed, finished.await))
   yield* lines.isComplete ? Effect.void : Effect.raceFirst(whole, over.await)
-  // results that arrived at the last moment count
+  // the last results may have arrived after the batch was cancelled or had expired: they count
   if (lines.isComplete) early = undefined
 
   yield* log.close(owner, id)

@@ -1,7 +1,7 @@
 /**
  * The ledger of one limit, shared by all replicas: when units were used, and which units each replica holds.
  *
- * A replica leases a few units at once, uses them without further requests, and reports their use in its next entry. A held
+ * A replica leases a few units at a time, uses them without further requests, and reports their use in its next entry. A held
  * unit counts as if used at the last possible moment. So no window, wherever it starts, contains more used units than the
  * limit, even if a replica dies while it holds some.
  */

@@ -242,7 +242,7 @@ export class ReplicaLease {
     this.#expect(entered, entry.needs.length > 0)
   }
 
-  /** Rejects requests that would wait in vain, and sets when to try again for the others: at once if all came after the entry. */
+  /** Rejects requests that would wait in vain, and sets when to retry for the others: immediately if all came after the entry. */
   #expect({ free, ledger }: Ledger.EntryResult, hasAsked: boolean): void {
     this.#retryAt = this.#freeAt = Number.NEGATIVE_INFINITY
     if (this.#waiters.size === 0 || !hasAsked) return

@@ -168,7 +168,7 @@ export type Settlement = "done" | "later" | { readonly afterMs: number }
 
 /**
  * How long a new task may seem to have no record, in milliseconds. Ingress stores the record before it submits the task, but a NATS
- * server that was the leader until a moment ago may not have it.
+ * server that is no longer the leader, and answers as if it were, may not have it.
  */
 const unknownForMs = 60_000
 

@@ -29,7 +29,7 @@ export const idealMs = ({ request: { chunkBytes, chunks, everyMs, readMs } }: Cl
 /** How long before a failure the last sign of an ingress may be, in milliseconds. */
 const heardMs = 1_000
 
-/** How many parts of the kind that a fault names last there are. */
+/** The number of workers, servers or ingresses, whichever the last word of the fault's kind names. */
 const countOf = ({ servers, workers }: Ended["scenario"], kind: FaultKind): number =>
   kind.endsWith(" worker") ? workers : kind.endsWith(" nats") ? servers : kind.endsWith(" ingress") ? 1 : Infinity
 
@@ -42,7 +42,7 @@ const costIn = (scenario: Ended["scenario"]): Cost | undefined => {
   const cost = (costs as Partial<Record<FaultKind, Cost>>)[fault.kind]
   const aloneMs = countOf(scenario, fault.kind) === 1 ? Math.max(0, fault.ms) : 0
   if (cost === undefined) return undefined
-  // workers give up an ingress that is silent for so long
+  // workers give up an ingress that is silent for this long
   const isGivenUp = fault.kind.endsWith(" ingress") && fault.ms > ingressGoneAfterMs - heardMs
   const repairMs = fault.kind.startsWith("jobs forget") ? mostRepairMs[scenario.servers > 1 ? "several" : "one"] : 0
   const outcomes = [...cost.outcomes ?? [], ...(isGivenUp ? ["WorkerLost" as const] : [])]
@@ -166,7 +166,7 @@ function* attemptsAreNeeded(
   }
 }
 
-/** How long NATS servers may not answer without the loss of a worker, even of one that cannot change servers, in milliseconds. */
+/** How long NATS servers may be frozen without the loss of a worker, even of one that cannot change servers, in milliseconds. */
 const frozenMs = 4_500
 
 function* frozenServersCostNoWorker(

@@ -109,7 +109,7 @@ function* slotsReturn({ clients, ingresses, pulls, scenario, workers }: Ended): 
   }
 }
 
-/** Messages per request, besides its answer: claims, controls, confirmations, acknowledgements and its event. */
+/** Messages per request, without its answer: claims, controls, confirmations, acknowledgements and its event. */
 const perRequest = 20
 /** Messages per request and second: heartbeats, progress, repeated questions and credit. */
 const perSecond = 4

@@ -99,7 +99,7 @@ export const countedRestMs = 4_000
 /** The minimum of all slots together. With so many, no request waits for long without a fault. */
 const leastSlots = 40
 
-/** How long a fault waits for its moment, in milliseconds. */
+/** How long a fault waits for the text of its `moment`, in milliseconds. */
 export const momentMs = 3_000
 
 /** Texts in the messages of each process at which a fault may strike. */

@@ -350,7 +350,7 @@ export const simulate = async (scenario: Scenario): Promise<Result> => {
     })
   }
   let calmSince: number | undefined
-  /** The counts of the last second. The highest one matters, because an expired pull request is repeated a moment later. */
+  /** The counts of the last second. The highest one matters, because an expired pull request is repeated only a little later. */
   const pulls: Array<number> = []
   const countPulls = () => {
     pulls.push(pullsOf(cluster))

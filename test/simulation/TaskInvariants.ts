@@ -1,6 +1,6 @@
 /**
- * Invariants of tasks, whatever fails, first for videos and then for answers: each is paid once, ends once, has one usage event and
- * a whole answer, and poison stops.
+ * Invariants of tasks, whatever fails, first for videos and then for answers: each is paid for once, ends once, has one usage event
+ * and a whole answer, and poison stops.
  */
 import type { AnswerClient } from "./gateway/AnswerClient.ts"
 import { type Call, placeIn } from "./gateway/Provider.ts"
@@ -154,7 +154,7 @@ function* answerUsageIsTheBill(ended: Ended): Generator<Violation> {
         `has ${own[0]?.usage?.outputTokens} tokens, was billed for ${calls.at(-1)?.made}`
       )
     }
-    // a worker learns of the cancellation a moment later, and may have the whole answer by then
+    // a worker learns of the cancellation at its next renewal, and may have the whole answer by then
     const isLate = record.status === "cancelled" && calls.at(-1)?.outcome === "complete"
     if (isLate || isTouched(scenario, request.at, world.now)) continue
     if (own.some(({ outcome }) => outcome !== Reflect.get(outcomes, record.status))) {

@@ -45,7 +45,7 @@ const stepMs = 100
 export const stepsOf = (from: number, until: number): ReadonlyArray<number> =>
   Array.from({ length: Math.floor((until - from) / stepMs) }, (_, at) => from + at * stepMs)
 
-/** When any worker has room for a request's body, even one that holds all other large bodies, in milliseconds of the world. */
+/** From when on every worker has room for a request's body, even if it holds all other large bodies, in milliseconds of the world. */
 export const roomAt = (clients: ReadonlyArray<Client>, client: Client): number => {
   const { request: { at, bodyBytes } } = client
   if (bodyBytes <= inlineBodyBytes) return at

@@ -1,6 +1,6 @@
 /**
  * Sessions of people: a signed cookie in the browser and a record in NATS. The signature prevents forgery, and the cookie is
- * invalid once the record is deleted by sign-out or expiry. A session is never extended, so a person's groups are read again.
+ * invalid once the record is deleted by sign-out or expiry. A session is never extended, so that a person's groups are read again.
  */
 import { Clock, Config, Context, DateTime, Effect, Layer, Option, Redacted, Schema, Stream } from "effect"
 import { hash, randomBytes } from "node:crypto"

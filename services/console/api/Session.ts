@@ -1,4 +1,4 @@
-/** `/api/session` and `/api/sign-in`: sign-in and its ways, the current session, sign-out. */
+/** `/api/session` and `/api/sign-in`: sign-in, the ways to sign in, the current session, and sign-out. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Admin, AdminView } from "./Admin.ts"
@@ -41,7 +41,7 @@ export class SessionApi extends HttpApiGroup.make("session")
       .middleware(Admin)
       .annotate(
         OpenApi.Summary,
-        "Sign out. Every copy of the session's cookie becomes invalid. 200 names a URL of the OpenID provider, if that has a session, too"
+        "Sign out. Every copy of the session's cookie becomes invalid. With 200, open the URL to sign out at the OpenID provider, too"
       ),
     HttpApiEndpoint.post("signIn", "/api/session", {
       payload: SignIn,

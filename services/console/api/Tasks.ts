@@ -46,13 +46,13 @@ export const TaskView = Schema.Struct({
   error: Schema.NullOr(Schema.String),
   /** The provider whose last call may be billed; `null` if there was none. */
   provider: Schema.NullOr(Schema.String),
-  /** How many workers have begun with it. */
+  /** How many times workers have claimed it. */
   claims: Schema.Int,
   createdAt: Schema.DateTimeUtcFromString,
   endedAt: Schema.NullOr(Schema.DateTimeUtcFromString),
   /** The size of the answer, once it is complete. */
   bytes: Schema.NullOr(Schema.Int),
-  /** `null` if it is no batch. */
+  /** `null` if it is not a batch. */
   batch: Schema.NullOr(BatchView),
   /** The trace of the request that created it. */
   traceId: Schema.NullOr(Schema.String)

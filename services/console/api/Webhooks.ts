@@ -77,7 +77,7 @@ const endpoints = <const Path extends `/${string}`, Id extends Schema.Codec<stri
     HttpApiEndpoint.delete("remove", path, { ...byId, error })
       .annotate(OpenApi.Summary, "Remove the webhook with its secret"),
     HttpApiEndpoint.post("rotate", `${path}/rotate`, { ...byId, success: SecuredWebhook, error })
-      .annotate(OpenApi.Summary, "Create a new secret. The former one also signs for a day"),
+      .annotate(OpenApi.Summary, "Create a new secret. The previous one also signs for a day"),
     HttpApiEndpoint.get("deliveries", `${path}/deliveries`, {
       ...byId,
       success: Schema.Array(DeliveryView),
@@ -102,7 +102,7 @@ export class WebhooksApi extends HttpApiGroup.make("webhooks")
 
 /** Webhooks for events about the budget of a team. */
 export class TeamWebhooksApi extends HttpApiGroup.make("teamWebhooks")
-  .add(...endpoints("/api/teams/:id/webhook", TeamId, TeamUnknown, "a team, which is told about its budget"))
+  .add(...endpoints("/api/teams/:id/webhook", TeamId, TeamUnknown, "a team, for events about its budget"))
   .middleware(Admin)
   .annotate(HttpApi.PayloadParseOptions, { errors: "all", onExcessProperty: "error" })
 {}

@@ -180,7 +180,7 @@ const make = Effect.fnUntraced(function*(settings: Oidc) {
       )
       return yield* Effect.mapError(
         decodeLogoutToken(payload),
-        () => new ProviderFailed({ problem: "refused", detail: "the token is no logout token" })
+        () => new ProviderFailed({ problem: "refused", detail: "the token is not a logout token" })
       )
     }),
 

@@ -56,7 +56,7 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
       return sessionCookie.set(yield* orUnavailable(begin))(redirect(begun.to))
     },
     Effect.catchTags({ ...onProviderFailed, Unavailable: () => failed("unavailable", "NATS does not answer") }),
-    // the answer of a provider counts once
+    // each of the provider's answers is accepted only once
     Effect.map(attempts.expireCookie)
   )
 

@@ -49,7 +49,7 @@ export const protocols = Effect.gen(function*() {
   return around === undefined ? performs : Record.map(performs, around)
 })
 
-/** The names of the operations that each protocol serves, besides videos. */
+/** The names of the operations that each protocol serves, without videos. */
 const served: Record<Provider["protocol"], ReadonlyArray<string>> = {
   "ai-sdk": AiSdk.operations,
   anthropic: HttpCall.operationsOf(anthropic),

@@ -16,7 +16,7 @@ export type Step =
     readonly isRetry: boolean
     /** When to call. */
     readonly at: number
-    /** Whether the call waits for the candidate's limits until the request's deadline, or only for a moment. */
+    /** Whether the call waits for the candidate's limits until the request's deadline, or only for `momentMs`. */
     readonly waits: boolean
   }
   | { readonly kind: "fail"; readonly error: JobError }

@@ -57,7 +57,7 @@ export class Providers extends Context.Service<Providers, {
 
       const now = monotonicMs(clock)
       const soon = () => now() + momentMs
-      /** The deadline, but at least a moment from now: even a late request may check for free capacity. */
+      /** The deadline, but at least `momentMs` from now: even a late request may check for free capacity. */
       const late = (deadline: number) => Math.max(deadline, soon())
 
       /** Takes one step after another, after the first candidate has failed or was skipped. */

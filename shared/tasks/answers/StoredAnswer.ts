@@ -1,5 +1,5 @@
 /**
- * Answers a request into storage. Runs the same pipeline as for a job (`JobLife.ts`), with storage in place of the waiting ingress:
+ * Answers a request, and stores the answer. The pipeline is that of a job (`JobLife.ts`), with storage in place of the waiting ingress:
  * claims are recorded instead of agreed with the ingress, and the answer is written in pages.
  */
 import { Clock, Effect, Latch } from "effect"

@@ -2,7 +2,7 @@
  * Writes a worker's answer to the request of a task into storage, in pages, instead of to an ingress in frames. A page of a stream
  * consists of whole events, unless an event is larger than a page.
  *
- * A page is written when it is full, or a moment after its first bytes. Bytes that arrive while a page is being written wait for the
+ * A page is written when it is full, or 250 ms after its first bytes. Bytes that arrive while a page is being written wait for the
  * next one; if too many wait, the provider is paused.
  */
 import { Effect, Latch } from "effect"

@@ -14,7 +14,7 @@ const longestMs = 120_000
 /** Maximum delay of a strike after the last run has begun its `meanwhile`, in milliseconds. */
 const mostLaterMs = 3
 
-/** If this process was held up for longer during a run, the run says nothing about the servers, in milliseconds. */
+/** If this process was held up for longer than this during a run, in milliseconds, the run says nothing about the servers. */
 const mostLateMs = 200
 const lookEveryMs = 20
 
@@ -101,7 +101,7 @@ class Theatre {
   }
 }
 
-/** Whether all threads of a process have stopped. They continue for a moment after the signal. */
+/** Whether all threads of a process have stopped. They run on briefly after the signal. */
 const isStopped = (pid: number): boolean =>
   readdirSync(`/proc/${pid}/task`).every((thread) =>
     /^.*\) [Tt] /.test(readFileSync(`/proc/${pid}/task/${thread}/stat`, "utf8"))

@@ -22,11 +22,11 @@ export interface Stage {
   /** Connects to a server, from 0. */
   readonly connect: (server?: number) => Promise<Client>
   readonly sleep: (ms: number) => Promise<void>
-  /** Sleeps for at least so long; a longer sleep must not change the outcome. */
+  /** Sleeps for at least this long; a longer sleep must not change the outcome. */
   readonly rest: (ms: number) => Promise<void>
   /** Waits until every run of the script has called it. */
   readonly together: () => Promise<void>
-  /** Strikes a server, a moment after `meanwhile` has begun. Ends the run if another one is hit instead. */
+  /** Strikes a server, shortly after `meanwhile` has begun. Ends the run if another one is hit instead. */
   readonly strike: (kind: Strike, server: number, meanwhile?: () => void) => Promise<void>
   /** Starts or continues what was struck. */
   readonly heal: () => Promise<void>

@@ -2,9 +2,9 @@
  * `npm run simulate:model`: runs scripts against real servers of NATS and against the model, and exits with 1 if a real server
  * did something that is not possible in the model.
  *
- * MODEL_RUNS (50: how often each script runs against real servers), MODEL_SEEDS (2000: how often at most against the model),
+ * MODEL_RUNS (50: how often each script runs against real servers), MODEL_SEEDS (2000: at most how many seeds of the model it gets),
  * MODEL_SERVERS (`single`: the nats-server on the PATH alone; `new`: a newer one alone; `cluster`: three of those; default: all),
- * MODEL_SCRIPTS (only scripts whose name has this), NATS_SERVER (the program).
+ * MODEL_SCRIPTS (only scripts whose names contain this), NATS_SERVER (the program).
  */
 import { NatsCluster } from "../../fixture/nats/NatsCluster.ts"
 import { NatsServer } from "../../fixture/nats/NatsServer.ts"

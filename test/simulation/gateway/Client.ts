@@ -51,7 +51,7 @@ export class Client {
   mostUnread = 0
   endedAt: number | undefined
   outcome: Outcome | undefined
-  /** How many ends the gateway has reported to the client. Exactly one is right. */
+  /** How many times the gateway has reported an end to the client: exactly once is right. */
   ends = 0
   /** When its ingress received the job, after the key's limits. A frozen ingress receives it late. */
   submittedAt: number | undefined

@@ -42,7 +42,7 @@ export const killedAtStarts = all(tasks, (scenario) => {
     }))
   }
 })
-/** Servers that do not know the latest records answer while videos are asked for and end. */
+/** While videos are requested and end, requests are answered by servers that lack the latest records. */
 export const staleRecords = all(tasks, (scenario) => {
   const times = Array.from({ length: 8 }, (_, index) => warmUpMs + 1_000 + 2_000 * index)
   return {

@@ -4,8 +4,8 @@
  *
  * Each mutant is simulated in scenarios of the kind that it needs; see `Trials.ts`.
  *
- * MUTANTS (`past`, `mechanical` or `all`, the default; anything else: those whose names have one of its parts, which
- * commas separate), MUTANT_SEEDS (60: how many simulations may miss a fault).
+ * MUTANTS (`past`, `mechanical` or `all`, the default; anything else: parts of names, separated by commas),
+ * MUTANT_SEEDS (60: how many simulations may miss a fault).
  */
 import { availableParallelism } from "node:os"
 import { Child } from "./Child.ts"

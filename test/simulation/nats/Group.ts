@@ -1,6 +1,6 @@
 /**
  * The servers that store a stream or a consumer, and which of them leads: nothing is decided without a majority, a lost leader is
- * replaced after an election, and a leader that was frozen or isolated meanwhile believes for a moment that it still leads.
+ * replaced after an election, and a leader that was frozen or isolated meanwhile believes for a while that it still leads.
  */
 import type { Event } from "../world/World.ts"
 import type { Server } from "./Server.ts"

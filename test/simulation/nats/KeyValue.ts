@@ -86,7 +86,7 @@ export class KeyValue {
       const stream = this.#streams.get(name)
       if (!(stream instanceof KeyValueStream)) this.#answer(at, message, missing("stream not found", 10_059))
       else if (kind === "STREAM" && action === "MSG" && this.#isStale(at)) {
-        // the server was the leader until a moment ago, and does not know that it was replaced
+        // the server was the leader, and does not know yet that it was replaced
         this.#ask(at, stream, action, message, this.#stale.get(at)?.ms)
       } else if (kind === "DIRECT") this.#readHere(at, stream, names.slice(1).join("."), message)
       else if (kind === "STREAM") {

@@ -78,7 +78,7 @@ export class PushConsumer {
     return this.#options.server
   }
 
-  /** Makes the next messages get lost on their way. */
+  /** Loses the next messages on their way. */
   miss(count: number): void {
     this.#misses += count
   }

@@ -210,7 +210,7 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
     assert.match(secret, /^whsec_/)
     await webhook.getByText("No events in the last two days.").waitFor()
     await webhook.getByRole("button", { name: "New secret" }).click()
-    await webhook.getByText("The former secret signs events, too, until").waitFor()
+    await webhook.getByText("The previous secret also signs events until").waitFor()
     await webhook.getByTestId("secret").filter({ hasNotText: secret }).waitFor()
     await webhook.getByRole("button", { name: "Remove" }).click()
     await webhook.getByRole("button", { name: "Remove" }).waitFor({ state: "detached" })

@@ -61,7 +61,7 @@ const Edit = ({ close, of }: { readonly of: TeamView; readonly close: () => void
         edit.mutate({ id: of.id, changes }, {
           onSuccess: ({ name }) => {
             close()
-            notifications.show({ color: "teal", message: `${name} updated on every process` })
+            notifications.show({ color: "teal", message: `${name} updated in every process` })
           }
         })
       }}

@@ -39,5 +39,5 @@ export const providerOf = ({ attempts, provider, repeatedCalls }: UsageEvent): s
   [
     provider ?? "–",
     ...(attempts > 1 ? [`${attempts} calls`] : []),
-    ...(repeatedCalls ? [`${repeatedCalls} perhaps billed without an answer`] : [])
+    ...(repeatedCalls ? [`${repeatedCalls} may be billed without an answer`] : [])
   ].join(", ")

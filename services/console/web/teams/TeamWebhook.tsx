@@ -48,7 +48,7 @@ const Form = ({ team: { id }, webhook }: { readonly team: TeamView; readonly web
         )}
         {until === null
           ? null
-          : <Text size="sm" c="dimmed">{`The former secret signs events, too, until ${moment(until)}.`}</Text>}
+          : <Text size="sm" c="dimmed">{`The previous secret also signs events until ${moment(until)}.`}</Text>}
         <Group justify="flex-end">
           {webhook === null ? null : (
             <>

@@ -47,7 +47,7 @@ const toImage = (mediaType: string, data: string): Contract.AnswerBlock => ({
   source: { type: "base64", media_type: mediaType, data }
 })
 
-/** Its index is a mark of this gateway, with which it is removed on its way to Anthropic: only Anthropic's own are valid there. */
+/** Its index marks it as made by this gateway, which removes it on its way to Anthropic: only Anthropic's own are valid there. */
 const toCitation = ({ quote, title, url }: Citation) => ({
   type: "web_search_result_location",
   url,
@@ -155,7 +155,7 @@ export class Encoder implements AnswerEncoder {
       case "refusal":
         return begin + this.#block("text", { type: "text", text: "" }) +
           this.#delta({ type: "text_delta", text: event.delta })
-      // a block that has ended takes none
+      // a block that has ended cannot take citations
       case "citation":
         return this.#open === "text"
           ? begin + this.#delta({ type: "citations_delta", citation: toCitation(event.citation) })

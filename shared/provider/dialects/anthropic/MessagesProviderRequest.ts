@@ -75,7 +75,7 @@ const toSystem = ({ format, turns }: Conversation, losses: Losses): ReadonlyArra
     .flatMap((part) => toText(part, losses))
 }
 
-/** It rejects empty texts, so they lose their marks. */
+/** Leaves out empty texts, which the provider rejects; their marks are lost. */
 const toText = (
   { cache, path = "", text }: Extract<ContentPart, { readonly type: "text" }>,
   losses: Losses
@@ -292,7 +292,7 @@ const withBudget = (budget: number, conversation: Conversation, losses: Losses, 
   return { config: { type: "enabled", budget_tokens: tokens }, isOn: true, maxTokens }
 }
 
-/** The limit of the answer, and what the budget must leave of it for the text: as good as nothing if the client sets the limit. */
+/** The limit of the answer, and what the budget must leave of it for the text: only one token if the client sets the limit. */
 const limitsOf = (
   budget: number,
   { maxTokens }: Conversation,

@@ -111,7 +111,7 @@ export class Decoder implements AnswerDecoder {
     return this.#hasArguments ? [] : this.#arguments("{}")
   }
 
-  /** A citation counts within its block of content, and one of the plan within that. */
+  /** Positions of a citation count from the start of its block of content; in the plan, from the start of the plan. */
   #cite(citation: unknown): ReadonlyArray<ModelEvent> {
     const { content_index: index = 0, end, sources, start, type } = Json.fields(citation)
     if (type === "THINKING_CONTENT") return []

@@ -44,7 +44,7 @@ export const decoder = <Request>(
     })
 }
 
-/** Records what means nothing in any dialect: calls and reasoning of others than the assistant, and choices among no tools. */
+/** Records what means nothing in any dialect: calls and reasoning outside the assistant's turns, and choices among no tools. */
 const recordUnused = ({ parallelToolCalls, toolChoice, tools, turns }: Conversation, losses: Losses): void => {
   for (const { content, path = "", role, toolCalls } of turns) {
     if (role !== "assistant" && toolCalls.length > 0) {

@@ -18,7 +18,7 @@ export interface AnswerIdentity {
   readonly givenId?: string | undefined
   /** Unix time in seconds. */
   readonly created: number
-  /** The present time in the same unit. */
+  /** The current time in the same unit. */
   readonly now?: () => number
   /** The model's name as the client knows it. */
   readonly model: string

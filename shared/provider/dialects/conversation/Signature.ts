@@ -88,7 +88,7 @@ export interface Recipient {
 const isFor = (account: string, signature: Signature): boolean =>
   signature.account === undefined || signature.account === account
 
-/** Leaves the reasoning of other accounts without a signature, as that of other dialects is. */
+/** Removes the signatures from reasoning of other accounts: reasoning of other dialects has none, either. */
 export const withoutForeign = (conversation: Conversation, account: string): Conversation => ({
   ...conversation,
   turns: conversation.turns.map((turn) => ({

@@ -1,4 +1,4 @@
-/** Counts all tokens of a request or an answer that is only text as text, if the provider does not say so. */
+/** Counts all tokens of a text-only request or answer as text tokens, if the provider does not report them by kind. */
 import type { Usage } from "../../../contract/Usage.ts"
 import { type Conversation, isMedia } from "./Conversation.ts"
 

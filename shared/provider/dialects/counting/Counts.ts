@@ -10,7 +10,7 @@ import * as CountDialects from "../CountDialects.ts"
 
 export interface Count {
   readonly tokens: number
-  /** Not counted by who bills them. */
+  /** The count is not from the provider that bills the tokens. */
   readonly isEstimate: boolean
 }
 

@@ -48,7 +48,7 @@ const otherTexts = ({ turns }: Conversation): ReadonlyArray<string> =>
     })
   )
 
-/** Rounded up: every conversation has some tokens more than its texts. */
+/** Rounded up: every conversation has a few more tokens than its texts. */
 export const count: Counter = Effect.fnUntraced(function*({ call, conversation }) {
   if (!family.test(call.endpoint.model)) return yield* new ModelNotFound({ model: call.model })
   const tokenizer = yield* loadTokenizer

@@ -1,4 +1,4 @@
-/** Converts usage from and to the Gemini dialect. Its output excludes reasoning, and its input results of the provider's tools. */
+/** Converts usage from and to Gemini's dialect, which counts reasoning apart from output, and its tools' results apart from input. */
 import type { Usage } from "../../../contract/Usage.ts"
 import * as Json from "../../json/Json.ts"
 

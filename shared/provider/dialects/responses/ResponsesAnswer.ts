@@ -341,7 +341,7 @@ export class Encoder implements AnswerEncoder {
     return frames + this.#within(item, "response.reasoning_summary_text.delta", { ...at, delta })
   }
 
-  /** It ends an item. Hidden reasoning is an item of its own, if the client can send it back. */
+  /** A signature ends an item. Hidden reasoning is an item of its own, if the client can send it back. */
   #signature(signature: Signature.Signature): string {
     const isOpen = this.#open?.type === "reasoning" && signature.redacted !== true
     if (!isOpen && !this.#returnsEncrypted) return ""

@@ -220,7 +220,7 @@ const isAllowedTools = (choice: Choice): choice is AllowedTools =>
 
 const isNamed = (choice: object): choice is { readonly type: string; readonly name: string } => "name" in choice
 
-/** Other dialects cannot allow only some tools: they get no others. */
+/** Other dialects cannot restrict the model to some of the tools, so they get only the allowed ones. */
 const allowedBy = (choice: Choice): (own: Tools.OwnTool) => boolean => {
   if (!isAllowedTools(choice)) return () => true
   const allowed = new Set(choice.tools.map(({ name, type }) => `${String(type)} ${String(name)}`))

@@ -64,7 +64,7 @@ export const toolsIn = (
 /** The only argument of a custom tool's function. */
 const argument = "input"
 
-/** Tells the model the form of a custom tool's text; `undefined` if nothing can be told of it. */
+/** Tells the model the form of a custom tool's text; `undefined` if the form cannot be described. */
 const describeFormat = (format: unknown): string | undefined => {
   const { definition, syntax, type = "text" } = Json.fields(format)
   if (typeof definition === "string") {

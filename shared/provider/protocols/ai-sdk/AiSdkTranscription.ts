@@ -85,7 +85,7 @@ export const make = (open: Opener): Perform =>
           `${name} is not carried over`
         ),
         ...(timed.has(format) && answer.segments.length === 0
-          ? ["response_format lacks timestamps by this model"]
+          ? ["response_format has no timestamps with this model"]
           : []),
         ...lostFeatures(answer.warnings).map((feature) => settings[feature] ?? feature)
       ])

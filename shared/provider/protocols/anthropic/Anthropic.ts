@@ -17,7 +17,7 @@ const countPath = `${path}/count_tokens`
 /** The fields that the counting of tokens accepts. Anthropic rejects all others. */
 const counted = Struct.keys(MessagesCountRequest.fields)
 
-/** The API version of requests whose client does not state a version of Anthropic's, which are dates. */
+/** The API version for requests whose client states none that Anthropic has: its versions are dates. */
 const version = "2023-06-01"
 
 const versionIn = (headers: NonNullable<Call["headers"]>): string => {

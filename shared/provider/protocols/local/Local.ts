@@ -18,7 +18,7 @@ import * as MultipartText from "../openai/MultipartText.ts"
 export class LocalEngines extends Context.Service<LocalEngines, {
   /** The operations that this worker's engine serves, by name. */
   readonly performs: ReadonlyMap<string, Perform>
-  /** Wraps a protocol to add the operations that this worker performs by calls of it. */
+  /** Wraps a protocol to add the operations that this worker performs by calling it. */
   readonly around?: (perform: Perform) => Perform
 }>()("shared/provider/protocols/local/LocalEngines") {}
 

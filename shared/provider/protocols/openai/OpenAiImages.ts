@@ -49,7 +49,7 @@ const hasPictureAsText = ({ body, contentType }: Call): boolean =>
 
 // Request
 
-/** The fields besides the pictures. Omits `response_format`, which not every model accepts. */
+/** The fields other than the pictures. Omits `response_format`, which not every model accepts. */
 const toFields = ({ model }: Endpoint, request: ImageRequest): Readonly<Record<string, unknown>> => ({
   ...request.extra,
   model,

@@ -808,7 +808,7 @@ const requestTable = (client: Client): string => {
 const readme = (): string =>
   `# Chat dialects
 
-The gateway relays a client that speaks its provider's dialect. It translates any other pair through the canonical conversation
+If client and provider speak the same dialect, the gateway relays the bytes. It translates any other pair through the canonical conversation
 (\`Conversation.ts\`) and the canonical events of an answer (\`ModelEvent.ts\`), which the built-in engine uses directly. A
 dialect has four parts: requests from clients (\`MessagesRequest.ts\`), answers to clients (\`MessagesAnswer.ts\`), requests to
 providers (\`MessagesProviderRequest.ts\`) and answers of providers (\`MessagesProviderAnswer.ts\`). \`Messages.ts\` and
@@ -831,10 +831,10 @@ No field is dropped silently:
 * In the responses dialect, a tool of the provider that the target does not have is left out with a warning, unless
   \`tool_choice\` requires it. A custom tool becomes a function with one string argument; a namespace becomes a prefix of its
   tools' names. Their calls come back in the client's form (\`ResponsesTools.ts\`).
-* Sources on the web that a provider names for its text reach clients of every dialect but text completions,
+* Web sources that a provider cites for its text reach clients of every dialect but text completions,
   unless they arrive after the client's dialect has ended that text. Sources without an address, such as documents of the
   request, have no counterpart in other dialects.
-* Fields of requests in Google's format may be in camelCase or snake_case, as at Google. Arguments, results and schemas of functions
+* Fields of requests in Google's format may be in camelCase or snake_case, as in Google's API. Arguments, results and schemas of functions
   keep their names.
 * The gateway fetches pictures and files at a URL if the provider does not, from public addresses only.
 
