@@ -4,10 +4,23 @@
  * An error holds only what the client may know: no payloads, keys or addresses. Its cause stays in the process where the error
  * happened. Ingress chooses the HTTP status and the error's shape.
  */
-import { Effect, Predicate, Schema } from "effect"
+import { Effect, Predicate, Schema, SchemaGetter } from "effect"
 
 /** Advice for a client whose request was rejected for now. */
 export const tryAgain = (afterMs: number): string => `try again in ${Math.max(1, Math.ceil(afterMs / 1_000))} s`
+
+/** Maximum number of characters of a text in an encoded error. */
+const longestText = 8_192
+
+/** A text that may quote a client or a provider. It is cut when the error is encoded, so that any error fits into a message. */
+const Text = Schema.String.pipe(
+  Schema.decodeTo(Schema.String, {
+    decode: SchemaGetter.passthrough(),
+    encode: SchemaGetter.transform((text) =>
+      text.length > longestText ? `${text.slice(0, longestText).toWellFormed()}…` : text
+    )
+  })
+)
 
 /** A field that is `null` unless the constructor gets a value. */
 const nullByDefault = <S extends Schema.Constraint>(schema: S) =>
@@ -15,9 +28,9 @@ const nullByDefault = <S extends Schema.Constraint>(schema: S) =>
 
 /** The request is invalid. `param` is the path of the field, as in `messages[0].content`. */
 export class InvalidRequest extends Schema.TaggedError<InvalidRequest>()("InvalidRequest", {
-  message: Schema.String,
-  param: Schema.NullOr(Schema.String),
-  code: Schema.String
+  message: Text,
+  param: Schema.NullOr(Text),
+  code: Text
 }) {
   /** An error at one field. `problem` follows the path, as in `must be a number`. */
   static readonly at = (param: string, problem: string, code = "invalid_value") =>
@@ -36,7 +49,7 @@ export class InvalidRequest extends Schema.TaggedError<InvalidRequest>()("Invali
 
 /** No model of that name serves this operation. */
 export class ModelNotFound extends Schema.TaggedError<ModelNotFound>()("ModelNotFound", {
-  model: Schema.String
+  model: Text
 }) {
   override get message() {
     const name = this.model.slice(0, 200)
@@ -46,7 +59,7 @@ export class ModelNotFound extends Schema.TaggedError<ModelNotFound>()("ModelNot
 
 /** The request names something unknown, expired or owned by another key. `param` is the field that names it. */
 export class ReferenceNotFound extends Schema.TaggedError<ReferenceNotFound>()("ReferenceNotFound", {
-  param: Schema.String
+  param: Text
 }) {
   override get message() {
     return `${this.param}: not found, expired, or owned by another API key`
@@ -55,12 +68,12 @@ export class ReferenceNotFound extends Schema.TaggedError<ReferenceNotFound>()("
 
 /** The provider rejected the request with a 4xx status; the client gets the provider's status and message. */
 export class ProviderRejected extends Schema.TaggedError<ProviderRejected>()("ProviderRejected", {
-  provider: Schema.String,
+  provider: Text,
   status: Schema.Int,
-  message: Schema.String,
-  type: nullByDefault(Schema.String),
-  param: nullByDefault(Schema.String),
-  code: nullByDefault(Schema.String)
+  message: Text,
+  type: nullByDefault(Text),
+  param: nullByDefault(Text),
+  code: nullByDefault(Text)
 }) {}
 
 /**
@@ -68,7 +81,7 @@ export class ProviderRejected extends Schema.TaggedError<ProviderRejected>()("Pr
  * is `null` if the time to wait is unknown.
  */
 export class ProviderRateLimited extends Schema.TaggedError<ProviderRateLimited>()("ProviderRateLimited", {
-  provider: Schema.String,
+  provider: Text,
   retryAfterMs: Schema.NullOr(Schema.Finite)
 }) {
   override get message() {
@@ -90,7 +103,7 @@ const forTheOperator = "the operator of the gateway must fix this"
  * * `resting`: the provider's circuit is open after too many failures.
  */
 export class ProviderFailed extends Schema.TaggedError<ProviderFailed>()("ProviderFailed", {
-  provider: Schema.String,
+  provider: Text,
   reason: Schema.Literals([
     "unreachable",
     "status",
@@ -106,7 +119,7 @@ export class ProviderFailed extends Schema.TaggedError<ProviderFailed>()("Provid
   status: nullByDefault(Schema.Int),
   retryAfterMs: nullByDefault(Schema.Finite),
   /** The defect of a `malformed` answer. */
-  detail: Schema.optionalKey(Schema.String)
+  detail: Schema.optionalKey(Text)
 }) {
   static readonly malformed = (provider: string, detail?: string) =>
     new ProviderFailed({ provider, reason: "malformed", ...(detail === undefined ? {} : { detail }) })
@@ -141,7 +154,7 @@ export class ProviderFailed extends Schema.TaggedError<ProviderFailed>()("Provid
 
 /** The provider exceeded a deadline: to connect, to the first byte or token, between two pieces of its answer, or in total. */
 export class ProviderTimeout extends Schema.TaggedError<ProviderTimeout>()("ProviderTimeout", {
-  provider: Schema.String,
+  provider: Text,
   phase: Schema.Literals(["connect", "first byte", "first token", "idle", "total"])
 }) {
   override get message() {
@@ -236,7 +249,7 @@ export class KeyInactive extends Schema.TaggedError<KeyInactive>()("KeyInactive"
 
 /** The model exists, but the key may not use it. */
 export class ModelNotAllowed extends Schema.TaggedError<ModelNotAllowed>()("ModelNotAllowed", {
-  model: Schema.String
+  model: Text
 }) {
   override readonly message =
     `The API key may not use the model '${this.model}'. GET /v1/models lists the models it may use.`
@@ -250,7 +263,7 @@ export const levelNamed = (team: string | undefined): string =>
 export class BudgetSpent extends Schema.TaggedError<BudgetSpent>()("BudgetSpent", {
   budgetUsd: Schema.Finite,
   /** The name of the team whose budget is spent. Absent if it is the key's. */
-  team: Schema.optionalKey(Schema.String),
+  team: Schema.optionalKey(Text),
   retryAfterMs: Schema.Finite
 }) {
   override readonly message =
@@ -262,7 +275,7 @@ export class BudgetSpent extends Schema.TaggedError<BudgetSpent>()("BudgetSpent"
 export class GuardrailRefused extends Schema.TaggedError<GuardrailRefused>()("GuardrailRefused", {
   direction: Schema.Literals(["request", "answer"]),
   /** The guardrail's words for the client. */
-  explanation: nullByDefault(Schema.String)
+  explanation: nullByDefault(Text)
 }) {
   override get message() {
     const refused = `The guardrail of the gateway refused the ${this.direction}`

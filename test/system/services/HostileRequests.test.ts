@@ -83,6 +83,16 @@ describe("a field", () => {
       assertRefused(await post(JSON.stringify({ ...valid, model: "local-chat", n })), { status: 400, param: "n" })
     }
   })
+
+  it("that its error would quote at a length beyond any message of NATS is quoted in part, and nothing waits behind it", async () => {
+    const schema = { $ref: `#/${"a".repeat(1_200_000)}` }
+    const response_format = { type: "json_schema", json_schema: { name: "a", schema } }
+    const refused = await post(JSON.stringify({ ...valid, model: "local-chat", response_format }))
+    assertRefused(refused, { status: 400 })
+    assert.include(refused.body, "refers to #/aaa")
+    assert.isBelow(refused.body.length, 20_000)
+    assert.strictEqual((await post(JSON.stringify({ ...valid, model: "local-chat" }))).status, 200)
+  })
 })
 
 describe("a body", () => {
