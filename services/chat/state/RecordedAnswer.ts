@@ -25,9 +25,18 @@ const ends = marksOf("completed", "incomplete")
 const isEnded = (status: unknown): boolean => status === "completed" || status === "incomplete"
 
 /** More bytes than an event has before its type. */
-const tailBytes = 256
+const headBytes = 256
 
-const blankLine = Buffer.from("\n\n")
+/** How the type of any event begins. */
+const anyMark = Buffer.from("\"response.")
+
+/** Whether the type of an event is among these. Only the first text counts, because a client may have put others into the response. */
+const isOf = (frame: Uint8Array, types: ReadonlyArray<Buffer>): boolean => {
+  const head = Buffer.from(frame.buffer, frame.byteOffset, Math.min(headBytes, frame.length))
+  const at = head.indexOf(anyMark)
+  return at !== -1 && types.some((type) => head.indexOf(type) === at)
+}
+
 const dataField = Buffer.from("data:")
 const empty = Buffer.alloc(0)
 
@@ -41,12 +50,9 @@ export class RecordedAnswer implements Answer {
   /** Whether the answer is one JSON text, which is held back from its start. */
   #isWhole = false
   #held: Array<Uint8Array> | undefined
-  /** Splits the stream until its first event that is not one of `beginnings`; `undefined` afterwards. */
-  #beginning: SseFrames | undefined
-  /** The latest bytes of a stream, already passed on. */
-  #tail: Buffer = empty
-  /** How many bytes of the held event are passed on already. */
-  #passed = 0
+  readonly #frames = new SseFrames()
+  /** Whether all events so far are of `beginnings`. */
+  #isBeginning = true
 
   constructor(answer: Answer, fields: Readonly<Record<string, unknown>>) {
     this.#answer = answer
@@ -64,7 +70,6 @@ export class RecordedAnswer implements Answer {
       this.#held = []
       return
     }
-    this.#beginning = new SseFrames()
     this.#answer.start(head)
   }
 
@@ -73,37 +78,23 @@ export class RecordedAnswer implements Answer {
       this.#held.push(bytes)
       return true
     }
-    return this.#pass(this.#beginning === undefined ? bytes : this.#begin(this.#beginning, bytes))
+    const passed: Array<Uint8Array> = []
+    for (const frame of this.#frames.push(bytes)) {
+      if (this.#held !== undefined) this.#held.push(frame)
+      else if (isOf(frame, ends)) this.#held = [frame]
+      else passed.push(this.#isBeginning ? this.#begin(frame) : frame)
+    }
+    this.#held?.push(this.#frames.rest)
+    return passed.length === 0 ? true : this.#answer.write(Buffer.concat(passed))
   }
 
-  /** Returns the bytes to pass on now. */
-  #begin(beginning: SseFrames, bytes: Uint8Array): Uint8Array {
-    const pieces: Array<Uint8Array> = []
-    for (const frame of beginning.push(bytes)) {
-      const data = dataOf(frame)
-      const head = Buffer.from(frame.subarray(0, tailBytes))
-      const isFirst = this.#beginning !== undefined && beginnings.some((mark) => head.includes(mark))
-      const changed = data === undefined || !isFirst ? undefined : this.#withFields(data)
-      pieces.push(data === undefined || changed === undefined ? frame : replaceData(frame, data, changed))
-      if (data !== undefined && !isFirst) this.#beginning = undefined
-    }
-    return Buffer.concat(this.#beginning === undefined ? [...pieces, beginning.rest] : pieces)
-  }
-
-  #pass(bytes: Uint8Array): boolean {
-    if (bytes.length === 0) return true
-    const seen = Buffer.concat([this.#tail, bytes])
-    const mark = Math.max(...ends.map((end) => seen.indexOf(end)))
-    if (mark === -1) {
-      this.#tail = seen.subarray(-tailBytes)
-      return this.#answer.write(bytes)
-    }
-    const before = seen.lastIndexOf(blankLine, mark)
-    const from = before === -1 ? 0 : before + blankLine.length
-    const isNew = from >= this.#tail.length
-    this.#passed = isNew ? 0 : this.#tail.length - from
-    this.#held = [seen.subarray(from)]
-    return isNew ? this.#answer.write(seen.subarray(this.#tail.length, from)) : true
+  /** The gateway's version of one of the first events. */
+  #begin(frame: Uint8Array): Uint8Array {
+    const data = dataOf(frame)
+    if (data === undefined) return frame
+    this.#isBeginning = isOf(frame, beginnings)
+    const changed = this.#isBeginning ? this.#withFields(data) : undefined
+    return changed === undefined ? frame : replaceData(frame, data, changed)
   }
 
   onDrain(resume: () => void): void {
@@ -114,8 +105,8 @@ export class RecordedAnswer implements Answer {
   /** The response to store; `undefined` if the answer contains no complete one. */
   readonly response = (): AnsweredResponse | undefined => {
     // an answer may end without a blank line
-    if (this.#beginning !== undefined) this.#pass(this.#beginning.rest)
-    const held = Buffer.concat(this.#held ?? [])
+    this.#held ??= [this.#frames.rest]
+    const held = Buffer.concat(this.#held)
     const [from, until] = this.#jsonIn(held)
     const json = this.#withFields(held.subarray(from, until))
     if (json === undefined) return undefined
@@ -150,7 +141,7 @@ export class RecordedAnswer implements Answer {
   readonly release = (): void => {
     if (this.#held === undefined || this.#head === undefined) return
     if (this.#isWhole) this.#answer.start(this.#head)
-    this.#answer.write(Buffer.concat(this.#held).subarray(this.#passed))
+    this.#answer.write(Buffer.concat(this.#held))
     this.#held = undefined
   }
 

@@ -1,0 +1,64 @@
+/** A streamed response reaches its client event by event, and is recorded, whatever texts it contains and however it is cut. */
+import { assert, describe, it } from "@effect/vitest"
+import { RecordedAnswer } from "../../../services/chat/state/RecordedAnswer.ts"
+
+const sse = { status: 200, contentType: "text/event-stream", headers: {} }
+
+const response = (status: string, more: object = {}) => ({ id: "resp_1", status, output: [], ...more })
+
+/** The events of a response with these settings of the client, and the lines' end. */
+const eventsWith = (settings: object, newline = "\n") =>
+  [
+    { type: "response.created", response: response("in_progress", settings) },
+    ...Array.from({ length: 20 }, (_, at) => ({ type: "response.output_text.delta", delta: `word ${at}` })),
+    { type: "response.completed", response: response("completed", settings) }
+  ].map((event) => [`event: ${event.type}`, `data: ${JSON.stringify(event)}`, "", ""].join(newline))
+
+/** Writes a stream in pieces of this size. Returns what passed before the end, all that passed, and what is recorded. */
+const record = (stream: string, pieceBytes: number) => {
+  const passed: Array<Uint8Array> = []
+  const write = (bytes: Uint8Array) => passed.push(bytes) > 0
+  const answer = new RecordedAnswer(
+    { hasStarted: false, start: () => undefined, write, onDrain: (resume) => resume() },
+    { store: true }
+  )
+  answer.start(sse)
+  const bytes = Buffer.from(stream)
+  for (let at = 0; at < bytes.length; at += pieceBytes) answer.write(bytes.subarray(at, at + pieceBytes))
+  const recorded = answer.response()
+  const before = Buffer.concat(passed).toString()
+  answer.release()
+  return { recorded, before, all: Buffer.concat(passed).toString() }
+}
+
+describe.each([1, 7, 300, 1_000_000])("in pieces of %s bytes", (pieceBytes) => {
+  const settings: ReadonlyArray<readonly [what: string, settings: object]> = [
+    ["without settings", {}],
+    ["whose client's metadata has the types of events", {
+      metadata: { type: "response.completed", a: "response.created" }
+    }],
+    ["with a long text before such a type", { instructions: "x".repeat(1_000), user: "response.incomplete" }]
+  ]
+  it.for(settings)("a response %s passes until its end, which is held back", ([, settings]) => {
+    const events = eventsWith(settings)
+    const { all, before, recorded } = record(events.join(""), pieceBytes)
+    assert.deepInclude(recorded, { id: "resp_1", isIncomplete: false })
+    for (const event of events.slice(1, -1)) assert.include(before, event)
+    assert.include(before, `"store":true`)
+    assert.notInclude(before, "event: response.completed")
+    assert.include(all, "event: response.completed")
+  })
+
+  it("lines may end with CR LF, and the last blank line may be missing", () => {
+    for (const stream of [eventsWith({}, "\r\n").join(""), eventsWith({}).join("").trimEnd()]) {
+      assert.deepInclude(record(stream, pieceBytes).recorded, { id: "resp_1" })
+    }
+  })
+
+  it("an answer without an end passes as a whole", () => {
+    const stream = eventsWith({}).slice(1, -1).join("") + "data: cut"
+    const { all, recorded } = record(stream, pieceBytes)
+    assert.isUndefined(recorded)
+    assert.strictEqual(all, stream)
+  })
+})
