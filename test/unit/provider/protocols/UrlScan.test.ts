@@ -1,5 +1,6 @@
 /** URLs in relayed answers are found in any notation, wherever a chunk ends. */
 import { assert, describe, it } from "@effect/vitest"
+import { growsLinearly } from "../../../fixture/Growth.ts"
 import { UrlScan } from "../../../../shared/provider/dialects/images/UrlScan.ts"
 
 const isHttps = (address: string): boolean => address.startsWith("https://")
@@ -48,19 +49,9 @@ describe("an unsafe URL", () => {
     }
   })
 
-  it("costs the same time per byte however many there are", () => {
-    const timeOf = (count: number): number => {
-      const text = `{"data":[${Array.from({ length: count }, () => `{"url":"https://x/\\\\"}`).join()}]}`
-      const pieces = text.match(/[^]{1,1000}/g) ?? []
-      const runs = Array.from({ length: 5 }, () => {
-        const from = performance.now()
-        assert.isFalse(isRefused(...pieces))
-        return performance.now() - from
-      })
-      return Math.min(...runs)
-    }
-    timeOf(10_000)
-    // quadratic work would take a hundred times as long
-    assert.isBelow(timeOf(100_000) / timeOf(10_000), 30)
+  growsLinearly("costs the same time per byte however many there are", (count) => {
+    const text = `{"data":[${Array.from({ length: count }, () => `{"url":"https://x/\\\\"}`).join()}]}`
+    const pieces = text.match(/[^]{1,1000}/g) ?? []
+    return () => assert.isFalse(isRefused(...pieces))
   })
 })
