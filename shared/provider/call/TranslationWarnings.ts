@@ -19,9 +19,10 @@ export const bounded = (warnings: ReadonlyArray<string>): ReadonlyArray<string> 
   return [...listed, ...(more > 0 ? [`and ${more} more`] : [])]
 }
 
-/** The headers for these warnings. Each one names the path of a field: plain ASCII, and no text from the client. */
+/** The headers for these warnings. Each one names the path of a field, without any text from the client. */
 export const toHeaders = (warnings: ReadonlyArray<string>): Readonly<Record<string, string>> =>
-  warnings.length === 0 ? {} : { [name]: bounded(warnings).join("; ") }
+  // a package of the AI SDK may use any characters, and a header would then fail an answer that was paid for
+  warnings.length === 0 ? {} : { [name]: bounded(warnings).join("; ").replaceAll(/[^ -~]/g, "?") }
 
 /** The headers of an answer with further warnings. */
 export const add = (

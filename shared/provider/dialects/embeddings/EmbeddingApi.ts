@@ -43,8 +43,14 @@ export const make = (
 ): EmbeddingModel =>
   Effect.fnUntraced(function*({ endpoint }, request) {
     const { model, name } = endpoint
-    const lost = api.lost(Object.keys(request.extra))
-    const extra = Object.fromEntries(Object.entries(request.extra).filter(([field]) => !lost.includes(field)))
+    const lost = new Set(api.lost(Object.keys(request.extra)))
+    const { lost: unknown = [], kept = [] } = Object.groupBy(
+      Object.entries(request.extra),
+      ([field]) => lost.has(field) ? "lost" : "kept"
+    )
+    request.losses.recordUnmapped(Object.fromEntries(unknown), {})
+    yield* request.losses.failIfRefused
+    const extra = Object.fromEntries(kept)
     const answersOf = Effect.fnUntraced(function*(texts: ReadonlyArray<string>) {
       const body = api.toBody(model, { ...request, texts, extra })
       const answer = yield* post(endpoint, { path: api.path(model), body })
@@ -58,7 +64,6 @@ export const make = (
     })
     return {
       vectors: Stream.fromIterable(answers.map(({ vectors }) => vectors)),
-      tokens: answers.reduce((sum, { tokens }) => sum + tokens, 0),
-      warnings: lost
+      tokens: answers.reduce((sum, { tokens }) => sum + tokens, 0)
     }
   })

@@ -2,6 +2,7 @@
 import type { Effect, Stream } from "effect"
 import type { JobError } from "../../../contract/JobError.ts"
 import type { Call } from "../../call/Protocol.ts"
+import type { Losses } from "../conversation/Losses.ts"
 
 /** What vectors are for, as Cohere names it. */
 export type Purpose = "search_document" | "search_query" | "classification" | "clustering"
@@ -16,6 +17,8 @@ export interface EmbeddingRequest {
   readonly purpose: Purpose | undefined
   /** Unknown fields. */
   readonly extra: Readonly<Record<string, unknown>>
+  /** Takes the fields that the model cannot use, before its provider is called. */
+  readonly losses: Losses
 }
 
 export type Vector = ArrayLike<number>
@@ -25,7 +28,7 @@ export interface EmbeddingResult {
   readonly vectors: Stream.Stream<ReadonlyArray<Vector>, JobError>
   /** 0 if the provider does not report them. */
   readonly tokens: number
-  /** Paths of lost fields. */
+  /** Paths of fields that the provider has ignored. */
   readonly warnings?: ReadonlyArray<string>
 }
 

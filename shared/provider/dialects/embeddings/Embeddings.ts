@@ -54,7 +54,12 @@ const perform = <Request>(
     const { purpose, ...asked } = read(request, json, losses)
     if (purpose !== undefined && !hasPurposes) losses.warn(purpose.path)
     yield* losses.failIfRefused
-    const { tokens, vectors, warnings = [] } = yield* model(call, { ...asked, dimensionsName, purpose: purpose?.is })
+    const { tokens, vectors, warnings = [] } = yield* model(call, {
+      ...asked,
+      dimensionsName,
+      purpose: purpose?.is,
+      losses
+    })
     const usage: Usage = tokens > 0
       ? { inputTokens: tokens, outputTokens: 0 }
       : EstimatedUsage.ofSizes(EstimatedUsage.textBytes({ input: asked.texts }), 0)

@@ -273,7 +273,7 @@ describe("embeddings", () => {
           usage: { prompt_tokens: 5, total_tokens: 5 }
         })
         assert.deepStrictEqual(answered.usage, { inputTokens: 5, outputTokens: 0 })
-        assert.strictEqual(answered.head?.headers["x-translation-warnings"], "user")
+        assert.strictEqual(answered.head?.headers["x-translation-warnings"], "user is not carried over")
         assert.strictEqual(provider.requests[0]?.path, "/v2/embed")
         assert.deepStrictEqual(provider.requests[0]?.json, {
           input_type: "search_document",

@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { afterEach, beforeEach } from "vitest"
 import type { Provider } from "../../../../shared/catalogue/Provider.ts"
+import { strictTranslation, translationHeader } from "../../../../shared/contract/ChatHeaders.ts"
 import type { Operation } from "../../../../shared/contract/Operation.ts"
 import { embed } from "../../../../shared/contract/operations/embeddings/Embed.ts"
 import { batchEmbedContents, embedContent } from "../../../../shared/contract/operations/embeddings/EmbedContent.ts"
@@ -31,11 +32,17 @@ interface Answer {
     | { readonly float: unknown; readonly base64: ReadonlyArray<string> }
 }
 
-const ask = (protocol: Protocol, operation: Operation, body: object) =>
+const ask = (
+  protocol: Protocol,
+  operation: Operation,
+  body: object,
+  headers?: Readonly<Record<string, string>>
+) =>
   Effect.map(
     callProvider({
       operation,
       body,
+      ...(headers === undefined ? {} : { headers }),
       model: "alias",
       upstreamModel: "m-1",
       name: "provider",
@@ -182,6 +189,17 @@ it.effect("hints without effect are named", () =>
       ...{ model: "alias", texts, input_type: "clustering", truncate: "END" }
     })
     assert.strictEqual(cut, "truncate is not carried over")
+  }))
+
+it.effect("unknown fields that the provider does not accept are named without their client's text, or refused before the call", () =>
+  Effect.gen(function*() {
+    const body = { model: "alias", input: texts, user: "me", "日本\r\nx-a: b": 1 }
+    const { warnings } = yield* ask("gemini", embeddings, body)
+    assert.strictEqual(warnings, "user is not carried over; (a field) is not carried over")
+    const { length } = provider.requests
+    const error = yield* Effect.flip(ask("gemini", embeddings, body, { [translationHeader]: strictTranslation }))
+    assert.deepInclude(error, { _tag: "InvalidRequest", param: "user", code: "not_translatable" })
+    assert.lengthOf(provider.requests, length)
   }))
 
 it.effect("an answer with too few vectors, or none, is malformed", () =>
