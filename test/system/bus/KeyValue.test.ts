@@ -204,6 +204,22 @@ describe("a bucket", () => {
     }))
 })
 
+it.live("a reader does not stand still at a record that is much larger than those before it", () =>
+  Effect.gen(function*() {
+    const { bucket } = yield* bucketOf(yield* NatsServer.make())
+    const sizes = Array.from({ length: 1_000 }, (_, index) => index % 200 === 199 ? 20_000 : 500)
+    yield* Effect.forEach(sizes, (size, index) => bucket.put(`a.${index}`, "x".repeat(size)), {
+      concurrency: 100,
+      discard: true
+    })
+    yield* bucket.follow("a.*", 1).pipe(
+      // less than the client waits for missed heartbeats
+      Stream.timeoutOrElse({ duration: "3 seconds", orElse: () => Stream.die("the reader stands still") }),
+      Stream.take(sizes.length),
+      Stream.runDrain
+    )
+  }))
+
 describe("a watch", () => {
   it.live("lists its records while others write", () =>
     Effect.gen(function*() {
