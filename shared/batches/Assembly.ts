@@ -34,13 +34,14 @@ export const partsOf = <E>({ id, input, log, owner, ran: { early, lines } }: Par
   const results = (kind: "completed" | "failed") => {
     const count = lines.count(kind)
     return log.follow(owner, id).pipe(
-      Stream.filter((found): found is Followed => found.line !== "closed" && found.entry.kind === kind),
-      // the log has exactly `count` such lines: a line with a result is not written again
-      Stream.take(count),
+      // before the filter, because lines of the other kind may fill more time than this
       Stream.timeoutOrElse({
         duration: silentMs,
         orElse: () => Stream.fail(new JetStreamFailed({ detail: "results of a batch are missing" }))
       }),
+      Stream.filter((found): found is Followed => found.line !== "closed" && found.entry.kind === kind),
+      // the log has exactly `count` such lines: a line with a result is not written again
+      Stream.take(count),
       Stream.flatMap((found) => log.outputOf({ owner, batch: id, line: found.line }, found))
     )
   }

@@ -169,9 +169,6 @@ export const run = Effect.fnUntraced(function*(means: RunMeans, about: Run) {
 
   const whole = Effect.andThen(Effect.timeoutOption(read.await, readWithinMs), Effect.andThen(feed, finished.await))
   yield* lines.isComplete ? Effect.void : Effect.raceFirst(whole, over.await)
-  // the last results may have arrived after the batch was cancelled or had expired: they count
-  if (lines.isComplete) early = undefined
-
   yield* log.close(owner, id)
   // from here on no line calls a provider for the first time, and all lines that have begun are known
   yield* closed.await
@@ -191,5 +188,6 @@ export const run = Effect.fnUntraced(function*(means: RunMeans, about: Run) {
     discard: true
   })
   about.onProgress(lines)
-  return { lines, early } satisfies Ran
+  // the last results may have arrived after the batch was cancelled or had expired: they count
+  return { lines, early: lines.isComplete ? undefined : early } satisfies Ran
 }, Effect.scoped)

@@ -121,6 +121,27 @@ it.live(
   120_000
 )
 
+/** The holder's write that closes the log: all lines have ended. */
+const isClosing = (command: string): boolean => /PUB \$KV\.BATCH_LINES\.\S+\.closed /.test(command)
+
+it.live(
+  "a batch whose lines have all ended is complete, even if it is cancelled after the loss of its holder",
+  () =>
+    Gateway.run({ wired: true }, async (gateway) => {
+      const client = new BatchClient(gateway)
+      const holder = await gateway.startWorker({}, "batches")
+      const held = holder.holdAt((command) => isClosing(command) ? "before" : undefined)
+      const { id } = await client.create("paid-chat", 4)
+      await held
+      await holder.kill()
+      await client.cancel(id)
+      await gateway.startWorker({}, "batches")
+      const batch = await client.ended(id, 60_000)
+      assert.deepInclude(batch, { status: "completed", request_counts: { total: 4, completed: 4, failed: 0 } })
+    }),
+  120_000
+)
+
 /** Puts a copy of each job of a queue into it, as a holder does whose predecessor has submitted them long ago. */
 const copyJobs = async (nats: NatsAddress, queue: QueueName) => {
   const connection = await connect({ servers: nats.url })
