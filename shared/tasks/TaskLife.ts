@@ -177,12 +177,19 @@ const announce = Effect.fnUntraced(function*({ store, work }: Dependencies, job:
 })
 
 export const runTask = (means: Dependencies, job: PulledJob): Effect.Effect<Settlement> =>
-  Effect.flatMap(Clock.currentTimeMillis, (begun) =>
-    means.store.claim(means.work.keyOf(job), means.worker).pipe(
+  Effect.flatMap(Clock.currentTimeMillis, (begun) => {
+    let isLate = false
+    return means.store.claim(means.work.keyOf(job), means.worker).pipe(
+      Effect.tapErrorTag("TaskRefused", ({ refusal }) =>
+        Effect.sync(() => {
+          // a copy of the job: JetStream delivers the original again until its worker has written the usage
+          isLate = refusal === "ended" && job.delivery === 1
+        })),
       Effect.flatMap((task) => perform(means, job, task)),
       // the claim was refused, or the end could not be written
       Effect.catchCause((cause) => recover(means, job, undefined, cause)),
-      Effect.tap((end) => end === "done" ? Effect.andThen(meter(means, job), announce(means, job)) : Effect.void),
+      Effect.tap((end) => end === "done" && !isLate ? meter(means, job) : Effect.void),
+      Effect.tap((end) => end === "done" ? announce(means, job) : Effect.void),
       Effect.map((end): Settlement => end === "gone" ? "done" : end),
       Effect.catchCause((cause) =>
         Cause.hasInterruptsOnly(cause)
@@ -193,4 +200,5 @@ export const runTask = (means: Dependencies, job: PulledJob): Effect.Effect<Sett
         Attributes.pulled(job)(span)
         span.attribute(Attributes.name.queueMs, Math.max(0, begun - job.publishedAt))
       })
-    ))
+    )
+  })

@@ -72,3 +72,50 @@ it.effect("a task whose record cannot be written is released, so that it does no
     assert.strictEqual(settlement, "later")
     assert.deepStrictEqual(recorded, ["released"])
   }))
+
+it.effect("a task that has ended is metered by the deliveries of its job, and not by a later copy of the job", () =>
+  Effect.gen(function*() {
+    const record: TaskRecord.TaskRecord = {
+      ...TaskRecord.make(
+        { id: "task", tenant: "key", operation: "chat.completions", model: "model", pool: "default", bodyHash: "" },
+        0
+      ),
+      status: "completed",
+      ended: 1,
+      providerTask: { provider: "provider", model: "model", task: null }
+    }
+    const settle = Effect.fnUntraced(function*(delivery: number) {
+      const events: Array<string> = []
+      const { metering: { cost, log } } = served()
+      let announced = 0
+      const settlement = yield* TaskLife.runTask({
+        worker: "worker",
+        workload: "chat",
+        metering: {
+          cost,
+          log: {
+            ...log,
+            write: (_, { id }, onStored) => {
+              events.push(id)
+              onStored?.()
+            }
+          }
+        },
+        store: {
+          find: () => Effect.succeedSome(record),
+          claim: () => Effect.fail(new TaskRefused({ refusal: "ended" }))
+        },
+        work: {
+          perform: unexpected,
+          stop: unexpected,
+          keyOf: ({ id }) => id,
+          usageOf: () => undefined,
+          announce: () => Effect.sync(() => void announced++)
+        }
+      }, { ...pulled, delivery })
+      assert.deepStrictEqual({ settlement, announced }, { settlement: "done", announced: 1 })
+      return events
+    })
+    assert.deepStrictEqual(yield* settle(1), [])
+    assert.deepStrictEqual(yield* settle(2), ["task"])
+  }))
