@@ -211,7 +211,12 @@ class Exchange implements Dispatcher.DispatchHandler, ExchangeControl, Timed {
     // an informational head, which another one follows
     if (status < 200) return
     this.#hasHead = true
-    if (!this.#over) this.#receiver.onHead(status, headers)
+    if (this.#over) return
+    try {
+      this.#receiver.onHead(status, headers)
+    } catch (defect) {
+      this.#die(defect)
+    }
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Uint8Array): void {
@@ -234,7 +239,18 @@ class Exchange implements Dispatcher.DispatchHandler, ExchangeControl, Timed {
     const [first] = read
     if (first === undefined) return
     this.#read = []
-    if (!this.#over) this.#receiver.onData(read.length === 1 ? first : Buffer.concat(read))
+    if (this.#over) return
+    try {
+      this.#receiver.onData(read.length === 1 ? first : Buffer.concat(read))
+    } catch (defect) {
+      this.#die(defect)
+    }
+  }
+
+  /** Ends this call alone: an exception in a callback would end the process, with the calls of all others. */
+  #die(defect: unknown): void {
+    this.#settle(Exit.die(defect))
+    this.#abort()
   }
 
   #settle(result: Exit.Exit<void, JobError>): void {

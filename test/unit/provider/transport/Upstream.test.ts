@@ -1,6 +1,6 @@
-/** A call that must not be repeated sends nothing before its commitment. */
+/** A call that must not be repeated sends nothing before its commitment, and a call that breaks its reader ends alone. */
 import { assert, it } from "@effect/vitest"
-import { Deferred, Effect, Fiber } from "effect"
+import { Cause, Deferred, Effect, Exit, Fiber } from "effect"
 import { createServer } from "node:net"
 import type { AddressInfo } from "node:net"
 import { Cancelled } from "../../../../shared/contract/JobError.ts"
@@ -28,7 +28,7 @@ const listener = Effect.gen(function*() {
   return { connected: Deferred.await(connected), heard: () => heard, url }
 })
 
-const call = (url: URL, commit: Commit) =>
+const call = (url: URL, commit: Commit, onData?: (bytes: Uint8Array) => void) =>
   Effect.gen(function*() {
     const upstream = yield* Upstream
     let answer = ""
@@ -39,9 +39,9 @@ const call = (url: URL, commit: Commit) =>
       body: Buffer.from("the body")
     }, () => ({
       onHead: () => {},
-      onData: (bytes) => {
+      onData: onData ?? ((bytes) => {
         answer += Buffer.from(bytes).toString()
-      }
+      })
     }))
     return answer
   }).pipe(Effect.provideService(Commitment, commit), Effect.provide(Upstream.layer))
@@ -69,4 +69,14 @@ it.live("nothing is sent if the commitment is refused", () =>
     assert.instanceOf(error, Cancelled)
     yield* connected
     assert.strictEqual(heard(), "")
+  }))
+
+it.live("an exception in the reader of an answer is a defect of this call", () =>
+  Effect.gen(function*() {
+    const { url } = yield* listener
+    const exit = yield* Effect.exit(call(url, Effect.void, () => {
+      // as `JSON.stringify` does with arguments of a tool that are nested too deeply
+      throw new RangeError("Maximum call stack size exceeded")
+    }))
+    assert(Exit.isFailure(exit) && Cause.hasDies(exit.cause))
   }))
