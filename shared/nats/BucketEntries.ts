@@ -167,12 +167,16 @@ export const followFrom = (
     )
   }))
 
-/** Removes the records whose keys match the filter, all or only those from before the write `before`. Not even their keys remain. */
+/**
+ * Removes the records whose keys match the filter, all or only those from before the write `before`. Not even their keys remain.
+ * Returns their number.
+ */
 export const purge = (nats: Nats["Service"], bucket: BucketSpec, filter: string, before?: number) =>
-  Effect.asVoid(attempt(async () => {
+  attempt(async () => {
     const manager = await jetstreamManager(nats.connection, { checkAPI: false, timeout: answerWithinMs })
-    await manager.streams.purge(bucketStream(bucket), {
+    const { purged } = await manager.streams.purge(bucketStream(bucket), {
       filter: prefixOf(bucket) + filter,
       ...(before === undefined ? {} : { seq: before })
     })
-  }))
+    return purged
+  })

@@ -51,9 +51,9 @@ export interface Bucket {
   readonly delete: (key: string) => Effect.Effect<void, JetStreamFailed>
   /**
    * Removes the records whose keys match a filter, all or only those from before the write `before`. Not even their keys remain.
-   * Watchers are not notified.
+   * Watchers are not notified. Returns the number of records that this request has removed.
    */
-  readonly purge: (filter: string, before?: number) => Effect.Effect<void, JetStreamFailed>
+  readonly purge: (filter: string, before?: number) => Effect.Effect<number, JetStreamFailed>
   /** How long a record is kept after its last write, in milliseconds; 0 for ever. */
   readonly keptForMs: Effect.Effect<number, JetStreamFailed>
   readonly entries: Effect.Effect<ReadonlyArray<Entry>, JetStreamFailed>

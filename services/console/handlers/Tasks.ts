@@ -50,7 +50,7 @@ export class Tasks extends Context.Service<Tasks, {
           find: records.find,
           cancel: records[end],
           free,
-          remove: StoredTasks.removeFrom(bucket)
+          remove: StoredTasks.removeFrom(bucket, patience)
         } satisfies StoredTasks.Place
       })
       const tasks = yield* open(buckets.tasks, "cancel")

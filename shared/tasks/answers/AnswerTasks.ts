@@ -114,7 +114,7 @@ export class AnswerTasks extends Context.Service<AnswerTasks, {
           find: records.find,
           cancel: records.cancel,
           free: keys.free,
-          remove: StoredTasks.removeFrom(bucket)
+          remove: StoredTasks.removeFrom(bucket, patience)
         },
         patience
       )

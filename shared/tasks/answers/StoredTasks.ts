@@ -54,11 +54,15 @@ export interface Place extends Pick<Bucket, "keys">, Pick<RecordStore, "cancel" 
 }
 
 /** Removes the record first: without it no client finds the pages. */
-export const removeFrom = (bucket: Bucket): Place["remove"] =>
+export const removeFrom = (
+  bucket: TaskBytes.Counters & Pick<Bucket, "purge">,
+  patience: Schedule.Schedule<unknown>
+): Place["remove"] =>
   Effect.fnUntraced(function*(key, task) {
-    yield* bucket.purge(key)
-    yield* bucket.purge(`${key}.>`)
-    yield* TaskBytes.free(bucket, key, task)
+    const purged = yield* Effect.retry(bucket.purge(key), patience)
+    yield* Effect.retry(bucket.purge(`${key}.>`), patience)
+    // only one of several concurrent deletions has removed the record; if its confirmation is lost, the bytes count until they expire
+    if (purged > 0) yield* TaskBytes.free(bucket, patience, key, task)
   })
 
 export const make = (
@@ -103,7 +107,7 @@ export const make = (
       if (Option.isNone(task)) return task
       const { binding } = task.value
       if (binding !== undefined) yield* place.free(binding, task.value.id)
-      yield* again(place.remove(key, task.value))
+      yield* place.remove(key, task.value)
       return task
     })
   }

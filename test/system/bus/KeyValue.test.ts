@@ -93,6 +93,17 @@ describe("a bucket", () => {
       }
     }))
 
+  it.live("counts the records that a purge has removed, also if others purge at the same time", () =>
+    Effect.gen(function*() {
+      const { bucket } = yield* bucketOf(yield* NatsServer.make())
+      yield* Effect.forEach(["a", "a.1", "a.2", "b"], (key) => bucket.put(key, key))
+      const purged = yield* Effect.all(Array.from({ length: 8 }, () => bucket.purge("a")), { concurrency: "unbounded" })
+      assert.deepStrictEqual(purged.toSorted(), [0, 0, 0, 0, 0, 0, 0, 1])
+      assert.strictEqual(yield* bucket.purge("a.>"), 2)
+      assert.strictEqual(yield* bucket.purge("a.>"), 0)
+      assert.deepStrictEqual(yield* bucket.keys(">"), ["b"])
+    }))
+
   it.live("updates a record only at the given revision", () =>
     Effect.gen(function*() {
       const { bucket } = yield* bucketOf(yield* NatsServer.make())

@@ -1,7 +1,13 @@
-/** Pages of tasks of all owners: each task once, the latest first, and a bounded number of records read. */
+/**
+ * Pages of tasks of all owners: each task once, the latest first, and a bounded number of records read. What a deleted task has stored
+ * is subtracted once.
+ */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Option, Schedule } from "effect"
 import { newSuffix, sameTime, suffixOf } from "../../../shared/tasks/answers/AnswerTaskId.ts"
+import { JetStreamFailed } from "../../../shared/nats/JetStream.ts"
+import type { Bucket } from "../../../shared/nats/KeyValue.ts"
+import * as Counter from "../../../shared/records/Counter.ts"
 import * as StoredTasks from "../../../shared/tasks/answers/StoredTasks.ts"
 import * as TaskRecord from "../../../shared/tasks/TaskRecord.ts"
 
@@ -86,4 +92,94 @@ describe("pages of tasks", () => {
 
   it.effect("are one empty page without tasks", () =>
     Effect.map(make(0).all({ limit: 5 }), (pages) => assert.deepStrictEqual(pages, [[]])))
+})
+
+const kib = 1024
+
+/** A bucket with a completed task of 100 KiB and its counter of 300 KiB. `isLost`: whether a write fails although it is stored. */
+const makeBucket = (isLost: (key: string) => boolean = () => false) => {
+  const at = 1_000
+  const key = `owner.${idAt(at)}`
+  const counter = "owner.bytes.0"
+  const task: TaskRecord.TaskRecord = {
+    ...TaskRecord.make(
+      { id: idAt(at), tenant: "key", operation: "responses", model: "m", pool: "p", bodyHash: "" },
+      at
+    ),
+    request: { contentType: "", headers: {}, workload: "chat", pages: 1, bytes: 60 * kib, tokens: 1, streams: false },
+    status: "completed",
+    ended: at,
+    result: { pages: 1, bytes: 40 * kib }
+  }
+  const values = new Map([[key, ""], [`${key}.request.0`, ""], [`${key}.answer.0`, ""], [counter, `${300 * kib}`]])
+  let revision = 1
+  const written = <A>(key: string, answer: A) =>
+    isLost(key) ? Effect.fail(new JetStreamFailed({ detail: "no answer" })) : Effect.succeed(answer)
+  const bucket: Pick<Bucket, "create" | "getRevision" | "purge" | "update"> = {
+    create: () => Effect.die("creates nothing"),
+    getRevision: (key) =>
+      Effect.sync(() => Option.map(Option.fromUndefinedOr(values.get(key)), (value) => ({ value, revision }))),
+    update: (key, value, from) =>
+      Effect.suspend(() => {
+        if (values.get(key) === value) return Effect.succeed(Option.some(revision))
+        if (from !== revision) return Effect.succeed(Option.none())
+        values.set(key, value)
+        return written(key, Option.some(++revision))
+      }),
+    purge: (filter) =>
+      Effect.suspend(() => {
+        const isPurged = (key: string) => filter.endsWith(">") ? key.startsWith(filter.slice(0, -1)) : key === filter
+        const purged = [...values.keys()].filter(isPurged)
+        for (const key of purged) values.delete(key)
+        return written(filter, purged.length)
+      })
+  }
+  const patience = Schedule.recurs(3)
+  const stored = StoredTasks.make(
+    {
+      keys: () => Effect.succeed([key]),
+      find: () => Effect.succeedSome(task),
+      // as for a request that has read the record before another one deletes it
+      cancel: () => Effect.as(Effect.yieldNow, task),
+      free: () => Effect.die("frees nothing"),
+      remove: StoredTasks.removeFrom(bucket, patience)
+    },
+    patience
+  )
+  return {
+    remove: stored.delete(key),
+    keys: () => [...values.keys()],
+    counted: () => Counter.valueOf(values.get(counter) ?? "")
+  }
+}
+
+/** Whether a write to keys that match is the first one. */
+const firstTo = (pattern: RegExp) => {
+  let isFirst = true
+  return (key: string) => pattern.test(key) && isFirst && !(isFirst = false)
+}
+
+describe("what a deleted task has stored", () => {
+  it.effect("is subtracted once, however many requests delete it at the same time", () =>
+    Effect.gen(function*() {
+      const { counted, keys, remove } = makeBucket()
+      yield* Effect.all([remove, remove, remove], { concurrency: "unbounded" })
+      assert.deepStrictEqual(keys(), ["owner.bytes.0"])
+      assert.strictEqual(counted(), 200 * kib)
+    }))
+
+  it.effect("is subtracted once, although JetStream does not confirm it", () =>
+    Effect.gen(function*() {
+      const { counted, remove } = makeBucket(firstTo(/bytes/))
+      yield* remove
+      assert.strictEqual(counted(), 200 * kib)
+    }))
+
+  it.effect("is subtracted once, although JetStream does not confirm that the pages are removed", () =>
+    Effect.gen(function*() {
+      const { counted, keys, remove } = makeBucket(firstTo(/>$/))
+      yield* remove
+      assert.deepStrictEqual(keys(), ["owner.bytes.0"])
+      assert.strictEqual(counted(), 200 * kib)
+    }))
 })
