@@ -113,6 +113,8 @@ const submit = (
   provider: VideoProvider
 ): Effect.Effect<Started, Failure> => {
   const { model, name } = call.endpoint
+  // recorded before the wait for the next call, in which this worker may stop
+  const decline = Effect.map(claimed.record({ event: "declined" }), () => spend(0))
   return Effect.andThen(
     Effect.map(claimed.record({ event: "starting", provider: name, model }), () => {
       if (asked.has(name)) Metrics.update(Metrics.retries(name), 1)
@@ -124,6 +126,7 @@ const submit = (
     // a start is finished even if the task is cancelled or the worker stops meanwhile, so that no task at a provider is
     // unknown here
     provider.engine.start(call).pipe(
+      Effect.tapError((error) => isUnsent(error) ? decline : Effect.void),
       Effect.map((task): Started => ({ call, provider, task })),
       Effect.tap((started) =>
         Effect.tapError(claimed.record({ event: "started", task: started.task }), () => stopAt(started))

@@ -12,11 +12,12 @@ import { TaskStatus, workloads } from "../contract/Operation.ts"
 const Holder = Schema.Struct({ worker: Schema.String, claim: Schema.Int })
 export type Holder = typeof Holder.Type
 
+/** A provider's name in the catalogue, and the model's name at the provider. */
+const endpoint = { provider: Schema.String, model: Schema.String }
+
 /** The call to a provider that does the work. */
 const ProviderTask = Schema.Struct({
-  /** The provider's name in the catalogue, and the model's name at the provider. */
-  provider: Schema.String,
-  model: Schema.String,
+  ...endpoint,
   /** The provider's reference to the work, which only its engine can read. `null` until the provider has answered. */
   task: Schema.Unknown
 })
@@ -68,8 +69,13 @@ export const TaskRecord = Schema.Struct({
   losses: Schema.Int.pipe(Schema.withDecodingDefaultKey(Effect.succeed(0))),
   /** When the holder's claim expires, in epoch milliseconds. */
   leaseUntil: Schema.Finite,
-  /** Set before the call to the provider, so that a later worker knows that it may have been made. */
+  /**
+   * Set before the call to the provider, so that a later worker knows that it may have been made. `null` again once the provider has
+   * declined it.
+   */
   providerTask: Schema.NullOr(ProviderTask),
+  /** Where the last declined call was made. Absent in records of older gateways. */
+  declinedBy: Schema.optionalKey(Schema.Struct(endpoint)),
   request: Schema.optionalKey(AnswerRequest),
   /** Where the task's idempotency key is stored, if it has one; see `KeyBindings.ts`. */
   binding: Schema.optionalKey(Schema.String),

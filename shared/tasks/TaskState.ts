@@ -19,6 +19,8 @@ export type TaskEvent =
   | { readonly event: "claimed"; readonly worker: string }
   /** The worker is about to call the provider. */
   | { readonly event: "starting"; readonly holder: Holder; readonly provider: string; readonly model: string }
+  /** The call has failed, and the provider has certainly done no work. */
+  | { readonly event: "declined"; readonly holder: Holder }
   /** The provider has accepted the work. */
   | { readonly event: "started"; readonly holder: Holder; readonly task: unknown }
   /** `state` is set if the work has progressed, which resets the count of losses. */
@@ -67,6 +69,15 @@ const transitions: {
     from: ["in_progress"],
     to: "in_progress",
     change: (_, { model, provider }) => ({ providerTask: { provider, model, task: null } })
+  },
+  declined: {
+    from: ["in_progress"],
+    to: "in_progress",
+    change: ({ providerTask }) => {
+      if (providerTask === null || providerTask.task !== null) return undefined
+      const { model, provider } = providerTask
+      return { providerTask: null, declinedBy: { provider, model } }
+    }
   },
   started: {
     from: ["in_progress"],

@@ -41,6 +41,7 @@ export interface Metered extends
     | "updated"
     | "ended"
     | "providerTask"
+    | "declinedBy"
   >
 {
   readonly error: { readonly _tag: string } | null
@@ -52,8 +53,9 @@ export const eventOf = (
   task: Metered,
   usage: Usage | undefined
 ): UsageEvent | undefined => {
-  const { created, error, providerTask, status, updated } = task
-  if (providerTask === null || status === "queued" || status === "in_progress") return undefined
+  const { created, error, status, updated } = task
+  const called = task.providerTask ?? task.declinedBy
+  if (called === undefined || status === "queued" || status === "in_progress") return undefined
   const ended = task.ended ?? updated
   const traceId = TraceParent.traceIdOf(task.traceparent)
   return {
@@ -62,10 +64,10 @@ export const eventOf = (
     key: task.tenant,
     operation: task.operation,
     model: task.model,
-    provider: providerTask.provider,
-    providerModel: providerTask.model,
+    provider: called.provider,
+    providerModel: called.model,
     usage: usage ?? null,
-    costUsd: cost(task.model, usage, { name: providerTask.provider, model: providerTask.model }),
+    costUsd: cost(task.model, usage, { name: called.provider, model: called.model }),
     outcome: outcomes[status],
     error: error?._tag ?? null,
     durationMs: Math.max(0, ended - created),

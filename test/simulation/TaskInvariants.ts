@@ -59,7 +59,7 @@ function* videoUsage(ended: Ended): Generator<Violation> {
     // the server has lost the event after it was stored
     if (forgotten.has(id)) continue
     const own = events.filter((event) => event.id === id)
-    const wanted = record.providerTask === null ? 0 : 1
+    const wanted = record.providerTask === null && record.declinedBy === undefined ? 0 : 1
     if (own.length !== wanted) yield of("video usage", client, `has ${own.length} events, not ${wanted}`)
     else if (own.some(({ outcome }) => outcome !== Reflect.get(outcomes, record.status))) {
       yield of("video usage", client, `is ${record.status}, its event ${own[0]?.outcome}`)

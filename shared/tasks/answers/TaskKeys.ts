@@ -1,5 +1,5 @@
 /**
- * The idempotency keys of tasks. A key becomes free again if its task was refused, failed before a provider was called, or was
+ * The idempotency keys of tasks. A key becomes free again if its task was refused, ended before a provider did any work, or was
  * deleted. A key whose task does not exist is not free: its task is about to be created.
  */
 import { Option, type Schedule } from "effect"

@@ -248,6 +248,36 @@ describe("a task", () => {
         assert.strictEqual(yield* metric("gateway_provider_retries_total{provider=\"upstream\"}"), before + 1)
       })))
 
+  /** Lets the provider decline the first submission, and then has both providers' circuits open, so that the worker waits. */
+  const declineOnce = (provider: Provider) => {
+    const { start } = provider
+    const rest = () => new Skipped({ reason: "resting", retryAfterMs: 60_000 })
+    const decline = Effect.suspend(() => {
+      provider.passes.set("upstream", [rest(), rest()]).set("another", [rest()])
+      return Effect.fail(new ProviderRateLimited({ provider: "upstream", retryAfterMs: null }))
+    })
+    provider.start = Effect.suspend(() => provider.started === 1 ? decline : start)
+    return Effect.sync(() => provider.passes.get("another")?.length).pipe(
+      Effect.repeat({ until: (left) => left === 0, schedule: Schedule.spaced("20 millis") }),
+      Effect.timeout("10 seconds"),
+      Effect.orDie
+    )
+  }
+
+  it.live("that its provider certainly did not accept is submitted by another worker if the first one closes", () =>
+    withTask(false, ({ provider, until, worker }) =>
+      Effect.gen(function*() {
+        const waits = declineOnce(provider)
+        const first = yield* worker("first")
+        yield* waits
+        yield* first.end
+        provider.passes.clear()
+        yield* worker("second")
+        const task = yield* until(({ status }) => TaskState.hasEnded(status))
+        assert.deepInclude(task, { status: "completed", claims: 2, error: null })
+        assert.strictEqual(provider.started, 2)
+      })))
+
   it.live("whose provider rejects the gateway's key is submitted to another", () =>
     withTask(false, ({ provider, until, worker }) =>
       Effect.gen(function*() {
@@ -432,6 +462,15 @@ describe("a task", () => {
           provider.follow = Effect.never
           yield* worker("first")
           yield* until(({ providerTask }) => providerTask !== null && providerTask.task !== null)
+          yield* store.cancel("task_1")
+          const [event] = yield* written(usage)
+          assert.deepInclude(event, { ...common, outcome: "cancelled", usage: null, costUsd: null, error: null })
+        }))
+      yield* withTask(false, ({ provider, store, usage, worker }) =>
+        Effect.gen(function*() {
+          const waits = declineOnce(provider)
+          yield* worker("first")
+          yield* waits
           yield* store.cancel("task_1")
           const [event] = yield* written(usage)
           assert.deepInclude(event, { ...common, outcome: "cancelled", usage: null, costUsd: null, error: null })

@@ -22,6 +22,7 @@ const result = { format: "mp4", size: 3 }
 const events = {
   claimed: { event: "claimed", worker: "b" },
   starting: { event: "starting", holder, provider: "local", model: "local-video" },
+  declined: { event: "declined", holder },
   started: { event: "started", holder, task: { seed: 7 } },
   renewed: { event: "renewed", holder, progress: 50 },
   released: { event: "released", holder },
@@ -73,12 +74,20 @@ describe("the states of a task", () => {
 
   const expected: Readonly<Record<keyof typeof states, Readonly<Record<keyof typeof events, string>>>> = {
     queued: {
-      ...{ claimed: "in_progress", starting: "fenced", started: "fenced", renewed: "fenced", released: "fenced" },
-      ...{ deferred: "fenced", completed: "fenced", failed: "fenced", cancelled: "cancelled", expired: "fenced" }
+      ...{ claimed: "in_progress", starting: "fenced", declined: "fenced", started: "fenced", renewed: "fenced" },
+      ...{
+        released: "fenced",
+        deferred: "fenced",
+        completed: "fenced",
+        failed: "fenced",
+        cancelled: "cancelled",
+        expired: "fenced"
+      }
     },
     in_progress: {
       // while the lease of the first worker holds, and after a call may have been made
-      ...{ claimed: "fenced", starting: "in_progress", started: "in_progress", renewed: "in_progress" },
+      ...{ claimed: "fenced", starting: "in_progress", declined: "in_progress", started: "in_progress" },
+      renewed: "in_progress",
       ...{
         released: "in_progress",
         deferred: "fenced",
@@ -180,6 +189,20 @@ describe("a worker that has claimed a task", () => {
     }
   })
 
+  it("begins it if the provider has declined the call", () => {
+    const declined = after(claimedByA, events.starting, events.declined, events.released)
+    for (const mayRepeat of [true, false, undefined]) {
+      assert.deepStrictEqual(next(declined, mayRepeat), { step: "begin" })
+    }
+    // the call after that one may have been made
+    const again = after(claimedByA, events.starting, events.declined, events.starting)
+    assert.deepStrictEqual(next(again, false), { step: "unconfirmed", provider: "local" })
+  })
+
+  it("cannot decline a call that was not made, or was accepted", () => {
+    for (const task of [untouched, started]) assert.strictEqual(outcome(task, events.declined, 0), "fenced")
+  })
+
   it("continues it under the provider's reference, while the provider is configured", () => {
     for (const mayRepeat of [true, false]) {
       const provider = { name: "local", model: "local-video", mayRepeat }
@@ -209,7 +232,12 @@ it("the queue drops a refused task only if it has ended, or is unknown for longe
 })
 
 describe("a record", () => {
-  const tasks = [after(), after(claimedByA, events.starting, events.started), after(claimedByA, events.completed)]
+  const tasks = [
+    after(),
+    after(claimedByA, events.starting, events.declined),
+    after(claimedByA, events.starting, events.started),
+    after(claimedByA, events.completed)
+  ]
 
   it("is decoded to the same task", () => {
     for (const task of tasks) {
