@@ -14,6 +14,7 @@ import {
 import type { Duplex, Readable, Writable } from "node:stream"
 import { closeIdle } from "./CloseIdle.ts"
 import { accepted, headErrorOf } from "./RequestHead.ts"
+import { cutUnread, sendTimeoutMs } from "./SendTimeout.ts"
 
 /** Why a request is rejected, in one sentence for the client. */
 export interface Rejection {
@@ -29,6 +30,8 @@ export interface RejectionAnswer {
 export interface Options extends Omit<ServerOptions, "requireHostHeader" | "shouldUpgradeCallback"> {
   /** Makes the answer to a rejected request. Default: the message as text. */
   readonly answerRejected?: (rejection: Rejection) => RejectionAnswer
+  /** How long a client may take nothing while bytes wait for it, in milliseconds. Default: two minutes. */
+  readonly sendTimeout?: number
   /** Handles requests in place of the server's listeners. Returns whether it handles this one. Default: none. */
   readonly take?: (request: IncomingMessage, response: ServerResponse) => boolean
   /**
@@ -126,9 +129,13 @@ const guard = <S extends Server>(
   return Object.assign(server.on("checkExpectation", () => {}), { emit: emitAccepted })
 }
 
-export const make = (
-  { answerRejected = asText, take = () => false, upgrades = noUpgrades, ...options }: Options = {}
-): Server => {
+export const make = ({
+  answerRejected = asText,
+  sendTimeout = sendTimeoutMs,
+  take = () => false,
+  upgrades = noUpgrades,
+  ...options
+}: Options = {}): Server => {
   // requests with ignored upgrades: Node's parser drops bytes after such a head, so the next one may start in the middle of another
   const ignored = new WeakSet<IncomingMessage>()
   const server = createServer({
@@ -141,5 +148,5 @@ export const make = (
       return isUpgrade
     }
   })
-  return closeIdle(guard(server, ignored, { answerRejected, take, upgrades }))
+  return cutUnread(closeIdle(guard(server, ignored, { answerRejected, take, upgrades })), sendTimeout)
 }
