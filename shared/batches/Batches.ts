@@ -105,7 +105,7 @@ export class Batches extends Context.Service<Batches, {
       /** Frees the idempotency key first: a key without a record would stand for a batch that is about to be created. */
       const remove = Effect.fnUntraced(function*(owner: Owner, { binding, id }: TaskRecord.TaskRecord) {
         if (binding !== undefined) yield* keys.free(binding, id)
-        yield* Effect.retry(bucket.delete(recordKey(owner, id)), patience)
+        yield* Effect.retry(bucket.purge(recordKey(owner, id)), patience)
       })
 
       const find = (owner: Owner, id: string) => Effect.map(findTask(owner, id), Option.flatMap(batchOf))
@@ -155,7 +155,7 @@ export class Batches extends Context.Service<Batches, {
           // the page before a batch consists of its nearest neighbours
           const inOrder = before === undefined ? rest : rest.toReversed()
           const batches: Array<Batch> = []
-          // some keys may be of deleted batches, so more are read until the page is full
+          // batches may be of other operations or deleted meanwhile, so more are read until the page is full
           for (let at = 0; at < inOrder.length && batches.length <= limit; at += concurrency) {
             const page = inOrder.slice(at, at + concurrency)
             const found = yield* Effect.forEach(page, (id) => find(owner, id), { concurrency })

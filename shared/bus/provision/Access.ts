@@ -260,6 +260,7 @@ export const rights = {
     writes(buckets.tasks),
     purges(buckets.tasks),
     writes(buckets.batches),
+    purges(buckets.batches),
     followsTasks,
     writes(buckets.videoTasks),
     fetches(stores.results),
