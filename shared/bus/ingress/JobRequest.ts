@@ -34,7 +34,7 @@ export interface JobRequest {
   readonly parent?: Tracer.AnySpan | undefined
 }
 
-/** Receives a job's answer synchronously; `onEnd` or `onError` is the last call. */
+/** Receives a job's answer synchronously; `onEnd` or `onError` is the last call. None follows `cancel`. */
 export interface AnswerListener {
   /** A worker has the job. */
   readonly onClaim: () => void

@@ -374,6 +374,8 @@ export class JobTracker {
       )
     }
     if (frame.head !== undefined) job.listener.onStart(frame.head)
+    // the listener may cancel the job when it sees the head
+    if (isOver(job.state)) return
     if (bytes.length > 0) job.listener.onChunk(bytes, frame.end !== undefined)
     if (frame.end !== undefined) {
       this.#apply(job, { event: "ended" })

@@ -1,11 +1,12 @@
-/** What ingress does about jobs whose worker has given them up. */
+/** What ingress does about jobs that their worker, or the listener to their answer, has given up. */
 import { assert, describe, it } from "@effect/vitest"
 import { headers, type Msg } from "@nats-io/nats-core"
 import type { Clock } from "effect"
 import { TenantBudget } from "../../../shared/bounds/TenantBudget.ts"
 import { encodeSlots } from "../../../shared/bus/fairness/Occupancy.ts"
+import type { AnswerListener } from "../../../shared/bus/ingress/JobRequest.ts"
 import { JobTracker } from "../../../shared/bus/ingress/JobTracker.ts"
-import { encodeBundle, encodeClaim } from "../../../shared/bus/protocol/Bundle.ts"
+import { encodeBundle, encodeClaim, encodeEntry } from "../../../shared/bus/protocol/Bundle.ts"
 import type { Redispatch } from "../../../shared/bus/protocol/Frame.ts"
 import { aboutWorkerSubject, newestVersion, slotsSubject, type Version } from "../../../shared/bus/protocol/Subjects.ts"
 import type { JobError } from "../../../shared/contract/JobError.ts"
@@ -35,7 +36,7 @@ const ingress = (version: Version = newestVersion) => {
   const [onFrame, , onSlots] = receivers
   const subject = aboutWorkerSubject("chat", nats.id, "worker")
   const message = (subject: string, data: Uint8Array): Msg => ({ subject, data, string: () => String(data) }) as Msg
-  const submit = () =>
+  const submit = (listener: Partial<AnswerListener> = {}) =>
     tracker.submit({
       workload: "chat",
       pool: "default",
@@ -56,7 +57,8 @@ const ingress = (version: Version = newestVersion) => {
       onChunk: () => undefined,
       onRestart: () => undefined,
       onEnd: () => undefined,
-      onError: (error) => void errors.push(error)
+      onError: (error) => void errors.push(error),
+      ...listener
     })
   tracker.depth("chat", "default")
   onSlots?.(message(slotsSubject("chat", "default", "worker", version), encodeSlots(4)))
@@ -68,6 +70,12 @@ const ingress = (version: Version = newestVersion) => {
         subject,
         encodeBundle(bundle, bundle, [encodeClaim({ job, attempt: 1, redispatch, behind: 0 })])
       )),
+    /** The worker's bundle with this number is a whole answer. */
+    answer: (bundle: number, job: string) => {
+      const head = { status: 200, contentType: "application/json", headers: {} }
+      const frame = { type: "data", sequence: 0, redispatch: "unsent", head, end: { usage: undefined } } as const
+      onFrame?.(message(subject, encodeBundle(bundle, bundle, [encodeEntry(job, 1, frame, Buffer.from("{}"))])))
+    },
     /** The worker answers a ping, and keeps no bundles. */
     pong: (next: number) => {
       const sent = headers()
@@ -106,5 +114,25 @@ describe("a worker that has no link", () => {
     pong(1)
     assert.lengthOf(jobs(), 1)
     assert.deepStrictEqual(errors, [])
+  })
+})
+
+describe("an answer in one frame", () => {
+  it("is not passed on if its head makes the listener cancel the job", () => {
+    const { answer, claim, submit } = ingress()
+    for (const cancels of [false, true]) {
+      const calls: Array<string> = []
+      const job = submit({
+        onStart: () => {
+          calls.push("start")
+          if (cancels) job.cancel()
+        },
+        onChunk: () => void calls.push("chunk"),
+        onEnd: () => void calls.push("end")
+      })
+      claim(cancels ? 2 : 0, job.id, "unsent")
+      answer(cancels ? 3 : 1, job.id)
+      assert.deepStrictEqual(calls, cancels ? ["start"] : ["start", "chunk", "end"])
+    }
   })
 })
