@@ -19,7 +19,7 @@ const maxBlocks = 1_000
 interface Block {
   /** The next free place. */
   next: number
-  readonly end: number
+  end: number
   /** All the owner's records from before this write of the bucket are deleted. */
   oldest: number
 }
@@ -46,18 +46,33 @@ export const make = Effect.fnUntraced(function*({ bucket, quota }: OwnerQuotaOpt
   const scope = yield* Effect.scope
   const taking = yield* Semaphore.make(1)
   const blocks = new Map<string, Block>()
+  /** The blocks of the owners whose oldest records are being deleted. */
+  const evicting = new Map<string, Block>()
 
-  const evict = Effect.fnUntraced(function*(block: Block, next: Next): Effect.fn.Return<void, JetStreamFailed> {
+  const deleteOldest = Effect.fnUntraced(function*(block: Block, next: Next): Effect.fn.Return<void, JetStreamFailed> {
     for (;;) {
       const stored = Option.getOrUndefined(yield* next(block.oldest))
       if (stored === undefined) return
       if (stored.place !== undefined) {
+        // the end may have moved since the last record
         if (block.end - stored.place <= quota) return
         yield* stored.delete
       }
       block.oldest = stored.at + 1
     }
   })
+
+  /** Deletes the owner's oldest records in the background, unless that is already under way. */
+  const evict = (counter: string, block: Block, next: Next): Effect.Effect<unknown> => {
+    if (evicting.has(counter)) return Effect.void
+    evicting.set(counter, block)
+    return deleteOldest(block, next).pipe(
+      Effect.ensuring(Effect.sync(() => evicting.delete(counter))),
+      // what remains after a failure is deleted with the next block
+      Effect.ignore,
+      Effect.forkIn(scope)
+    )
+  }
 
   const placeIn = (block: Block | undefined, bytes: number): Option.Option<number> => {
     if (block === undefined || block.next + bytes > block.end) return Option.none()
@@ -71,18 +86,17 @@ export const make = Effect.fnUntraced(function*({ bucket, quota }: OwnerQuotaOpt
       onSome: Effect.succeed,
       onNone: () =>
         taking.withPermit(Effect.gen(function*() {
-          const former = blocks.get(counter)
+          const former = blocks.get(counter) ?? evicting.get(counter)
           const place = placeIn(former, bytes)
           if (Option.isSome(place)) return place.value
           const taken = Math.max(blockBytes, bytes)
           const end = yield* Counter.add(bucket, counter, taken)
-          const block: Block = { next: end - taken + bytes, end, oldest: former?.oldest ?? 0 }
+          const block = Object.assign(former ?? { oldest: 0 }, { next: end - taken + bytes, end })
           blocks.delete(counter)
           const [longest] = blocks.size < maxBlocks ? [] : blocks.keys()
           if (longest !== undefined) blocks.delete(longest)
           blocks.set(counter, block)
-          // what remains after a failure is deleted with the next block
-          yield* Effect.forkIn(Effect.ignore(evict(block, next)), scope)
+          yield* evict(counter, block, next)
           return end - taken
         }))
     })

@@ -127,12 +127,8 @@ const open = Effect.fn("Responses.open")(function*(patienceMs: number) {
     )
   })
 
-  const remove = Effect.fnUntraced(function*(owner: Owner, id: string, first: Option.Option<Uint8Array>) {
-    yield* Effect.forEach([0, ...rest(pagesFrom(first))], (page) => again(bucket.delete(pageKey(owner, id, page))), {
-      concurrency,
-      discard: true
-    })
-  })
+  /** Removes all pages and their keys. */
+  const remove = (owner: Owner, id: string) => again(bucket.purge(`${ownerToken(owner)}.${id}.*`))
 
   /** The owner's records in the order in which they were stored. */
   const nextOf = (owner: Owner): OwnerQuota.Next => (from) =>
@@ -142,7 +138,7 @@ const open = Effect.fn("Responses.open")(function*(patienceMs: number) {
         const [, id = ""] = key.split(".")
         const first = Option.flatMap(value, (sealed) => seal.open(placeOf(owner, id, 0), sealed))
         const place = Option.map(first, (bytes) => Buffer.from(bytes).readUIntBE(countBytes, placeBytes))
-        return { at, place: Option.getOrUndefined(place), delete: remove(owner, id, first) }
+        return { at, place: Option.getOrUndefined(place), delete: remove(owner, id) }
       })
     )
 
@@ -206,9 +202,8 @@ const open = Effect.fn("Responses.open")(function*(patienceMs: number) {
     }),
     delete: Effect.fn("Responses.delete")(function*(owner, id) {
       if (!isResponseId(id)) return false
-      const first = yield* getPage(owner, id, 0)
-      if (Option.isNone(first)) return false
-      yield* remove(owner, id, first)
+      if (Option.isNone(yield* getPage(owner, id, 0))) return false
+      yield* remove(owner, id)
       return true
     })
   })

@@ -256,6 +256,7 @@ export const rights = {
     watches(buckets.principals),
     writes(buckets.principals),
     writes(buckets.responses),
+    purges(buckets.responses),
     watches(buckets.tasks),
     writes(buckets.tasks),
     purges(buckets.tasks),
@@ -270,7 +271,7 @@ export const rights = {
     purges(buckets.clientFiles),
     keeps(stores.clientFiles)
   ],
-  chat: [...works("chat"), keeps(stores.compactions), writes(buckets.responses)],
+  chat: [...works("chat"), keeps(stores.compactions), writes(buckets.responses), purges(buckets.responses)],
   images: [...works("images"), keeps(stores.results)],
   video: [...works("video"), asksForWork("video"), writes(buckets.videoTasks), keeps(stores.videoContent)],
   embeddings: works("embeddings"),
