@@ -48,6 +48,8 @@ export interface Work {
   readonly onIncomplete?: () => void
   /** Runs before anything that must not happen twice, even if workers are lost. */
   readonly commit: ServedJob["commit"]
+  /** Takes `commit` back: runs after a call for which the provider has certainly done no work. */
+  readonly retract?: ServedJob["commit"]
 }
 
 /** Performs a workload's requests. Each worker service provides one. */

@@ -167,6 +167,11 @@ const make = ({ holds, means, worker }: Tools, log: LineLog.LineLog) => {
       if (yield* log.isClosed(place.owner, place.batch)) return yield* refuse("ended")
     })
 
+    const retract = Effect.gen(function*() {
+      yield* write("taken")
+      attempt.isBegun = false
+    })
+
     /** Fails if the holder has ended the line, or another worker has it. */
     const watch = Effect.gen(function*() {
       yield* Effect.sleep(lookEveryMs)
@@ -188,7 +193,7 @@ const make = ({ holds, means, worker }: Tools, log: LineLog.LineLog) => {
       onCall: (endpoint) => {
         attempt.endpoint = endpoint
       },
-      claim: { refusal: () => attempt.refusal, isCommitted: () => attempt.isBegun, commit },
+      claim: { refusal: () => attempt.refusal, isCommitted: () => attempt.isBegun, commit, retract },
       append: (number, about, bytes) =>
         Effect.suspend(() => {
           const before = last

@@ -3,7 +3,7 @@ import { Clock, Effect, Exit } from "effect"
 import * as Fiberless from "../../bounds/Fiberless.ts"
 import { monotonicMs } from "../../bounds/MonotonicClock.ts"
 import { isIdempotent } from "../../catalogue/Provider.ts"
-import { type JobError, mayBeBilled } from "../../contract/JobError.ts"
+import { isUnsent, type JobError, mayBeBilled } from "../../contract/JobError.ts"
 import type { Usage } from "../../contract/Usage.ts"
 import * as Attributes from "../../telemetry/Attributes.ts"
 import * as Metrics from "../../telemetry/Metrics.ts"
@@ -28,6 +28,8 @@ export interface Request extends Omit<Call, "continues" | "endpoint" | "workload
   readonly onCall?: (endpoint: Pick<Endpoint, "name" | "model">, isRepeated: boolean) => void
   /** Runs before a call that must not be made twice. */
   readonly commit?: Commit
+  /** Takes `commit` back: runs after a call that was not sent, or that the provider has declined. */
+  readonly retract?: Commit
 }
 
 interface AttemptKind {
@@ -124,14 +126,18 @@ export const make = Effect.gen(function*() {
 
   const recordFailure = (
     candidate: Candidate,
+    { isContinuation = false, retract = Effect.void }: Request,
     answer: AnnotatedSink,
     admission: CircuitBreakers.Admission,
     permit: Gate.Permit,
     error: JobError
   ) => {
     answer.mayBeBilled = mayBeBilled(error)
+    // what has begun an answer has done work, whatever its error
+    const hasDoneNothing = isUnsent(error) && !answer.hasStarted && !isContinuation
     return health.recordFailure(candidate, admission, error).pipe(
       Effect.andThen(gate.recordFailure(candidate, permit, error)),
+      Effect.andThen(hasDoneNothing ? Effect.uninterruptible(retract) : Effect.void),
       Effect.andThen(Effect.fail(error))
     )
   }
@@ -155,7 +161,7 @@ export const make = Effect.gen(function*() {
           : perform(candidate, request, answer, kind),
         {
           onSuccess: (usage) => recordSuccess(candidate, admission, usage),
-          onFailure: (error) => recordFailure(candidate, answer, admission, permit, error)
+          onFailure: (error) => recordFailure(candidate, request, answer, admission, permit, error)
         }
       )
     })

@@ -92,7 +92,8 @@ export const make = (
       claim: {
         refusal: claimed.refusal,
         isCommitted: () => claimed.current().providerTask !== null,
-        commit: ({ model, name }) => claimed.record({ event: "starting", provider: name, model })
+        commit: ({ model, name }) => claimed.record({ event: "starting", provider: name, model }),
+        retract: claimed.record({ event: "declined" })
       },
       append: (...page) => pages.append(owner, id, ...page)
     })

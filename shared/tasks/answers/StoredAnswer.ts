@@ -30,6 +30,8 @@ export const unconfirmed = (provider: string) =>
 export interface RequestClaim extends Claim {
   /** Records that this provider is about to be called. */
   readonly commit: (endpoint: Endpoint) => Effect.Effect<unknown, Failure>
+  /** Records that the provider has certainly done no work for the last call. */
+  readonly retract: Effect.Effect<unknown, Failure>
 }
 
 export interface StoredRequest {
@@ -69,6 +71,8 @@ export const make = (means: JobLife.Dependencies): StoredAnswers => {
     /** The latest call, which counts unless `commit` refuses it. */
     let announced: { readonly endpoint: Endpoint; readonly meter: () => void } | undefined
     let isRepeated = false
+    /** How often the latest call was committed: once for each of its requests to the provider. */
+    let commits = 0
     let isIncomplete = false
     let failure: Failure | undefined
     const countCall = () => {
@@ -78,19 +82,27 @@ export const make = (means: JobLife.Dependencies): StoredAnswers => {
       announced.meter()
       announced = undefined
     }
+    const cancel = (error: Failure) => {
+      failure = error
+      return new Cancelled()
+    }
     /** Runs before a call that must not be made twice. Fails if an earlier call has failed but may be billed. */
     const commit = Effect.suspend((): Effect.Effect<unknown, Failure> => {
+      commits++
       const none = { name: "", model: job.model }
       return isRepeated
         ? Effect.fail(unconfirmed((endpoint ?? none).name))
         : claim.commit(announced?.endpoint ?? endpoint ?? none)
     }).pipe(
       Effect.mapError((error) => {
-        failure = error
         announced = undefined
-        return new Cancelled()
+        return cancel(error)
       }),
       Effect.asVoid
+    )
+    /** Runs after a call that has certainly cost nothing, unless the provider may have answered another request of the call. */
+    const retract = Effect.suspend(() => commits === 1 ? Effect.map(claim.retract, () => spend(0)) : Effect.void).pipe(
+      Effect.mapError(cancel)
     )
     const served: ServedJob = {
       // the caller settles the queue's message once the end is recorded
@@ -123,12 +135,14 @@ export const make = (means: JobLife.Dependencies): StoredAnswers => {
           means.performer.perform({
             ...work,
             ...(taskId === undefined ? {} : { taskId }),
+            retract,
             onIncomplete: () => void (isIncomplete = true),
             onCall: (called, repeated) => {
               countCall()
               announced = { endpoint: called, meter: () => work.onCall(called, repeated) }
               spend(undefined)
               isRepeated ||= repeated === true
+              commits = 0
             },
             onCut: (usage) => {
               countCall()

@@ -1,5 +1,6 @@
 /**
- * Responses in the background whose worker is killed: before the paid call another worker makes it, and after it none does.
+ * Responses in the background whose worker is killed: before the paid call, or once the provider has declined it, another worker makes
+ * it, and after it none does.
  */
 import { assert, it } from "@effect/vitest"
 import { Gateway, type ServiceProcess } from "../../fixture/gateway/Gateway.ts"
@@ -35,9 +36,13 @@ const untilEnded = (gateway: Gateway, id: string) =>
 /** The worker's write that says that a call is about to be made. */
 const isCommitment = (command: string): boolean => /PUB \$KV\.TASKS\.[^]*"task":null/.test(command)
 
+/** The worker's write that says that the provider has declined the call. */
+const isDecline = (command: string): boolean => /PUB \$KV\.TASKS\.[^]*"providerTask":null,"declinedBy":/.test(command)
+
 const stops: Readonly<Record<string, (gateway: Gateway, worker: ServiceProcess) => Promise<unknown>>> = {
   "about to commit": (_, worker) => worker.holdAt((command) => isCommitment(command) ? "before" : undefined),
   "committed": (_, worker) => worker.holdAt((command) => isCommitment(command) ? "after" : undefined),
+  "declined": (_, worker) => worker.holdAt((command) => isDecline(command) ? "after" : undefined),
   "calling": async ({ provider }) => {
     const count = provider.requests.length
     await provider.until(() => provider.requests.length > count)
@@ -47,6 +52,7 @@ const stops: Readonly<Record<string, (gateway: Gateway, worker: ServiceProcess) 
 const expected = {
   "about to commit": { status: "completed", calls: 1, events: 1 },
   "committed": { status: "failed", calls: 0, events: 1 },
+  "declined": { status: "completed", calls: 2, events: 1 },
   "calling": { status: "failed", calls: 1, events: 1 }
 } as const
 
@@ -59,6 +65,7 @@ it.live(
         const worker = await gateway.startWorker({})
         const before = { calls: provider.requests.length, events: await storedEvents(gateway.nats) }
         if (step === "calling") provider.behaveOnce({ kind: "silent" })
+        if (step === "declined") provider.behaveOnce({ kind: "status", status: 429, retryAfterMs: 60_000 })
         const stopped = stops[step]!(gateway, worker)
         const { id } = await create(gateway)
         await stopped

@@ -83,6 +83,29 @@ it.live(
   120_000
 )
 
+/** The worker's write that says that a line can still be performed by another. */
+const isTaking = (command: string): boolean => /PUB \$KV\.BATCH_LINES\.[^]*"kind":"taken"/.test(command)
+
+it.live(
+  "a line whose call the provider has declined is performed by another worker if its own is lost",
+  () =>
+    Gateway.run({ workers: 0, wired: true, services: ["batches"] }, async (gateway) => {
+      const { provider } = gateway
+      const client = new BatchClient(gateway)
+      provider.behaveOnce({ kind: "status", status: 429, retryAfterMs: 60_000 })
+      const first = await gateway.startWorker()
+      const waits = first.holdAt((command) => isTaking(command) ? "after" : undefined)
+      const { id } = await client.create("paid-chat", 1)
+      await waits
+      await first.kill()
+      await gateway.startWorker()
+      const batch = await client.ended(id, 60_000)
+      assert.deepInclude(batch.request_counts, { completed: 1, failed: 0 })
+      assert.strictEqual(provider.requests.length, 2)
+    }),
+  120_000
+)
+
 /** The holder's first request for records of the log. */
 const isRead = (command: string): boolean => /PUB \$JS\.API\.CONSUMER\.MSG\.NEXT\.KV_BATCH_LINES\./.test(command)
 

@@ -16,6 +16,7 @@ const answerWith = Effect.fnUntraced(function*(perform: Performer["Service"]["pe
   const { events, metering } = served()
   const called: Array<Endpoint> = []
   const committed: Array<Endpoint> = []
+  let retracted = 0
   const { cost } = metering
   const answers = StoredAnswer.make({
     ...metering,
@@ -27,13 +28,14 @@ const answerWith = Effect.fnUntraced(function*(perform: Performer["Service"]["pe
     claim: {
       refusal: () => undefined,
       isCommitted: () => committed.length > 0,
-      commit: (endpoint) => Effect.sync(() => void committed.push(endpoint))
+      commit: (endpoint) => Effect.sync(() => void committed.push(endpoint)),
+      retract: Effect.sync(() => void retracted++)
     },
     append: () => Effect.succeed(true),
     spend: () => undefined,
     onCall: (endpoint) => void called.push(endpoint)
   }))
-  return { answered, events, called, committed }
+  return { answered, events, called, committed, retracted }
 })
 
 describe("a stored answer", () => {
@@ -73,6 +75,24 @@ describe("a stored answer", () => {
       assert.deepInclude(answered, { _tag: "Success" })
       assert.deepInclude(events[0], { attempts: 2, repeatedCalls: 1, provider: "other", usage, outcome: "success" })
       assert.deepStrictEqual(called, [paid, other])
+    }))
+
+  it.effect("retracts a call only if it was the only request to the provider", () =>
+    Effect.gen(function*() {
+      for (const [commits, expected] of [[0, 0], [1, 1], [2, 0]] as const) {
+        const { retracted } = yield* answerWith((work) =>
+          Effect.gen(function*() {
+            // those of an earlier call do not count
+            work.onCall(other, false)
+            yield* work.commit
+            work.onCall(paid, false)
+            for (let times = 0; times < commits; times++) yield* work.commit
+            yield* work.retract ?? Effect.void
+            return usage
+          })
+        )
+        assert.strictEqual(retracted, expected)
+      }
     }))
 
   it.effect("meters the last call with what it had used before it was cut", () =>

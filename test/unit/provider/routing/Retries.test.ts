@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Fiber, Metric } from "effect"
 import { TestClock } from "effect/testing"
+import type { Perform } from "../../../../shared/provider/call/Protocol.ts"
 import * as Metrics from "../../../../shared/telemetry/Metrics.ts"
 import { answers, fallible, type Outcome, rateLimited, Scripted, status } from "./Scripted.ts"
 
@@ -117,6 +118,34 @@ describe("a provider's retry-after", () => {
       const { outcome, tookMs } = yield* scripted.timed("pair")
       assert.strictEqual(outcome.kind === "answered" && outcome.headers["x-gateway-provider"], "b")
       assert.isAtMost(tookMs, 300)
+    }))
+})
+
+describe("a failed call", () => {
+  const retracts = Effect.fnUntraced(function*(failing: Perform) {
+    const scripted = yield* Scripted.make(catalogue())
+    scripted.behaveOnce("a/single", failing)
+    const retractedAt: Array<number> = []
+    const retract = Effect.map(Clock.currentTimeMillis, (now) => void retractedAt.push(now))
+    yield* scripted.timed("single", { retract })
+    return { retractedAt, retriedAt: scripted.received[1]?.at }
+  })
+
+  it.effect("is retracted before the wait for the next one if the provider has certainly done no work", () =>
+    Effect.gen(function*() {
+      for (const failing of [rateLimited(7_000), status(503, 7_000)]) {
+        const { retractedAt, retriedAt } = yield* retracts(failing)
+        assert.lengthOf(retractedAt, 1)
+        assert.isAtLeast(retriedAt ?? 0, (retractedAt[0] ?? 0) + 7_000)
+      }
+    }))
+
+  it.effect("is not retracted if the provider may have worked on it, or has begun an answer", () =>
+    Effect.gen(function*() {
+      const begins: Perform = (call, sink) => Effect.andThen(answers()(call, sink), rateLimited(1_000)(call, sink))
+      for (const failing of [status(500), begins]) {
+        assert.isEmpty((yield* retracts(failing)).retractedAt)
+      }
     }))
 })
 

@@ -18,6 +18,7 @@ import { Providers } from "../../../../shared/provider/routing/Providers.ts"
 import { SharedLimits } from "../../../../shared/provider/routing/SharedLimits.ts"
 import type { Head, Sink } from "../../../../shared/provider/transport/Sink.ts"
 import { ResultStore } from "../../../../shared/provider/call/ResultStore.ts"
+import type { Commit } from "../../../../shared/provider/transport/Commitment.ts"
 import { Upstream } from "../../../../shared/provider/transport/Upstream.ts"
 import { secretsIn } from "../../../fixture/ProviderKey.ts"
 
@@ -125,10 +126,11 @@ export class Scripted {
 
   request(
     model: string,
-    { body = {}, timeoutMs = 30_000, tenant = "key" }: {
+    { body = {}, retract = Effect.void, timeoutMs = 30_000, tenant = "key" }: {
       readonly body?: object
       readonly timeoutMs?: number
       readonly tenant?: string
+      readonly retract?: Commit
     } = {}
   ): Effect.Effect<Outcome> {
     return Effect.flatMap(Clock.currentTimeMillis, (now) => {
@@ -150,7 +152,8 @@ export class Scripted {
         contentType: "application/json",
         body: Buffer.from(JSON.stringify({ model, messages: [], ...body })),
         deadline: now + timeoutMs,
-        queuedMs: 0
+        queuedMs: 0,
+        retract
       }, sink).pipe(
         Effect.match({
           onSuccess: (): Outcome => ({ kind: "answered", headers: begun?.headers ?? {} }),
