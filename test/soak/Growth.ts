@@ -51,14 +51,24 @@ export interface Growth extends Slope {
 const isUnjudged = (process: string, resource: string): boolean => process === "nats" && resource === "RSS (MB)"
 
 /**
- * The growth of each resource after the first `settleMs` milliseconds. It is too fast if its slope exceeds `perHour` with a
- * probability of 95 %. The unit is MB for memory, and the number of handles, timers and the like.
+ * What allocators hold of the system's memory: they keep what the largest peak so far has needed, such as a deploy's, so it settles
+ * only with the first deploys. Judged from the middle of the run on.
+ */
+const peaks = ["RSS (MB)", "V8 (MB)"]
+
+/**
+ * The growth of each resource after the first `settleMs` milliseconds; of `peaks` after half of the run, if that is later. It is too
+ * fast if its slope exceeds `perHour` with a probability of 95 %. The unit is MB for memory, and the number of handles, timers and the
+ * like.
  */
 export const growthIn = (all: ReadonlyArray<Sample>, settleMs: number, perHour: number): ReadonlyArray<Growth> => {
-  const samples = all.filter(({ atMs }) => atMs >= settleMs)
+  const middleMs = Math.max(settleMs, (all.at(-1)?.atMs ?? 0) / 2)
+  const after = (ms: number) => all.filter(({ atMs }) => atMs >= ms)
+  const [settled, half] = [after(settleMs), after(middleMs)]
   const mean = (values: ReadonlyArray<number>) => values.reduce((sum, value) => sum + value, 0) / values.length
-  return [...samples[0]?.of ?? []].flatMap(([process, resources]) =>
+  return [...settled[0]?.of ?? []].flatMap(([process, resources]) =>
     Object.keys(resources).map((resource): Growth => {
+      const samples = peaks.includes(resource) ? half : settled
       const points = samples.map(({ atMs, of }) => [atMs, of.get(process)?.[resource] ?? 0] as const)
       const values = points.map(([, value]) => value)
       const tenth = Math.max(1, Math.round(values.length / 10))

@@ -28,8 +28,9 @@ export const textOf = (
     `${streams} streams and ${requests} other requests were answered, and ${
       Object.values(failed).reduce((sum, count) => sum + count, 0)
     } ` +
-    `failed. The processes below were never restarted. The slopes are those after the first ${terms.settleMinutes} minutes, with ` +
-    "the interval that holds them with a probability of 95 %. One is too steep if its whole interval exceeds its limit.",
+    `failed. The processes below were never restarted. The slopes are those after the first ${terms.settleMinutes} minutes, of RSS ` +
+    "and V8 after half of the run, because allocators keep what the largest peak so far has needed. In brackets is the interval that " +
+    "holds a slope with a probability of 95 %. A slope is too steep if its whole interval exceeds its limit.",
     `![Resources by process](${terms.plotFile})`,
     table(
       ["process", "resource", "from", "to", "slope per hour", "within its limit"],

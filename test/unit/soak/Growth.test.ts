@@ -7,11 +7,15 @@ import type { Sample } from "../../soak/Sample.ts"
 const minuteMs = 60_000
 
 /** A sample every half minute for two hours, in which the heap is as told, plus up to `noiseMb`. */
-const samples = (heapAt: (hours: number) => number, noiseMb = 0): ReadonlyArray<Sample> => {
+const samples = (
+  heapAt: (hours: number) => number,
+  noiseMb = 0,
+  resource = "heap (MB)"
+): ReadonlyArray<Sample> => {
   const random = randomFrom(1)
   return Array.from({ length: 240 }, (_, index) => {
     const heap = heapAt(index / 120) + noiseMb * random()
-    return { atMs: index * minuteMs / 2, of: new Map([["chat", { "heap (MB)": heap }]]) }
+    return { atMs: index * minuteMs / 2, of: new Map([["chat", { [resource]: heap }]]) }
   })
 }
 
@@ -37,6 +41,13 @@ describe("the growth of a resource", () => {
   it("is too fast in repeated steps, but not in a single one", () => {
     assert.deepInclude(judge(samples((hours) => 50 + Math.floor(3 * hours), 0.5)), { isTooFast: true })
     assert.deepInclude(judge(samples((hours) => hours < 0.4 ? 50 : 75, 0.5)), { isTooFast: false })
+  })
+
+  it("is judged in the second half if it is of memory that an allocator keeps", () => {
+    const settles = (hours: number) => 50 + 5 * Math.min(hours, 1)
+    assert.deepInclude(judge(samples(settles, 0.1, "RSS (MB)")), { isTooFast: false })
+    assert.deepInclude(judge(samples(settles, 0.1)), { isTooFast: true })
+    assert.deepInclude(judge(samples((hours) => 50 + 2 * hours, 0.1, "RSS (MB)")), { isTooFast: true })
   })
 
   it("is not judged before a process has settled", () => {
