@@ -4,3 +4,9 @@ export interface Owner {
   /** Random. The keys that seal the owner's records derive from the salt, so deleting it makes the records unreadable. */
   readonly salt: string
 }
+
+/** The tenant of all copies of requests for shadow models. Ids of API keys begin with `key_`. */
+export const shadowTenant = "shadow"
+
+/** Whether nobody gets the answer, so that nothing of it may be stored. The request may still read what its owner has stored. */
+export const isDiscarded = ({ tenant }: { readonly tenant: string }): boolean => tenant === shadowTenant

@@ -4,7 +4,7 @@ import { whileJetStreamFails } from "../../../shared/nats/JetStream.ts"
 import { openStore } from "../../../shared/nats/ObjectStore.ts"
 import { stores } from "../../../shared/nats/Storage.ts"
 import { type JobError, orUnavailable } from "../../../shared/contract/JobError.ts"
-import type { Owner } from "../../../shared/contract/Owner.ts"
+import { isDiscarded, type Owner } from "../../../shared/contract/Owner.ts"
 import { isResponseId } from "../../../shared/contract/ResponseId.ts"
 import * as Seal from "../../../shared/records/Seal.ts"
 import { deriveKeys } from "../../../shared/secrets/GatewaySecret.ts"
@@ -26,7 +26,7 @@ export class Compactions extends Context.Service<Compactions, {
   readonly seal: (requester: Requester, text: string, id?: string) => string
   /** `None` if the text was changed, or sealed for another owner or id. */
   readonly open: (requester: Requester, sealed: string, id?: string) => Option.Option<string>
-  /** Seals and stores an answer's output. Fails with `Unavailable` while the store is unavailable. */
+  /** Seals and stores an answer's output, unless nobody gets the answer. Fails with `Unavailable` while the store is unavailable. */
   readonly keep: (requester: Requester, id: string, output: ReadonlyArray<unknown>) => Effect.Effect<void, JobError>
   /** The output of an earlier answer; `None` if it is unknown, expired or another owner's. */
   readonly find: (requester: Requester, id: string) => Effect.Effect<Option.Option<ReadonlyArray<unknown>>, JobError>
@@ -54,7 +54,9 @@ export class Compactions extends Context.Service<Compactions, {
         seal,
         open,
         keep: (requester, id, output) =>
-          orUnavailable(store.put(id, Stream.make(Buffer.from(seal(requester, encodeOutput(output), id))))),
+          isDiscarded(requester)
+            ? Effect.void
+            : orUnavailable(store.put(id, Stream.make(Buffer.from(seal(requester, encodeOutput(output), id))))),
         find: Effect.fn("Compactions.find")(function*(requester, id) {
           if (!isResponseId(id)) return Option.none()
           const kept = yield* orUnavailable(store.get(id))

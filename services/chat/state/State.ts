@@ -9,6 +9,7 @@ import { compaction } from "../../../shared/contract/operations/Compaction.ts"
 import { responses as responsesOperation } from "../../../shared/contract/operations/Responses.ts"
 import { responsesCount } from "../../../shared/contract/operations/TokenCounts.ts"
 import { type JobError, orUnavailable, Unavailable } from "../../../shared/contract/JobError.ts"
+import { isDiscarded } from "../../../shared/contract/Owner.ts"
 import { isResponseId } from "../../../shared/contract/ResponseId.ts"
 import type { Usage } from "../../../shared/contract/Usage.ts"
 import { encryptedReasoning } from "../../../shared/provider/dialects/responses/ResponsesRequest.ts"
@@ -56,7 +57,7 @@ const respond = Effect.fnUntraced(function*(
 ): Effect.fn.Return<Usage | undefined, JobError> {
   const request = References.read(work)
   const { changes, conversation, own, previous } = yield* References.resolveAll(stores, request)
-  const isStored = References.valueOf(request, "store") !== false
+  const isStored = References.valueOf(request, "store") !== false && !isDiscarded(work)
   const { owner } = work
   // the job is from an older ingress
   if (isStored && owner === undefined) return yield* Unavailable.briefly()

@@ -1,15 +1,14 @@
 /**
  * Sends a share of a model's requests to a second model as well, whose answers are discarded. These copies wait behind all other
- * requests, in class batch, and have a tenant of their own: keys neither pay nor wait for them.
+ * requests, in class batch, and have a tenant of their own: keys neither pay nor wait for them, and workers store nothing of their
+ * answers.
  */
 import type { Random } from "effect"
 import type { JobClient } from "../../../shared/bus/ingress/JobClient.ts"
 import type { AnswerListener, JobHandle, JobRequest } from "../../../shared/bus/ingress/JobRequest.ts"
 import type { ModelSnapshot, OfferedModel } from "../../../shared/catalogue/Models.ts"
+import { shadowTenant } from "../../../shared/contract/Owner.ts"
 import * as Metrics from "../../../shared/telemetry/Metrics.ts"
-
-/** The key in the usage of all copies. Ids of API keys begin with `key_`. */
-const tenant = "shadow"
 
 /** Maximum copies that wait or run in this process, and maximum bytes of their bodies. Further copies are skipped. */
 const maxOpen = 100
@@ -41,7 +40,13 @@ export class ShadowTraffic {
       count(outcome)
     }
     const { pool, workload } = target
-    const batch = { tenant, weight: 1, priority: "batch", traceparent: undefined, parent: undefined } as const
+    const batch = {
+      tenant: shadowTenant,
+      weight: 1,
+      priority: "batch",
+      traceparent: undefined,
+      parent: undefined
+    } as const
     const answer = new DiscardedAnswer(end)
     // the body names the other model
     const asked = { workload, pool, model: shadow.model, isPlain: false }

@@ -1,6 +1,8 @@
 /** The interface of the storage for results that clients fetch by URL. Each worker service supplies its own, or none. */
 import { Context, Effect, Layer } from "effect"
 import { InvalidRequest, type JobError } from "../../contract/JobError.ts"
+import { isDiscarded } from "../../contract/Owner.ts"
+import type { Call } from "./Protocol.ts"
 import type { PictureKind } from "./PictureKind.ts"
 
 export class ResultStore extends Context.Service<ResultStore, {
@@ -12,3 +14,11 @@ export class ResultStore extends Context.Service<ResultStore, {
     keep: () => Effect.fail(InvalidRequest.at("response_format", "must not be \"url\": this model returns no URLs"))
   })
 }
+
+/** Stores a result of a call and returns its URL, which is empty if nobody gets the answer. */
+export const keepFor = (
+  call: Pick<Call, "tenant">,
+  results: ResultStore["Service"],
+  bytes: Uint8Array,
+  kind: PictureKind
+): Effect.Effect<string, JobError> => isDiscarded(call) ? Effect.succeed("") : results.keep(bytes, kind)

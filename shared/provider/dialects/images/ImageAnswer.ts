@@ -8,7 +8,7 @@ import { originOf } from "../../transport/Endpoint.ts"
 import type { GuardedFetch } from "../../transport/GuardedFetch.ts"
 import type { Call } from "../../call/Protocol.ts"
 import * as ProviderResult from "../../transport/ProviderResult.ts"
-import type { ResultStore } from "../../call/ResultStore.ts"
+import { keepFor, type ResultStore } from "../../call/ResultStore.ts"
 import { type Sink, writeAll } from "../../transport/Sink.ts"
 import * as TranslationWarnings from "../../call/TranslationWarnings.ts"
 import type { WantedParts } from "./ContentRequest.ts"
@@ -85,7 +85,9 @@ const prepare = Effect.fnUntraced(function*(
     return { ...prompt, url: picture.content.href }
   }
   const { bytes, kind } = yield* fileOf(picture, call, means)
-  return answerAs === "url" ? { ...prompt, url: yield* means.results.keep(bytes, kind) } : { ...prompt, bytes }
+  return answerAs === "url"
+    ? { ...prompt, url: yield* keepFor(call, means.results, bytes, kind) }
+    : { ...prompt, bytes }
 })
 
 /** Writes the answer of generateContent in one piece, even as a stream. */

@@ -14,6 +14,7 @@ import { imageGenerations } from "../../../contract/operations/ImageGenerations.
 import { moderations } from "../../../contract/operations/Moderations.ts"
 import { InvalidRequest } from "../../../contract/JobError.ts"
 import type { Operation } from "../../../contract/Operation.ts"
+import { isDiscarded } from "../../../contract/Owner.ts"
 import { chatCompletionsProvider } from "../../dialects/openai/ChatCompletionsProvider.ts"
 import { type AnswerGrammar, type Content, contentOfAll, membersNamed } from "../../exchange/AnswerGrammar.ts"
 import { bearer } from "../../exchange/Exchange.ts"
@@ -86,6 +87,7 @@ const relayJson = (call: Call, path: string, recipient: Recipient | undefined): 
     if (!showUsage) body.set("stream_options", { ...options, include_usage: true })
   }
   const isChat = operation.name === chatCompletions.name
+  if (isChat && isDiscarded(call) && body.valueOf("store") === true) body.set("store", false)
   const takesSession = isChat && session !== undefined && sendsCacheKey(provider)
   if (takesSession && !body.has("prompt_cache_key")) body.set("prompt_cache_key", session)
   const wantsBase64 = path === embeddingsPath && body.valueOf("encoding_format") === "base64"

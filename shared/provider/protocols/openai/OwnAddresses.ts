@@ -13,6 +13,7 @@ import { readEdit, readGeneration } from "../../dialects/images/ImageRequest.ts"
 import * as PictureUrl from "../../dialects/images/PictureUrl.ts"
 import * as Json from "../../json/Json.ts"
 import type { Call, Perform } from "../../call/Protocol.ts"
+import { keepFor } from "../../call/ResultStore.ts"
 import type { Head, Sink } from "../../transport/Sink.ts"
 
 /** A limit above the size of answers that have only URLs, and below that of other answers with pictures, in bytes. */
@@ -83,7 +84,7 @@ const fetchItem = Effect.fnUntraced(function*(
 ) {
   const { bytes, kind } = yield* ImageAnswer.fileOf({ content: new URL(url) }, call, means)
   return answerAs === "url"
-    ? { ...rest, url: yield* means.results.keep(bytes, kind) }
+    ? { ...rest, url: yield* keepFor(call, means.results, bytes, kind) }
     : { ...rest, b64_json: Buffer.from(bytes).toString("base64") }
 })
 
