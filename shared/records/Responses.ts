@@ -127,8 +127,13 @@ const open = Effect.fn("Responses.open")(function*(patienceMs: number) {
     )
   })
 
-  /** Removes all pages and their keys. */
-  const remove = (owner: Owner, id: string) => again(bucket.purge(`${ownerToken(owner)}.${id}.*`))
+  /** The first page last, so that a failed removal can be repeated. */
+  const remove = Effect.fnUntraced(function*(owner: Owner, id: string, first: Option.Option<Uint8Array>) {
+    const purge = (page: number) => again(bucket.purge(pageKey(owner, id, page)))
+    // one by one: for a filter with a wildcard older servers search the whole bucket
+    yield* Effect.forEach(rest(pagesFrom(first)), purge, { concurrency, discard: true })
+    yield* purge(0)
+  })
 
   /** The owner's records in the order in which they were stored. */
   const nextOf = (owner: Owner): OwnerQuota.Next => (from) =>
@@ -138,7 +143,7 @@ const open = Effect.fn("Responses.open")(function*(patienceMs: number) {
         const [, id = ""] = key.split(".")
         const first = Option.flatMap(value, (sealed) => seal.open(placeOf(owner, id, 0), sealed))
         const place = Option.map(first, (bytes) => Buffer.from(bytes).readUIntBE(countBytes, placeBytes))
-        return { at, place: Option.getOrUndefined(place), delete: remove(owner, id) }
+        return { at, place: Option.getOrUndefined(place), delete: remove(owner, id, first) }
       })
     )
 
@@ -202,8 +207,9 @@ const open = Effect.fn("Responses.open")(function*(patienceMs: number) {
     }),
     delete: Effect.fn("Responses.delete")(function*(owner, id) {
       if (!isResponseId(id)) return false
-      if (Option.isNone(yield* getPage(owner, id, 0))) return false
-      yield* remove(owner, id)
+      const first = yield* getPage(owner, id, 0)
+      if (Option.isNone(first)) return false
+      yield* remove(owner, id, first)
       return true
     })
   })

@@ -121,8 +121,8 @@ const makeBucket = (isLost: (key: string) => boolean = () => false) => {
       Effect.sync(() => Option.map(Option.fromUndefinedOr(values.get(key)), (value) => ({ value, revision }))),
     update: (key, value, from) =>
       Effect.suspend(() => {
-        if (values.get(key) === value) return Effect.succeed(Option.some(revision))
-        if (from !== revision) return Effect.succeed(Option.none())
+        if (values.get(key) === value) return Effect.succeedSome(revision)
+        if (from !== revision) return Effect.succeedNone
         values.set(key, value)
         return written(key, Option.some(++revision))
       }),
