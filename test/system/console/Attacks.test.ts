@@ -3,6 +3,7 @@ import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { createHmac, hash, hkdfSync } from "node:crypto"
 import { cookieName } from "../../../services/console/api/Admin.ts"
 import { ConsoleClient } from "../../fixture/client/ConsoleClient.ts"
+import { eventually } from "../../fixture/general/Eventually.ts"
 import { testAdminToken, testKey, testSecret } from "../../fixture/gateway/Gateway.ts"
 import { type RawAnswer, sendRaw } from "../../fixture/client/RawHttp.ts"
 import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
@@ -115,17 +116,20 @@ describe("the admin API", () => {
     }))
     assert.deepStrictEqual(answers[0], answers[1])
     // nor does the ingress distinguish a revoked key from one that never existed
-    const { secret } =
-      (await client.send<{ readonly secret: string }>("POST", "/api/keys", { name: "revoked", disabled: false })).body
-    const { body: keys } = await client.send<ReadonlyArray<{ readonly id: string; readonly name: string }>>(
-      "GET",
-      "/api/keys"
+    const { body: revoked } = await client.send<{ readonly key: { readonly id: string }; readonly secret: string }>(
+      "POST",
+      "/api/keys",
+      { name: "revoked", disabled: false }
     )
-    await client.send("DELETE", `/api/keys/${keys.find(({ name }) => name === "revoked")?.id}`)
-    const atIngress = await Promise.all([secret, `sk-gw-${"0".repeat(32)}`].map(async (key) => {
+    const askWith = async (key: string) => {
       const response = await fetch(`${gateway().url}/v1/models`, { headers: { authorization: `Bearer ${key}` } })
       return [response.status, await response.text()]
-    }))
+    }
+    const untilAnswered = (status: number) => eventually(() => askWith(revoked.secret), ([is]) => is === status, 10_000)
+    await untilAnswered(200)
+    await client.send("DELETE", `/api/keys/${revoked.key.id}`)
+    await untilAnswered(401)
+    const atIngress = await Promise.all([revoked.secret, `sk-gw-${"0".repeat(32)}`].map(askWith))
     assert.deepStrictEqual(atIngress[0], atIngress[1])
   })
 
