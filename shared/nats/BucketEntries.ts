@@ -35,6 +35,17 @@ const subjectsOf = Effect.fnUntraced(function*(nats: Nats["Service"], bucket: Bu
   return { subjects: Object.keys(state.subjects ?? {}), last: state.last_seq }
 })
 
+/** The first message from a sequence on, or the last one, whose subject matches. The client's types lack `next_by_subj`. */
+type MessageQuery =
+  | { readonly seq: number; readonly next_by_subj: string }
+  | { readonly last_by_subj: string }
+
+/** The message that the query finds, if any. */
+const messageOf = Effect.fnUntraced(function*(nats: Nats["Service"], bucket: BucketSpec, query: MessageQuery) {
+  const manager = yield* managerOf(nats)
+  return yield* attempt(() => orMissing(manager.streams.getMessage(bucketStream(bucket), query)))
+})
+
 /** The keys that match the filter, including deleted ones. */
 export const keysOf = (nats: Nats["Service"], bucket: BucketSpec, filter: string) =>
   Effect.map(
@@ -57,9 +68,7 @@ export const nextOf = Effect.fnUntraced(function*(
   filter: string,
   from: number
 ): Effect.fn.Return<Option.Option<Written>, JetStreamFailed> {
-  const manager = yield* managerOf(nats)
-  const query = { seq: from, next_by_subj: prefixOf(bucket) + filter }
-  const message = yield* attempt(() => orMissing(manager.streams.getMessage(bucketStream(bucket), query)))
+  const message = yield* messageOf(nats, bucket, { seq: from, next_by_subj: prefixOf(bucket) + filter })
   return Option.map(Option.fromNullishOr(message), ({ data, header, seq, subject }) => ({
     key: subject.slice(prefixOf(bucket).length),
     value: isDeleted(header.get("KV-Operation")) ? Option.none() : Option.some(data),
@@ -68,12 +77,11 @@ export const nextOf = Effect.fnUntraced(function*(
 })
 
 /** The last write to a key that matches the filter; 0 if there is none. */
-export const newestOf = Effect.fnUntraced(function*(nats: Nats["Service"], bucket: BucketSpec, filter: string) {
-  const manager = yield* managerOf(nats)
-  const query = { last_by_subj: prefixOf(bucket) + filter }
-  const message = yield* attempt(() => orMissing(manager.streams.getMessage(bucketStream(bucket), query)))
-  return message?.seq ?? 0
-})
+export const newestOf = (nats: Nats["Service"], bucket: BucketSpec, filter: string) =>
+  Effect.map(
+    messageOf(nats, bucket, { last_by_subj: prefixOf(bucket) + filter }),
+    (message) => message?.seq ?? 0
+  )
 
 /** The entries in a message, and whether all records have now been read. */
 interface Read {
