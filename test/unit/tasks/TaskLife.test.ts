@@ -1,6 +1,6 @@
 /** How a worker settles the delivery of a task. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Option } from "effect"
 import { TestClock } from "effect/testing"
 import { JetStreamFailed } from "../../../shared/nats/JetStream.ts"
 import { type ClaimedTask, TaskRefused } from "../../../shared/tasks/RecordStore.ts"
@@ -10,28 +10,48 @@ import { pulled, served } from "../worker/Served.ts"
 
 const unexpected = () => Effect.die("not expected")
 
-/** Settles the delivery of a task without a record, at this age in milliseconds. */
-const settle = Effect.fnUntraced(function*(ageMs: number) {
-  yield* TestClock.setTime(pulled.publishedAt + ageMs)
-  const { events, metering: { cost, log } } = served()
+interface Refused {
+  readonly refusal: TaskRefused["refusal"]
+  readonly record?: TaskRecord.TaskRecord
+  readonly delivery?: number
+  readonly announce?: () => Effect.Effect<void>
+}
+
+/** Settles a delivery whose claim is refused, and returns the ids of the usage events. */
+const settleRefused = Effect.fnUntraced(function*({ announce = unexpected, delivery = 1, record, refusal }: Refused) {
+  const events: Array<string> = []
+  const { metering: { cost, log } } = served()
   const settlement = yield* TaskLife.runTask({
     worker: "worker",
     workload: "chat",
-    metering: { cost, log },
+    metering: {
+      cost,
+      log: {
+        ...log,
+        write: (_, { id }, onStored) => {
+          events.push(id)
+          onStored?.()
+        }
+      }
+    },
     store: {
-      find: () => Effect.succeedNone,
-      claim: () => Effect.fail(new TaskRefused({ refusal: "unknown" }))
+      find: () => Effect.succeed(Option.fromUndefinedOr(record)),
+      claim: () => Effect.fail(new TaskRefused({ refusal }))
     },
     work: {
       perform: unexpected,
       stop: unexpected,
       keyOf: ({ id }) => id,
       usageOf: () => undefined,
-      announce: unexpected
+      announce
     }
-  }, pulled)
+  }, { ...pulled, delivery })
   return { settlement, events }
 })
+
+/** Settles the delivery of a task without a record, at this age in milliseconds. */
+const settle = (ageMs: number) =>
+  Effect.andThen(TestClock.setTime(pulled.publishedAt + ageMs), settleRefused({ refusal: "unknown" }))
 
 describe("a task that was deleted while it waited", () => {
   it.effect("is tried again at first: a server may not know its record yet", () =>
@@ -84,38 +104,10 @@ it.effect("a task that has ended is metered by the deliveries of its job, and no
       ended: 1,
       providerTask: { provider: "provider", model: "model", task: null }
     }
-    const settle = Effect.fnUntraced(function*(delivery: number) {
-      const events: Array<string> = []
-      const { metering: { cost, log } } = served()
+    for (const [delivery, events] of [[1, []], [2, ["task"]]] as const) {
       let announced = 0
-      const settlement = yield* TaskLife.runTask({
-        worker: "worker",
-        workload: "chat",
-        metering: {
-          cost,
-          log: {
-            ...log,
-            write: (_, { id }, onStored) => {
-              events.push(id)
-              onStored?.()
-            }
-          }
-        },
-        store: {
-          find: () => Effect.succeedSome(record),
-          claim: () => Effect.fail(new TaskRefused({ refusal: "ended" }))
-        },
-        work: {
-          perform: unexpected,
-          stop: unexpected,
-          keyOf: ({ id }) => id,
-          usageOf: () => undefined,
-          announce: () => Effect.sync(() => void announced++)
-        }
-      }, { ...pulled, delivery })
-      assert.deepStrictEqual({ settlement, announced }, { settlement: "done", announced: 1 })
-      return events
-    })
-    assert.deepStrictEqual(yield* settle(1), [])
-    assert.deepStrictEqual(yield* settle(2), ["task"])
+      const announce = () => Effect.sync(() => void announced++)
+      const settled = yield* settleRefused({ refusal: "ended", record, delivery, announce })
+      assert.deepStrictEqual({ ...settled, announced }, { settlement: "done", events: [...events], announced: 1 })
+    }
   }))
