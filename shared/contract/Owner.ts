@@ -8,5 +8,5 @@ export interface Owner {
 /** The tenant of all copies of requests for shadow models. Ids of API keys begin with `key_`. */
 export const shadowTenant = "shadow"
 
-/** Whether nobody gets the answer, so that nothing of it may be stored. The request may still read what its owner has stored. */
+/** Whether the answer is discarded, so that nothing of it may be stored. The request may still read what its owner has stored. */
 export const isDiscarded = ({ tenant }: { readonly tenant: string }): boolean => tenant === shadowTenant

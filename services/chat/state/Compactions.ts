@@ -26,7 +26,7 @@ export class Compactions extends Context.Service<Compactions, {
   readonly seal: (requester: Requester, text: string, id?: string) => string
   /** `None` if the text was changed, or sealed for another owner or id. */
   readonly open: (requester: Requester, sealed: string, id?: string) => Option.Option<string>
-  /** Seals and stores an answer's output, unless nobody gets the answer. Fails with `Unavailable` while the store is unavailable. */
+  /** Seals and stores an answer's output, unless the answer is discarded. Fails with `Unavailable` while the store is unavailable. */
   readonly keep: (requester: Requester, id: string, output: ReadonlyArray<unknown>) => Effect.Effect<void, JobError>
   /** The output of an earlier answer; `None` if it is unknown, expired or another owner's. */
   readonly find: (requester: Requester, id: string) => Effect.Effect<Option.Option<ReadonlyArray<unknown>>, JobError>

@@ -15,7 +15,7 @@ export class ResultStore extends Context.Service<ResultStore, {
   })
 }
 
-/** Stores a result of a call and returns its URL, which is empty if nobody gets the answer. */
+/** Stores a result of a call and returns its URL, which is empty if the answer is discarded. */
 export const keepFor = (
   call: Pick<Call, "tenant">,
   results: ResultStore["Service"],

@@ -1,4 +1,4 @@
-/** The answers to copies of requests for shadow models: nobody gets them, so the gateway stores none. */
+/** The gateway discards the answers to copies of requests for shadow models, and stores none of them. */
 import { jetstreamManager } from "@nats-io/jetstream"
 import { connect } from "@nats-io/transport-node"
 import { assert, it } from "@effect/vitest"
