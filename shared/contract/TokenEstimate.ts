@@ -33,9 +33,6 @@ const pictureTokens = 1_000
 /** The maximum that one answer is expected to use, whatever its limit. */
 const maxLikelyAnswerTokens = 4_000
 
-const propertyOf = (value: unknown, name: string): unknown =>
-  Predicate.hasProperty(value, name) ? value[name] : undefined
-
 interface Stated {
   readonly name: string
   readonly value: number
@@ -44,25 +41,43 @@ interface Stated {
 /** The spellings of one name. */
 type Spellings = ReadonlyArray<string>
 
-/** The place of a field: its path. */
+/** The place of a field: its path from the request's own field inwards. */
 interface Place {
   readonly name: string
-  readonly path: ReadonlyArray<Spellings>
+  readonly outer: Spellings
+  readonly inner: ReadonlyArray<Spellings>
 }
 
 /** Google's fields may also be in snake_case. */
 const spellingsOf = (name: string): Spellings => [...new Set([name, String.camelToSnake(name)])]
 
 const places = (...names: ReadonlyArray<string>): ReadonlyArray<Place> =>
-  names.map((name) => ({ name, path: name.split(".").map(spellingsOf) }))
+  names.map((name) => {
+    const [outer = "", ...inner] = name.split(".")
+    return { name, outer: spellingsOf(outer), inner: inner.map(spellingsOf) }
+  })
 
-const valueAt = (field: Field, path: Place["path"]): unknown => {
-  let read = field
-  let value: unknown
-  for (const spellings of path) {
-    const found = spellings.map((name) => read(name)).find(Predicate.isNotUndefined)
-    read = (name) => propertyOf(found, name)
-    value = found
+const propertyOf = (value: unknown, spellings: Spellings): unknown => {
+  for (const name of spellings) {
+    if (Predicate.hasProperty(value, name) && value[name] !== undefined) return value[name]
+  }
+  return undefined
+}
+
+const fieldOf = (field: Field, spellings: Spellings): unknown => {
+  for (const name of spellings) {
+    const value = field(name)
+    if (value !== undefined) return value
+  }
+  return undefined
+}
+
+/** Loops instead of callbacks: every request with limits looks at all places, and has few of them. */
+const valueAt = (field: Field, { inner, outer }: Place): unknown => {
+  let value = fieldOf(field, outer)
+  for (const spellings of inner) {
+    if (value === undefined) return undefined
+    value = propertyOf(value, spellings)
   }
   return value
 }
@@ -70,11 +85,11 @@ const valueAt = (field: Field, path: Place["path"]): unknown => {
 /** The largest number in these fields, capped so that products stay finite. The first if several are equal. */
 const largest = (field: Field, all: ReadonlyArray<Place>): Stated | undefined => {
   let most: Stated | undefined
-  for (const { name, path } of all) {
-    const found = valueAt(field, path)
+  for (const place of all) {
+    const found = valueAt(field, place)
     if (typeof found !== "number" || !(found >= 0)) continue
     const value = Math.min(found, Number.MAX_SAFE_INTEGER)
-    if (most === undefined || value > most.value) most = { name, value }
+    if (most === undefined || value > most.value) most = { name: place.name, value }
   }
   return most
 }
@@ -145,7 +160,7 @@ const requestTokens = (operation: Operation, bytes: number, field: Field): numbe
   const all = Math.max(1, Math.ceil(bytes / bytesPerToken))
   if (all <= maxFileTokens || isText(operation)) return all
   if (!isChat(operation)) return maxFileTokens
-  const files = contents.reduce((size, { path }) => size + fileSize(valueAt(field, path)), 0)
+  const files = contents.reduce((size, place) => size + fileSize(valueAt(field, place)), 0)
   const fileTokens = Math.ceil(files / bytesPerToken)
   return all - fileTokens + Math.min(fileTokens, maxFileTokens)
 }
