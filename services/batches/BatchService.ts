@@ -37,8 +37,8 @@ const holder = Layer.effectDiscard(Effect.gen(function*() {
   const worker = nats.id
   const log = yield* LineLog.open(patience)
   const work = BatchWork.make({ files, log, queue, worker, models: models.current, announcer: yield* openAnnouncer })
-  const means = { work, worker, workload: batchQueue, store: RecordStore.make(bucket, patience) }
-  const run = (job: PulledJob) => TaskLife.runTask(means, job)
+  const dependencies = { work, worker, workload: batchQueue, store: RecordStore.make(bucket, patience) }
+  const run = (job: PulledJob) => TaskLife.runTask(dependencies, job)
   const { inFlight, isDraining, isReady } = yield* queue.serve({
     queue: batchQueue,
     pool: batchPool,

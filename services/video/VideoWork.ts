@@ -54,8 +54,8 @@ const decodeRequest = Schema.decodeUnknownEffect(VideoGenerationRequest)
 const fates = fatesOf(VideoGenerationRequest)
 
 /** The request for one video, and warnings about the fields that no provider can get. */
-const requestOf = Effect.fnUntraced(function*(means: Dependencies, task: TaskRecord) {
-  const body = Json.parse(Buffer.from(yield* means.store.readBody(task)).toString("utf8"))
+const requestOf = Effect.fnUntraced(function*(dependencies: Dependencies, task: TaskRecord) {
+  const body = Json.parse(Buffer.from(yield* dependencies.store.readBody(task)).toString("utf8"))
   // ingress has decoded it by the same schema
   const request = yield* Effect.mapError(decodeRequest(body), () => new InternalError())
   return { request: { ...request, n: 1, seed: seedOf(request, task) }, lost: lostIn(body, fates) }
@@ -141,7 +141,7 @@ const unconfirmed = (provider: string) =>
 
 /** One claimed task. */
 interface Work {
-  readonly means: Dependencies
+  readonly dependencies: Dependencies
   readonly claimed: ClaimedTask
   readonly request: VideoGenerationRequest
   /** Warnings about unknown fields of the request. */
@@ -153,7 +153,7 @@ interface Work {
 }
 
 /** Follows a started task from the provider's reference to the stored video. */
-const follow = Effect.fnUntraced(function*({ lost, means, claimed, report }: Work, started: Started) {
+const follow = Effect.fnUntraced(function*({ lost, dependencies, claimed, report }: Work, started: Started) {
   const { call, provider, task } = started
   const totalMs = provider.endpoint.provider.timeouts?.totalMs ?? defaultTotalMs
   const video = yield* provider.engine.follow(call, task, report).pipe(
@@ -165,7 +165,7 @@ const follow = Effect.fnUntraced(function*({ lost, means, claimed, report }: Wor
     // the provider is still at work
     Effect.tapErrorTag("ProviderTimeout", () => stopAt(started))
   )
-  yield* means.store.writeContent(claimed.current().id, video.bytes)
+  yield* dependencies.store.writeContent(claimed.current().id, video.bytes)
   const { bytes: { length: size }, format, metadata } = video
   const warnings = TranslationWarnings.bounded([...metadata.warnings ?? [], ...lost])
   const result: VideoResult = {
@@ -205,7 +205,7 @@ const runAt = (provider: VideoProvider, work: Work, until: number) => {
 /** Runs the work at the first provider that takes it. Waits for busy providers only after trying all others. */
 const runAnywhere = Effect.fnUntraced(function*(work: Work): Effect.fn.Return<VideoResult, Failure> {
   const { id, model } = work.claimed.current()
-  const providers = yield* work.means.providers.forModel(model)
+  const providers = yield* work.dependencies.providers.forModel(model)
   const turns = providers.map((provider) => ({
     provider,
     waitMs: providers.length === 1 ? admittedWithinMs : momentMs
@@ -258,26 +258,26 @@ const costOf = (
 
 /** Does the whole work, from the request to the stored video. */
 const perform = Effect.fnUntraced(function*(
-  means: Dependencies,
+  dependencies: Dependencies,
   claimed: ClaimedTask,
   report: (progress: number) => void
 ): Effect.fn.Return<VideoResult, Failure> {
   const task = claimed.current()
-  const asked = yield* requestOf(means, task)
-  const workWith = (spend: Spend): Work => ({ means, claimed, ...asked, report, asked: new Set(), spend })
+  const asked = yield* requestOf(dependencies, task)
+  const workWith = (spend: Spend): Work => ({ dependencies, claimed, ...asked, report, asked: new Set(), spend })
   // an earlier worker may have spent what is reserved
   const hasBegun = task.providerTask !== null
   const reserved = (use: (spend: Spend) => Effect.Effect<VideoResult, Failure>) =>
-    means.reserve(costOf(task, asked.request), use, hasBegun).pipe(
+    dependencies.reserve(costOf(task, asked.request), use, hasBegun).pipe(
       Effect.catchTag(
         "NotNow",
         (error) => Effect.flatMap(deferralMs(error, task.created), (retryAfterMs) => new TaskDeferred({ retryAfterMs }))
       )
     )
-  const next = resumption(task, means.providers.find)
+  const next = resumption(task, dependencies.providers.find)
   switch (next.step) {
     case "begin":
-      return yield* reserved((spend) => Effect.andThen(check(means, task), runAnywhere(workWith(spend))))
+      return yield* reserved((spend) => Effect.andThen(check(dependencies, task), runAnywhere(workWith(spend))))
     case "continue":
       return yield* reserved((spend) => {
         spend(undefined)
@@ -288,10 +288,10 @@ const perform = Effect.fnUntraced(function*(
   }
 })
 
-const stop = Effect.fnUntraced(function*(means: Dependencies, task: TaskRecord) {
-  const next = resumption(task, means.providers.find)
+const stop = Effect.fnUntraced(function*(dependencies: Dependencies, task: TaskRecord) {
+  const next = resumption(task, dependencies.providers.find)
   if (next.step !== "continue") return
-  const { request } = yield* requestOf(means, task)
+  const { request } = yield* requestOf(dependencies, task)
   yield* stopAt(toStarted(task, request, next))
 })
 
@@ -304,9 +304,9 @@ const count = (exit: Exit.Exit<VideoResult, Failure>): Effect.Effect<void> =>
     Metrics.update(Metrics.jobs("video.generations", outcome), 1)
   })
 
-export const make = (means: Dependencies): TaskWork => ({
-  perform: (claimed, report) => Effect.onExit(perform(means, claimed, report), count),
-  stop: (task) => stop(means, task),
+export const make = (dependencies: Dependencies): TaskWork => ({
+  perform: (claimed, report) => Effect.onExit(perform(dependencies, claimed, report), count),
+  stop: (task) => stop(dependencies, task),
   keyOf: ({ id }) => id,
   usageOf: ({ result }) =>
     Option.getOrUndefined(Option.map(

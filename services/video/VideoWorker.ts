@@ -39,14 +39,14 @@ export const layer = Layer.effect(
       return model !== undefined && hasPrice(model) ? holds.around(work, use, hasBegun) : use(() => undefined)
     }
     const { graceMs, pool, slots } = yield* workerSettings({ slots: 2, graceMs: 5_000 })
-    const means: TaskLife.Dependencies = {
+    const dependencies: TaskLife.Dependencies = {
       workload: "video",
       work: VideoWork.make({ store, providers, guardrail, reserve }),
       store,
       worker,
       metering: { log, cost: (...about) => costAt(catalogue.current().models, ...about) }
     }
-    const run = (job: PulledJob) => TaskLife.runTask(means, job)
+    const run = (job: PulledJob) => TaskLife.runTask(dependencies, job)
     return yield* start("video", pool, slots, yield* queue.serve({ queue: "video", pool, slots, graceMs, run }))
   })
 ).pipe(

@@ -24,7 +24,7 @@ import { isOpen, type LineLog } from "./lines/LineLog.ts"
 import { resultOf } from "./lines/LineResult.ts"
 import { LineTable } from "./LineTable.ts"
 
-export interface RunMeans {
+export interface RunDependencies {
   readonly files: ClientFiles["Service"]
   readonly log: LineLog
   readonly queue: TaskQueue["Service"]
@@ -64,8 +64,8 @@ const readWithinMs = 30_000
 /** Maximum number of lines that are stopped concurrently. */
 const stopConcurrency = 8
 
-export const run = Effect.fnUntraced(function*(means: RunMeans, about: Run) {
-  const { log } = means
+export const run = Effect.fnUntraced(function*(dependencies: RunDependencies, about: Run) {
+  const { log } = dependencies
   const { batch, file, owner, task } = about
   const { id, traceparent } = task.current()
   const lines = new LineTable(batch.total)
@@ -112,18 +112,18 @@ export const run = Effect.fnUntraced(function*(means: RunMeans, about: Run) {
 
   const submit = Effect.fnUntraced(function*(line: InputLine) {
     const place = { owner, batch: id, line: line.index }
-    const request = requestOf(about.operation, batch, means.models().models, line)
+    const request = requestOf(about.operation, batch, dependencies.models().models, line)
     if (Result.isFailure(request)) {
       const { customId, error } = request.failure
       const at = yield* Clock.currentTimeMillis
-      const entry = { kind: "failed", worker: means.worker, job: 0, at, error: error._tag } as const
+      const entry = { kind: "failed", worker: dependencies.worker, job: 0, at, error: error._tag } as const
       yield* log.end(place, entry, resultOf(customId, about.operation.name, error, lineId(place)), 0)
       return
     }
     const { body, customId, model, pool, tokens, workload } = request.success
     const sealed = yield* log.sealJob(place, { customId, tokens }, body)
     // each line has its own trace, because a trace of a whole batch would be too large to display
-    yield* means.queue.submit({
+    yield* dependencies.queue.submit({
       queue: taskQueueOf(workload),
       id: lineId(place),
       operation: about.operation.name,
@@ -143,7 +143,7 @@ export const run = Effect.fnUntraced(function*(means: RunMeans, about: Run) {
   })
 
   const feedFrom = (file: ClientFile) =>
-    linesOf(means.files.read(owner, file)).pipe(
+    linesOf(dependencies.files.read(owner, file)).pipe(
       Stream.runForEach((line) =>
         Effect.gen(function*() {
           if (lines.stateOf(line.index) !== "unknown") return
@@ -178,7 +178,7 @@ export const run = Effect.fnUntraced(function*(means: RunMeans, about: Run) {
       const found = Option.getOrUndefined(yield* log.read(place))
       if (found !== undefined && !isOpen(found.entry.kind)) return lines.set(line, found.entry.kind)
       const at = yield* Clock.currentTimeMillis
-      const entry = found?.entry ?? { worker: means.worker, job: 0, at }
+      const entry = found?.entry ?? { worker: dependencies.worker, job: 0, at }
       const written = yield* log.write(place, { ...entry, kind: "stopped" }, found?.revision ?? 0)
       if (Option.isSome(written)) return lines.set(line, "stopped")
     }

@@ -19,7 +19,7 @@ import type { Announcer } from "../webhooks/Announcer.ts"
 import * as Assembly from "./Assembly.ts"
 import { mistakeOf } from "./BatchLine.ts"
 import { type BatchProgress, type BatchRequest, type BatchResult, decodeRequest, type Mistake } from "./BatchRecord.ts"
-import { type Ran, run, type RunMeans } from "./BatchRun.ts"
+import { type Ran, run, type RunDependencies } from "./BatchRun.ts"
 import { batchOf } from "./BatchState.ts"
 import { linesOf } from "./lines/InputLines.ts"
 import type { LineTable } from "./LineTable.ts"
@@ -33,7 +33,7 @@ const maxMistakes = 100
  */
 const maxLosses = 20
 
-export interface Means extends RunMeans {
+export interface Dependencies extends RunDependencies {
   readonly announcer: Announcer
 }
 
@@ -50,8 +50,8 @@ const gone: Mistake = {
 
 const damaged: Mistake = { ...gone, code: "file_damaged", message: "The content of the file of requests is damaged." }
 
-export const make = (means: Means): TaskWork => {
-  const { files, log } = means
+export const make = (dependencies: Dependencies): TaskWork => {
+  const { files, log } = dependencies
 
   const validate = (owner: Owner, batch: BatchRequest, file: ClientFile) =>
     linesOf(files.read(owner, file)).pipe(
@@ -101,7 +101,7 @@ export const make = (means: Means): TaskWork => {
       const [completed, failed] = [lines.count("completed"), lines.count("failed")]
       if (completed > progress.completed || failed > progress.failed) update({ completed, failed })
     }
-    const ran = yield* run(means, { task, owner, batch, operation, file, onProgress })
+    const ran = yield* run(dependencies, { task, owner, batch, operation, file, onProgress })
     const rest = batch.total - ran.lines.ended
     yield* save({
       phase: "finalizing",
@@ -155,7 +155,7 @@ export const make = (means: Means): TaskWork => {
       const batch = Option.getOrUndefined(batchOf(task))
       if (batch === undefined) return
       Metrics.update(Metrics.batches(batch.status), 1)
-      yield* means.announcer.announce(owner.id, {
+      yield* dependencies.announcer.announce(owner.id, {
         id: `evt_${task.id.slice(task.id.indexOf("_") + 1)}`,
         type: `batch.${batch.status}`,
         subject: task.id,

@@ -101,7 +101,7 @@ type End = Settlement | "gone"
 
 /** Handles a failure of the work, and decides what the queue does with the delivery. */
 const recover = (
-  means: Dependencies,
+  dependencies: Dependencies,
   job: PulledJob,
   task: ClaimedTask | undefined,
   cause: Cause.Cause<Failure>
@@ -124,7 +124,9 @@ const recover = (
       return Effect.flatMap(Clock.currentTimeMillis, (now): Effect.Effect<End, Failure> => {
         const settlement = settlementOf(error.refusal, now - publishedAt)
         if (settlement === "done" && error.refusal === "unknown") return Effect.succeed("gone")
-        return settlement === "done" ? Effect.as(stopCancelled(means, job), settlement) : Effect.succeed(settlement)
+        return settlement === "done"
+          ? Effect.as(stopCancelled(dependencies, job), settlement)
+          : Effect.succeed(settlement)
       })
     default: {
       const ours = error === undefined
@@ -144,27 +146,27 @@ const refusePoison = Effect.fnUntraced(function*({ workload }: Dependencies, tas
   return yield* new PoisonJob()
 })
 
-const perform = (means: Dependencies, job: PulledJob, task: ClaimedTask): Effect.Effect<End, Failure> => {
+const perform = (dependencies: Dependencies, job: PulledJob, task: ClaimedTask): Effect.Effect<End, Failure> => {
   const progress: Progress = { percent: 0, state: undefined }
   const report: Report = (percent, state = progress.state) => {
     progress.percent = percent
     progress.state = state
   }
   const work = Effect.suspend((): Effect.Effect<unknown, Failure> =>
-    isPoison(task.current(), means.work.maxLosses)
-      ? refusePoison(means, task.current())
-      : means.work.perform(task, report, job)
+    isPoison(task.current(), dependencies.work.maxLosses)
+      ? refusePoison(dependencies, task.current())
+      : dependencies.work.perform(task, report, job)
   ).pipe(Effect.flatMap((result) => task.record({ event: "completed", result })))
   return Effect.raceFirst(work, renewClaim(task, progress)).pipe(
     Effect.as("done" as const),
     Effect.onInterrupt(() => release(task)),
-    Effect.catchCause((cause) => recover(means, job, task, cause))
+    Effect.catchCause((cause) => recover(dependencies, job, task, cause))
   )
 }
 
 /** Writes the usage of a task: through the work itself if it ran here, otherwise from the record, as after the loss of a worker. */
-const meter = Effect.fnUntraced(function*(means: Dependencies, job: PulledJob) {
-  const { metering, store, work: { keyOf, meter, usageOf }, workload } = means
+const meter = Effect.fnUntraced(function*(dependencies: Dependencies, job: PulledJob) {
+  const { metering, store, work: { keyOf, meter, usageOf }, workload } = dependencies
   if (metering === undefined || (meter !== undefined && (yield* meter(job)))) return
   yield* writeUsage({ ...metering, store, workload }, usageOf, keyOf(job))
 })
@@ -176,20 +178,20 @@ const announce = Effect.fnUntraced(function*({ store, work }: Dependencies, job:
   if (task !== undefined && hasEnded(task.status)) yield* work.announce(task, job)
 })
 
-export const runTask = (means: Dependencies, job: PulledJob): Effect.Effect<Settlement> =>
+export const runTask = (dependencies: Dependencies, job: PulledJob): Effect.Effect<Settlement> =>
   Effect.flatMap(Clock.currentTimeMillis, (begun) => {
     let isLate = false
-    return means.store.claim(means.work.keyOf(job), means.worker).pipe(
+    return dependencies.store.claim(dependencies.work.keyOf(job), dependencies.worker).pipe(
       Effect.tapErrorTag("TaskRefused", ({ refusal }) =>
         Effect.sync(() => {
           // a copy of the job: JetStream delivers the original again until its worker has written the usage
           isLate = refusal === "ended" && job.delivery === 1
         })),
-      Effect.flatMap((task) => perform(means, job, task)),
+      Effect.flatMap((task) => perform(dependencies, job, task)),
       // the claim was refused, or the end could not be written
-      Effect.catchCause((cause) => recover(means, job, undefined, cause)),
-      Effect.tap((end) => end === "done" && !isLate ? meter(means, job) : Effect.void),
-      Effect.tap((end) => end === "done" ? announce(means, job) : Effect.void),
+      Effect.catchCause((cause) => recover(dependencies, job, undefined, cause)),
+      Effect.tap((end) => end === "done" && !isLate ? meter(dependencies, job) : Effect.void),
+      Effect.tap((end) => end === "done" ? announce(dependencies, job) : Effect.void),
       Effect.map((end): Settlement => end === "gone" ? "done" : end),
       Effect.catchCause((cause) =>
         Cause.hasInterruptsOnly(cause)

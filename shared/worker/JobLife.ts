@@ -107,12 +107,17 @@ const mayBeSent = ({ performer }: Dependencies, { pulled, reply }: ServedJob): b
   reply.isCommitted || (performer.isIdempotent(pulled.model) && !reply.isMoved)
 
 /** Reports a failure to ingress. For a defect, which is a bug of the gateway, ingress gets `InternalError` and the log the cause. */
-const fail = (means: Dependencies, job: ServedJob, meter: Meter, cause: Cause.Cause<JobError>): Effect.Effect<void> => {
+const fail = (
+  dependencies: Dependencies,
+  job: ServedJob,
+  meter: Meter,
+  cause: Cause.Cause<JobError>
+): Effect.Effect<void> => {
   const found = Cause.findErrorOption(cause)
   const error = Option.isSome(found) ? found.value : new InternalError()
   if (error._tag === "Cancelled") {
     job.reply.abandon()
-    if (mayBeSent(means, job)) meter.cancelled()
+    if (mayBeSent(dependencies, job)) meter.cancelled()
   } else {
     job.reply.fail(error)
     meter.failed(error._tag)
@@ -132,9 +137,9 @@ const end = (job: ServedJob, meter: Meter, usage: Usage | undefined): void => {
 }
 
 /** Meters a job that was interrupted: ingress has cancelled it, or this worker must end. */
-const interrupt = (means: Dependencies, job: ServedJob, meter: Meter): void => {
+const interrupt = (dependencies: Dependencies, job: ServedJob, meter: Meter): void => {
   if (!job.reply.isOver) meter.failed("WorkerLost")
-  else if (mayBeSent(means, job)) meter.cancelled()
+  else if (mayBeSent(dependencies, job)) meter.cancelled()
   Metrics.update(Metrics.jobs(job.pulled.operation, "Cancelled"), 1)
 }
 
@@ -162,21 +167,25 @@ const claim = (job: ServedJob, meter: Meter, isIdempotent: boolean): Effect.Effe
 }
 
 /** Claims, decodes and performs a job in its span, which gets queue time and usage. */
-const perform = (means: Dependencies, job: ServedJob, meter: Meter): Effect.Effect<Usage | undefined, JobError> => {
+const perform = (
+  dependencies: Dependencies,
+  job: ServedJob,
+  meter: Meter
+): Effect.Effect<Usage | undefined, JobError> => {
   const { pulled, reply } = job
   const options = { kind: "consumer", ...TraceParent.asParent(pulled.traceparent) } as const
   return Fiberless.inSpan(`process ${pulled.subject}`, options, (span) => {
     Attributes.pulled(pulled)(span)
-    const claimed = claim(job, meter, means.performer.isIdempotent(pulled.model))
+    const claimed = claim(job, meter, dependencies.performer.isIdempotent(pulled.model))
     const decoded = Fiberless.flatMap(claimed, () => {
-      const queuedMs = Math.max(0, means.now() - pulled.publishedAt)
+      const queuedMs = Math.max(0, dependencies.now() - pulled.publishedAt)
       span.attribute(Attributes.name.queueMs, queuedMs)
       return decode(job, meter, queuedMs, (direction, outcome) => {
         meter.checked(direction, outcome)
         Attributes.checked(direction, outcome)(span)
       })
     })
-    const performed = Fiberless.flatMap(decoded, (work) => means.performer.perform(work, reply))
+    const performed = Fiberless.flatMap(decoded, (work) => dependencies.performer.perform(work, reply))
     return Fiberless.flatMap(performed, (usage) => {
       const total = meter.total(usage)
       if (total !== undefined) Attributes.usage(total)(span)
@@ -186,13 +195,13 @@ const perform = (means: Dependencies, job: ServedJob, meter: Meter): Effect.Effe
 }
 
 /** Runs a job. An ordinary job needs no fiber; see `Fiberless.ts`. */
-export const runJob = (means: Dependencies, job: ServedJob): Effect.Effect<void> =>
+export const runJob = (dependencies: Dependencies, job: ServedJob): Effect.Effect<void> =>
   Fiberless.suspend(() => {
-    const meter = new Meter(means, job)
-    return Fiberless.matchExit(perform(means, job, meter), (exit, { isStopped }) => {
+    const meter = new Meter(dependencies, job)
+    return Fiberless.matchExit(perform(dependencies, job, meter), (exit, { isStopped }) => {
       if (Exit.isSuccess(exit)) end(job, meter, exit.value)
-      else if (!isStopped) return fail(means, job, meter, exit.cause)
-      else interrupt(means, job, meter)
+      else if (!isStopped) return fail(dependencies, job, meter, exit.cause)
+      else interrupt(dependencies, job, meter)
       return Effect.void
     })
   })

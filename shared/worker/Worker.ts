@@ -23,8 +23,8 @@ export class Worker extends Context.Service<Worker, {
         const clock = yield* Clock.Clock
         const { graceMs, pool, slots } = yield* workerSettings({ slots: defaultSlots, graceMs: 300_000 })
         const now = () => clock.currentTimeMillisUnsafe()
-        const means = { performer, cost: performer.cost, log, workload, now }
-        const run = (job: ServedJob) => JobLife.runJob(means, job)
+        const dependencies = { performer, cost: performer.cost, log, workload, now }
+        const run = (job: ServedJob) => JobLife.runJob(dependencies, job)
         return yield* start(workload, pool, slots, yield* server.serve({ workload, pool, slots, graceMs, run }))
       })
     )

@@ -38,9 +38,9 @@ interface Page {
   readonly bytes: Uint8Array
 }
 
-const make = ({ holds, means, worker }: Tools, log: LineLog.LineLog) => {
-  const cost = means.performer.costInBatch
-  const answers = StoredAnswer.make({ ...means, cost })
+const make = ({ holds, dependencies, worker }: Tools, log: LineLog.LineLog) => {
+  const cost = dependencies.performer.costInBatch
+  const answers = StoredAnswer.make({ ...dependencies, cost })
 
   /** Writes the usage of a line whose worker may have been lost before it wrote it. Events with the same id count once. */
   const meter = (job: PulledJob, { at, error, kind, model, provider, usage }: LineLog.Entry) => {
@@ -57,7 +57,7 @@ const make = ({ holds, means, worker }: Tools, log: LineLog.LineLog) => {
       error: error === undefined ? null : { _tag: error },
       providerTask: provider === undefined ? null : { provider, model: model ?? job.model, task: null }
     }, usage)
-    return event === undefined ? Effect.void : storeEvent(means.log, means.workload, event)
+    return event === undefined ? Effect.void : storeEvent(dependencies.log, dependencies.workload, event)
   }
 
   const end: LineLog.LineLog["end"] = (place, entry, result, revision) =>
@@ -185,7 +185,7 @@ const make = ({ holds, means, worker }: Tools, log: LineLog.LineLog) => {
     })
 
     // tells the holder that a worker has the line: a repeatable call never writes `begun`
-    if (means.performer.isIdempotent(job.model)) yield* write("taken")
+    if (dependencies.performer.isIdempotent(job.model)) yield* write("taken")
     const answered = answers.answer({
       job,
       body,

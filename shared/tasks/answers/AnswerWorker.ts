@@ -28,7 +28,7 @@ import { TaskQueue } from "../TaskQueue.ts"
 const patienceMs = 60_000
 
 export interface Tools {
-  readonly means: Dependencies
+  readonly dependencies: Dependencies
   readonly holds: Holds["Service"]
   readonly worker: string
   /** How to wait for the store. */
@@ -68,13 +68,13 @@ export const layer = (workload: Workload, defaultSlots: number, others?: OtherJo
     const serve = Effect.gen(function*() {
       const bucket = yield* openBucket(buckets.tasks).pipe(Effect.retry(whileJetStreamFails))
       const { cost } = performer
-      const means = { performer, log, workload, cost, now: () => clock.currentTimeMillisUnsafe() }
+      const dependencies = { performer, log, workload, cost, now: () => clock.currentTimeMillisUnsafe() }
       const hints = TaskHints.make(nats)
       const { answer: countAnswer } = yield* TaskBytes.make(bucket, patience)
       const pages = TaskPages.make(bucket, seal, hints, patience, countAnswer)
-      const work = AnswerWork.make(StoredAnswer.make(means), pages, holds, yield* openAnnouncer)
+      const work = AnswerWork.make(StoredAnswer.make(dependencies), pages, holds, yield* openAnnouncer)
       const store = RecordStore.make(bucket, patience, hints.give)
-      const runOther = yield* others?.open({ means, holds, worker: nats.id, patience }) ?? Effect.undefined
+      const runOther = yield* others?.open({ dependencies, holds, worker: nats.id, patience }) ?? Effect.undefined
       const run = (job: PulledJob) =>
         runOther !== undefined && others?.isOne(job.id) === true
           ? runOther(job)

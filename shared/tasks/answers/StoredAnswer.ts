@@ -55,7 +55,7 @@ export interface StoredAnswers {
   readonly forget: (id: string) => void
 }
 
-export const make = (means: JobLife.Dependencies): StoredAnswers => {
+export const make = (dependencies: JobLife.Dependencies): StoredAnswers => {
   /** By id of the work that ran here; opens when its usage event is stored. */
   const metered = new Map<string, Latch.Latch>()
 
@@ -129,10 +129,10 @@ export const make = (means: JobLife.Dependencies): StoredAnswers => {
       body: Effect.succeed(body)
     }
     const performer: JobLife.Dependencies["performer"] = {
-      ...means.performer,
+      ...dependencies.performer,
       perform: (work, reply) =>
         Fiberless.onExit(
-          means.performer.perform({
+          dependencies.performer.perform({
             ...work,
             ...(taskId === undefined ? {} : { taskId }),
             retract,
@@ -152,7 +152,7 @@ export const make = (means: JobLife.Dependencies): StoredAnswers => {
           countCall
         )
     }
-    yield* Effect.all([JobLife.runJob({ ...means, performer }, served), reply.writePages], {
+    yield* Effect.all([JobLife.runJob({ ...dependencies, performer }, served), reply.writePages], {
       concurrency: "unbounded",
       discard: true
     })

@@ -351,7 +351,7 @@ const notes: ReadonlyArray<Note> = [
   { file: life, line: "if (error._tag === \"Cancelled\")", needs: weather },
   {
     file: life,
-    line: "if (mayBeSent(means, job)) meter.cancelled()",
+    line: "if (mayBeSent(dependencies, job)) meter.cancelled()",
     needs: fault("kill worker", "freeze worker", "hold worker")
   },
   { file: life, line: "else if (delivery === 2 ||", needs: heldEnds },

@@ -40,12 +40,12 @@ export const write = Effect.fnUntraced(function*(
   { pictures, warnings = [] }: GeneratedPictures,
   call: Call,
   { answerAs }: ImageRequest,
-  means: Dependencies,
+  dependencies: Dependencies,
   sink: Sink
 ) {
   if (pictures.length === 0) return yield* malformed(call)
   // fetches and stores all pictures before the answer starts: until then a failure can still set the status
-  const ready = yield* Effect.forEach(pictures, (picture) => prepare(picture, call, answerAs, means), {
+  const ready = yield* Effect.forEach(pictures, (picture) => prepare(picture, call, answerAs, dependencies), {
     concurrency: 4
   })
   const created = Math.floor((yield* Clock.currentTimeMillis) / 1_000)
@@ -77,16 +77,16 @@ const prepare = Effect.fnUntraced(function*(
   picture: Picture,
   call: Call,
   answerAs: ImageRequest["answerAs"],
-  means: Dependencies
+  dependencies: Dependencies
 ): Effect.fn.Return<Ready, JobError> {
   const prompt = { revised_prompt: picture.revisedPrompt }
   // clients must not learn the provider's own URLs, which they may be unable to reach
   if (answerAs === "url" && picture.content instanceof URL && picture.content.origin !== originOf(call.endpoint)) {
     return { ...prompt, url: picture.content.href }
   }
-  const { bytes, kind } = yield* fileOf(picture, call, means)
+  const { bytes, kind } = yield* fileOf(picture, call, dependencies)
   return answerAs === "url"
-    ? { ...prompt, url: yield* keepFor(call, means.results, bytes, kind) }
+    ? { ...prompt, url: yield* keepFor(call, dependencies.results, bytes, kind) }
     : { ...prompt, bytes }
 })
 
@@ -95,7 +95,7 @@ export const writeContent = Effect.fnUntraced(function*(
   { pictures, usage, warnings = [] }: GeneratedPictures,
   call: Call,
   wants: WantedParts,
-  means: Dependencies,
+  dependencies: Dependencies,
   sink: Sink
 ) {
   if (pictures.length === 0) return yield* malformed(call)
@@ -103,7 +103,7 @@ export const writeContent = Effect.fnUntraced(function*(
     pictures,
     Effect.fnUntraced(function*(picture, index) {
       const text = wants.text && picture.revisedPrompt !== undefined ? [{ text: picture.revisedPrompt }] : []
-      const { bytes, kind } = yield* fileOf(picture, call, means)
+      const { bytes, kind } = yield* fileOf(picture, call, dependencies)
       const data = Buffer.from(bytes).toString("base64")
       const image = wants.image ? [{ inlineData: { mimeType: mediaTypeOf(kind), data } }] : []
       return {

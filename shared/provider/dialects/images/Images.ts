@@ -11,21 +11,21 @@ import * as ImageAnswer from "./ImageAnswer.ts"
 import type { GeneratedPictures, ImageModel } from "./ImageModel.ts"
 import { type ImageRequest, readEdit, readGeneration } from "./ImageRequest.ts"
 
-type Make = (model: ImageModel, means: ImageAnswer.Dependencies) => Perform
+type Make = (model: ImageModel, dependencies: ImageAnswer.Dependencies) => Perform
 
-const perform = (read: (call: Call) => Effect.Effect<ImageRequest, JobError>): Make => (model, means) =>
+const perform = (read: (call: Call) => Effect.Effect<ImageRequest, JobError>): Make => (model, dependencies) =>
   Effect.fnUntraced(function*(call, sink) {
     const request = yield* read(call)
     const made = yield* model(call, request)
-    yield* ImageAnswer.write(made, call, request, means, sink)
+    yield* ImageAnswer.write(made, call, request, dependencies, sink)
     return toUsage(made)
   })
 
-const content: Make = (model, means) =>
+const content: Make = (model, dependencies) =>
   Effect.fnUntraced(function*(call, sink) {
     const { picture, wants } = yield* readContent(call)
     const made = yield* model(call, picture)
-    yield* ImageAnswer.writeContent(made, call, wants, means, sink)
+    yield* ImageAnswer.writeContent(made, call, wants, dependencies, sink)
     return toUsage(made)
   })
 
@@ -47,7 +47,7 @@ export interface Abilities {
 /** By the operation's name. */
 export const performs = (
   model: ImageModel,
-  means: ImageAnswer.Dependencies,
+  dependencies: ImageAnswer.Dependencies,
   { takesMessages = false }: Abilities = {}
 ): ReadonlyMap<string, Perform> => {
   const warning: ImageModel = (call, request) =>
@@ -55,7 +55,7 @@ export const performs = (
       ...made,
       warnings: [...request.lost, ...(takesMessages ? [] : request.lostInMessages), ...warnings]
     }))
-  return new Map([...makes].map(([name, make]) => [name, make(warning, means)]))
+  return new Map([...makes].map(([name, make]) => [name, make(warning, dependencies)]))
 }
 
 const toUsage = ({ pictures, usage }: GeneratedPictures): Usage => ({

@@ -33,12 +33,12 @@ export const operations = [
   transcriptions.name
 ]
 
-export const make = (means: Dependencies & PackageTools): Perform => {
-  const open = opener(means)
-  const chat = performByName(AiSdkChat.performs(open, means.guard))
+export const make = (dependencies: Dependencies & PackageTools): Perform => {
+  const open = opener(dependencies)
+  const chat = performByName(AiSdkChat.performs(open, dependencies.guard))
   const media = performByName(
     new Map([
-      ...Images.performs(AiSdkImages.make(open, means.guard), means),
+      ...Images.performs(AiSdkImages.make(open, dependencies.guard), dependencies),
       ...Embeddings.performs(AiSdkEmbed.make(open)),
       [rerank.name, AiSdkRerank.make(open)],
       [audioSpeech.name, AiSdkSpeech.make(open)],

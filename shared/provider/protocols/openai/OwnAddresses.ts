@@ -80,11 +80,11 @@ const fetchItem = Effect.fnUntraced(function*(
   { url, ...rest }: { readonly url: string },
   call: Call,
   answerAs: "b64_json" | "url",
-  means: ImageAnswer.Dependencies
+  dependencies: ImageAnswer.Dependencies
 ) {
-  const { bytes, kind } = yield* ImageAnswer.fileOf({ content: new URL(url) }, call, means)
+  const { bytes, kind } = yield* ImageAnswer.fileOf({ content: new URL(url) }, call, dependencies)
   return answerAs === "url"
-    ? { ...rest, url: yield* keepFor(call, means.results, bytes, kind) }
+    ? { ...rest, url: yield* keepFor(call, dependencies.results, bytes, kind) }
     : { ...rest, b64_json: Buffer.from(bytes).toString("base64") }
 })
 
@@ -92,7 +92,7 @@ const fetchItem = Effect.fnUntraced(function*(
 const fetchOwn = Effect.fnUntraced(function*(
   bytes: Buffer,
   call: Call,
-  means: ImageAnswer.Dependencies
+  dependencies: ImageAnswer.Dependencies
 ): Effect.fn.Return<Uint8Array, JobError> {
   const answer = Json.fields(Json.parse(bytes.toString()))
   const data = Json.list(answer["data"])
@@ -100,13 +100,13 @@ const fetchOwn = Effect.fnUntraced(function*(
   const { answerAs } = yield* call.operation.name === imageGenerations.name ? readGeneration(call) : readEdit(call)
   const items = yield* Effect.forEach(
     data,
-    (item) => isOwn(item, call) ? fetchItem(item, call, answerAs, means) : Effect.succeed(item),
+    (item) => isOwn(item, call) ? fetchItem(item, call, answerAs, dependencies) : Effect.succeed(item),
     { concurrency: 4 }
   )
   return Buffer.from(JSON.stringify({ ...answer, data: items }))
 })
 
-export const around = (relay: Perform, means: ImageAnswer.Dependencies): Perform =>
+export const around = (relay: Perform, dependencies: ImageAnswer.Dependencies): Perform =>
   Effect.fnUntraced(function*(call, sink) {
     const held = new HeldAnswer(sink, (url) => PictureUrl.isAcceptable(url, call.endpoint))
     const usage = yield* relay(call, held)
@@ -114,6 +114,6 @@ export const around = (relay: Perform, means: ImageAnswer.Dependencies): Perform
       if (sink.hasStarted && usage !== undefined) call.onCut?.(usage)
       return yield* PictureUrl.refused(call.endpoint)
     }
-    if (!sink.hasStarted) held.release(yield* fetchOwn(held.bytes, call, means))
+    if (!sink.hasStarted) held.release(yield* fetchOwn(held.bytes, call, dependencies))
     return usage
   })
