@@ -20,7 +20,6 @@ import * as TranslationWarnings from "../../shared/provider/call/TranslationWarn
 import { lostIn } from "../../shared/provider/dialects/conversation/Losses.ts"
 import { fatesOf } from "../../shared/provider/dialects/conversation/SchemaFates.ts"
 import * as Json from "../../shared/provider/json/Json.ts"
-import * as AttemptTelemetry from "../../shared/provider/routing/AttemptTelemetry.ts"
 import { patience } from "../../shared/provider/exchange/Polling.ts"
 import type { VideoCall } from "../../shared/provider/call/VideoEngine.ts"
 import type { VideoProvider, VideoProviders } from "../../shared/provider/routing/VideoProviders.ts"
@@ -34,6 +33,7 @@ import { type VideoResult, videoResult } from "../../shared/tasks/VideoResult.ts
 import * as Attributes from "../../shared/telemetry/Attributes.ts"
 import * as Span from "../../shared/telemetry/Span.ts"
 import * as Metrics from "../../shared/telemetry/Metrics.ts"
+import * as Outcome from "../../shared/telemetry/Outcome.ts"
 
 interface Dependencies {
   readonly guardrail: Pick<Guardrail["Service"], "checkRequest">
@@ -74,7 +74,7 @@ const withTelemetry =
       (begun) =>
         Effect.onExit(call, (exit) =>
           Effect.map(Clock.currentTimeMillis, (ended) => {
-            Metrics.update(Metrics.attempts(name, AttemptTelemetry.outcomeOf(exit)), 1)
+            Metrics.update(Metrics.attempts(name, Outcome.ofExit(exit)), 1)
             Metrics.update(Metrics.attemptDuration(name, model), (ended - begun) / 1_000)
           }))
     ).pipe(
@@ -300,8 +300,7 @@ const count = (exit: Exit.Exit<VideoResult, Failure>): Effect.Effect<void> =>
     if (Exit.hasInterrupts(exit)) return
     const error = Option.getOrUndefined(Exit.findErrorOption(exit))
     if (error !== undefined && isInterruption(error)) return
-    const outcome = Exit.isSuccess(exit) ? "Done" : error?._tag ?? "InternalError"
-    Metrics.update(Metrics.jobs("video.generations", outcome), 1)
+    Metrics.update(Metrics.jobs("video.generations", Outcome.ofExit(exit)), 1)
   })
 
 export const make = (dependencies: Dependencies): TaskWork => ({

@@ -192,13 +192,13 @@ export const batches = counter("gateway_batches_total", ["status"])(
 )
 export const workerJobs = gauge("gateway_worker_jobs", ["workload", "pool"])("Jobs that this worker runs")
 export const jobs = counter("gateway_jobs_total", ["operation", "outcome"])(
-  "Jobs ended by this worker; outcome is Done, the error's tag, or Cancelled"
+  "Jobs ended by this worker; outcome is success, the error's tag, or cancelled"
 )
 
 // providers at workers
 
 export const attempts = counter("gateway_provider_attempts_total", ["provider", "outcome"])(
-  "Calls to a provider; outcome is success, the error's tag, or interrupted if the request was cancelled"
+  "Calls to a provider; outcome is success, the error's tag, or cancelled"
 )
 export const attemptDuration = histogram("gateway_provider_attempt_duration_seconds", ["provider", "model"])(
   "Duration of calls to a provider, successful or not; model is its name there"

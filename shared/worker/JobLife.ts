@@ -14,6 +14,7 @@ import { operationNamed } from "../contract/operations/operations.ts"
 import type { Usage } from "../contract/Usage.ts"
 import * as Attributes from "../telemetry/Attributes.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
+import * as Outcome from "../telemetry/Outcome.ts"
 import * as TraceParent from "../telemetry/TraceParent.ts"
 import { Meter, type Metering } from "./Meter.ts"
 
@@ -122,7 +123,7 @@ const fail = (
     job.reply.fail(error)
     meter.failed(error._tag)
   }
-  Metrics.update(Metrics.jobs(job.pulled.operation, error._tag), 1)
+  Metrics.update(Metrics.jobs(job.pulled.operation, Outcome.ofError(error)), 1)
   return Option.isSome(found) ? Effect.void : Effect.logError(
     "job failed by a bug of the gateway",
     { job: job.pulled.id, operation: job.pulled.operation },
@@ -133,14 +134,14 @@ const fail = (
 const end = (job: ServedJob, meter: Meter, usage: Usage | undefined): void => {
   job.reply.end(meter.total(usage))
   meter.ended(usage)
-  Metrics.update(Metrics.jobs(job.pulled.operation, "Done"), 1)
+  Metrics.update(Metrics.jobs(job.pulled.operation, Outcome.success), 1)
 }
 
 /** Meters a job that was interrupted: ingress has cancelled it, or this worker must end. */
 const interrupt = (dependencies: Dependencies, job: ServedJob, meter: Meter): void => {
   if (!job.reply.isOver) meter.failed("WorkerLost")
   else if (mayBeSent(dependencies, job)) meter.cancelled()
-  Metrics.update(Metrics.jobs(job.pulled.operation, "Cancelled"), 1)
+  Metrics.update(Metrics.jobs(job.pulled.operation, Outcome.cancelled), 1)
 }
 
 /** How long to wait for the first worker of a redelivered job to store its usage event, if the job is over, in milliseconds. */

@@ -4,6 +4,7 @@ import { randomUUID } from "node:crypto"
 import type { Operation, Workload } from "../../../shared/contract/Operation.ts"
 import * as Attributes from "../../../shared/telemetry/Attributes.ts"
 import * as Metrics from "../../../shared/telemetry/Metrics.ts"
+import * as Outcome from "../../../shared/telemetry/Outcome.ts"
 import type * as ServerSpan from "./ServerSpan.ts"
 
 /** Stands for a missing or unknown operation or model. */
@@ -38,7 +39,7 @@ export class RequestRecord {
     return `req_${randomUUID()}`
   }
 
-  /** The tag of its error, or `cancelled`. */
+  /** The outcome of a request without a complete answer. */
   get error(): string | undefined {
     return this.#error
   }
@@ -95,9 +96,9 @@ export class RequestRecord {
 
   /** The last byte is written, or the client has disconnected. */
   end(isCancelled: boolean): void {
-    if (isCancelled) this.#error ??= "cancelled"
+    if (isCancelled) this.#error ??= Outcome.cancelled
     this.span.end(this.#spans.now(), this.#exitOf(isCancelled))
-    const outcome = this.#error ?? "success"
+    const outcome = this.#error ?? Outcome.success
     const model = outcome === "ModelNotFound" ? "unknown" : this.#model
     Metrics.update(Metrics.requests(this.operation, model, outcome), 1)
     Metrics.update(Metrics.requestDuration(this.operation, model), this.#elapsedMs() / 1_000)

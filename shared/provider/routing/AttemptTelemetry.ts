@@ -5,16 +5,9 @@ import type { JobError } from "../../contract/JobError.ts"
 import type { Usage } from "../../contract/Usage.ts"
 import * as Attributes from "../../telemetry/Attributes.ts"
 import * as Metrics from "../../telemetry/Metrics.ts"
+import * as Outcome from "../../telemetry/Outcome.ts"
 import type { AnnotatedSink } from "./AnnotatedSink.ts"
 import type { Endpoint } from "../transport/Endpoint.ts"
-
-/** The label `outcome` of the metric `gateway_provider_attempts_total`. */
-export const outcomeOf = (exit: Exit.Exit<unknown, { readonly _tag: string }>): string => {
-  if (Exit.isSuccess(exit)) return "success"
-  const error = Cause.findErrorOption(exit.cause)
-  if (Option.isSome(error)) return error.value._tag
-  return Cause.hasInterruptsOnly(exit.cause) ? "interrupted" : "defect"
-}
 
 const countTokens = (provider: string, model: string, usage: Usage): void => {
   const { cacheWriteTokens, cachedTokens, estimatedTokens, reasoningTokens } = usage
@@ -44,7 +37,7 @@ export const record = (
     return Fiberless.onExit(call, (exit) => {
       answer.onFirstChunk(undefined)
       const endedAt = clock.currentTimeNanosUnsafe()
-      Metrics.update(Metrics.attempts(name, outcomeOf(exit)), 1)
+      Metrics.update(Metrics.attempts(name, Outcome.ofExit(exit)), 1)
       Metrics.update(Metrics.attemptDuration(name, theirs), secondsOf(endedAt - startedAt))
       if (first !== undefined) {
         const firstSeconds = secondsOf(first - startedAt)
