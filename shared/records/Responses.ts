@@ -99,7 +99,9 @@ const open = Effect.fn("Responses.open")(function*(patienceMs: number) {
     Effect.retry(effect, backOff).pipe(Effect.timeoutOrElse({ duration: patienceMs, orElse: () => late }))
 
   const pageKey = (owner: Owner, id: string, page: number) => `${ownerToken(owner)}.${id}.${page}`
-  const itemKey = (owner: Owner, item: string) => `${ownerToken(owner)}.item.${digest(item)}`
+  /** The index of the items whose ids do not contain the id of their response, and the list of those of a response. */
+  const itemKey = (owner: Owner, digest: string) => `${ownerToken(owner)}.item.${digest}`
+  const itemsKey = (owner: Owner, id: string) => `${ownerToken(owner)}.${id}.items`
   const placeOf = (owner: Owner, id: string, page: number): Seal.Place => ({ owner, kind: "response", id, page })
 
   const putPage = (owner: Owner, id: string, page: number, bytes: Uint8Array) =>
@@ -127,8 +129,23 @@ const open = Effect.fn("Responses.open")(function*(patienceMs: number) {
     )
   })
 
+  /** Removes an item from the index, unless a later response has it, too. */
+  const removeItem = Effect.fnUntraced(function*(key: string, id: string) {
+    const found = Option.getOrUndefined(yield* again(bucket.getRevision(key)))
+    if (found?.value === id) yield* again(bucket.purge(key, found.revision + 1))
+  })
+
+  const removeItems = Effect.fnUntraced(function*(owner: Owner, id: string) {
+    const list = Option.getOrUndefined(yield* again(bucket.get(itemsKey(owner, id))))
+    if (list === undefined) return
+    const keys = list.split(" ").map((digest) => itemKey(owner, digest))
+    yield* Effect.forEach(keys, (key) => removeItem(key, id), { concurrency, discard: true })
+    yield* again(bucket.purge(itemsKey(owner, id)))
+  })
+
   /** The first page last, so that a failed removal can be repeated. */
   const remove = Effect.fnUntraced(function*(owner: Owner, id: string, first: Option.Option<Uint8Array>) {
+    yield* removeItems(owner, id)
     const purge = (page: number) => again(bucket.purge(pageKey(owner, id, page)))
     // one by one: for a filter with a wildcard older servers search the whole bucket
     yield* Effect.forEach(rest(pagesFrom(first)), purge, { concurrency, discard: true })
@@ -163,11 +180,15 @@ const open = Effect.fn("Responses.open")(function*(patienceMs: number) {
       const { id } = record
       const bytesOf = (page: number) => whole.subarray(page * pageBytes, (page + 1) * pageBytes)
       const strangers = itemIds(record.output).filter((item) => ownItem.exec(item)?.[1] !== suffixOf(id))
-      const bytes = whole.length + (count + strangers.length) * messageBytes
+      const digests = strangers.map((item) => digest(item))
+      const list = digests.join(" ")
+      const index = digests.map((digest) => ({ key: itemKey(owner, digest), value: id }))
+      if (list !== "") index.push({ key: itemsKey(owner, id), value: list })
+      const bytes = whole.length + list.length + (count + index.length) * messageBytes
       const [place] = yield* Effect.all([
         again(quota.take(`${ownerToken(owner)}.count`, bytes, nextOf(owner))),
         Effect.forEach(rest(count), (page) => putPage(owner, id, page, bytesOf(page)), { concurrency }),
-        Effect.forEach(strangers, (item) => again(bucket.put(itemKey(owner, item), id)), { concurrency })
+        Effect.forEach(index, ({ key, value }) => again(bucket.put(key, value)), { concurrency })
       ], { concurrency: "unbounded" })
       head.writeUIntBE(place, countBytes, placeBytes)
       yield* putPage(owner, id, 0, Buffer.concat([head, bytesOf(0)]))
@@ -199,7 +220,7 @@ const open = Effect.fn("Responses.open")(function*(patienceMs: number) {
       const collectAll = (responses: ReadonlyArray<string>) =>
         Effect.forEach(new Set(responses), collect, { concurrency: itemConcurrency, discard: true })
       yield* collectAll(missing().flatMap((id) => ownItem.exec(id)?.slice(1).map(ofSuffix) ?? []))
-      const indexed = yield* Effect.forEach(missing(), (id) => again(bucket.get(itemKey(owner, id))), {
+      const indexed = yield* Effect.forEach(missing(), (id) => again(bucket.get(itemKey(owner, digest(id)))), {
         concurrency: itemConcurrency
       })
       yield* collectAll(indexed.flatMap((id) => Option.toArray(id)))

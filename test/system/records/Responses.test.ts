@@ -200,6 +200,34 @@ describe("a stored response", () => {
       assert.strictEqual((yield* responses.findItems(other, wanted)).size, 0)
     }))
 
+  it.live(
+    "leaves nothing of a provider's items behind, whether it is deleted by its owner or beyond the quota",
+    () =>
+      Effect.gen(function*() {
+        const { bucket, responses } = yield* start({ GATEWAY_RESPONSES_MIB: "2" })
+        const relayed = (...items: ReadonlyArray<string>) => ({
+          ...turn("x".repeat(600_000)),
+          output: joinItems(items.map((id) => text({ id, type: "reasoning" })))
+        })
+        const [first, second] = [relayed("rs_1", "rs_2", "rs_shared"), relayed("rs_3", "rs_shared")]
+        yield* responses.write(owner, first, undefined)
+        yield* responses.write(owner, second, undefined)
+        yield* responses.delete(owner, first.id)
+        const found = yield* responses.findItems(owner, ["rs_1", "rs_2", "rs_3", "rs_shared"])
+        assert.deepStrictEqual([...found.keys()].toSorted(), ["rs_3", "rs_shared"])
+        // two pages, two items with their list, and the owner's count
+        assert.lengthOf(yield* bucket.keys(">"), 2 + 3 + 1)
+
+        // each takes a block of the quota, so that two are kept
+        const later = Array.from({ length: 4 }, (_, at) => relayed(`rs_later_${at}`))
+        for (const one of later) yield* responses.write(owner, one, undefined)
+        const isKept = Effect.map(responses.find(owner, later[1]!.id), Option.isSome)
+        yield* Effect.promise(() => eventually(() => Effect.runPromise(isKept), (kept) => !kept, 20_000))
+        assert.lengthOf(yield* bucket.keys(">"), 2 * (2 + 2) + 1)
+      }),
+    30_000
+  )
+
   it.live("fails to be written or read while the server is down, after a while", () =>
     Effect.gen(function*() {
       const { responses, server } = yield* start({}, 500)
