@@ -80,6 +80,8 @@ export class ClientFiles extends Context.Service<ClientFiles, {
     keyed: KeyedRequest,
     file: ClientFile
   ) => Effect.Effect<ClientFile, OtherBody | JetStreamFailed>
+  /** Fails if the owner stores more than the quota, as results of batches may. */
+  readonly checkQuota: (owner: Owner) => Effect.Effect<void, FileRefused | JetStreamFailed>
   /** `None` if the file is unknown, expired or another owner's. */
   readonly find: (owner: Owner, id: string) => Effect.Effect<Option.Option<ClientFile>, JetStreamFailed>
   readonly list: (owner: Owner, asked: FilesAsked) => Effect.Effect<FilePage, JetStreamFailed>
@@ -133,6 +135,12 @@ const open = Effect.fn("ClientFiles.open")(function*(patienceMs: number) {
   /** Removes the record first: without it no client finds the content. */
   const remove = (key: string) => Effect.andThen(again(bucket.purge(key)), again(store.delete(key)))
   const quota = FileQuota.make({ bucket, patience, remove, bytes: mebibytes * 1024 * 1024 })
+  const overQuota = (stores: string) =>
+    refuse(
+      "quota",
+      `${stores} more than ${mebibytes} MiB. Delete files that are not needed any more. The operator of the gateway sets the limit ` +
+        "with GATEWAY_FILES_MIB."
+    )
 
   const find = Effect.fnUntraced(function*(owner: Owner, id: string) {
     if (!FileRecord.isId(id)) return Option.none()
@@ -157,12 +165,10 @@ const open = Effect.fn("ClientFiles.open")(function*(patienceMs: number) {
     const key = keyOf(owner, id)
     const claim = yield* quota.claim(owner, id, isLimited)
     const claimed = (bytes: number) =>
-      Effect.flatMap(claim.take(bytes), (isTaken) =>
-        isTaken ? Effect.void : refuse(
-          "quota",
-          `With this file the key's owner would store more than ${mebibytes} MiB. Delete files that are not needed any more. ` +
-            "The operator of the gateway sets the limit with GATEWAY_FILES_MIB."
-        ))
+      Effect.flatMap(
+        claim.take(bytes),
+        (isTaken) => isTaken ? Effect.void : overQuota("With this file the key's owner would store")
+      )
     yield* claimed(Math.min(announced, maxBytes))
     let bytes = 0
     const check = (piece: Uint8Array) =>
@@ -211,6 +217,8 @@ const open = Effect.fn("ClientFiles.open")(function*(patienceMs: number) {
       yield* removed
       return earlier.value
     }),
+    checkQuota: (owner) =>
+      Effect.flatMap(quota.hasRoom(owner), (hasRoom) => hasRoom ? Effect.void : overQuota("The key's owner stores")),
     find,
     list: Effect.fn("ClientFiles.list")(function*(owner, { after, limit, order = "desc", purpose }) {
       const keys = yield* again(bucket.keys(FileRecord.keysOf(owner)))

@@ -66,7 +66,11 @@ export const make = ({ bucket, bytes: quota, patience, remove }: FileQuotaOption
     return sum
   })
 
+  const hasRoom = (owner: Owner) => Effect.map(addUp(owner), (sum) => sum <= quota)
+
   return {
+    /** Whether the owner stores no more than the quota. */
+    hasRoom,
     /** Starts a claim, and confirms its record until the scope closes. Unless `isLimited`, there is always room. */
     claim: Effect.fnUntraced(function*(owner: Owner, id: string, isLimited: boolean) {
       const key = FileRecord.keyOf(owner, id)
@@ -82,7 +86,7 @@ export const make = ({ bucket, bytes: quota, patience, remove }: FileQuotaOption
           for (const wanted of new Set([Math.max(firstBytes, bytes, 2 * counted), Math.max(leastBytes, bytes)])) {
             counted = wanted
             yield* note
-            if (!isLimited || (yield* addUp(owner)) <= quota) return true
+            if (!isLimited || (yield* hasRoom(owner))) return true
           }
           return false
         }),

@@ -60,6 +60,7 @@ const refusedLinks = [
   new IngressError.LinkRefused({ reason: "expired" }),
   new IngressError.LinkRefused({ reason: "forged" })
 ]
+const filesFull = new FileRefused({ reason: "quota", message: "The key's owner stores more than 1024 MiB" })
 
 /** Errors by the routes that have them. */
 export const of = {
@@ -147,6 +148,7 @@ export const of = {
     IncomingBody.notJson,
     invalid("endpoint", "must be one of /v1/chat/completions, /v1/embeddings"),
     new JobError.ReferenceNotFound({ param: "input_file_id" }),
+    filesFull,
     new IngressError.KeyLimitReached({ limit: "requests", max: 600, retryAfterMs: 2_000 }),
     new JobError.QueueFull({ retryAfterMs: 2_000 })
   ],
@@ -158,6 +160,7 @@ export const of = {
     IncomingBody.notJson,
     invalid("requests[0].params", "must be an object"),
     new IngressError.BodyTooLarge({ limitBytes: IncomingBody.maxBodyBytes }),
+    filesFull,
     new IngressError.KeyLimitReached({ limit: "requests", max: 600, retryAfterMs: 2_000 }),
     new JobError.QueueFull({ retryAfterMs: 2_000 })
   ],
@@ -168,7 +171,7 @@ export const of = {
     invalid("purpose", "must be 'batch': files of other purposes are not supported"),
     new FileRefused({ reason: "content", message: "Line 3 is wrong: `custom_id` is also on an earlier line" }),
     new FileRefused({ reason: "size", message: "The file is larger than 200 MiB" }),
-    new FileRefused({ reason: "quota", message: "With this file the key's owner would store more than 1024 MiB" }),
+    filesFull,
     new IngressError.KeyLimitReached({ limit: "requests", max: 600, retryAfterMs: 2_000 }),
     new JobError.QueueFull({ retryAfterMs: 1_000 })
   ],

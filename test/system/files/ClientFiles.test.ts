@@ -198,8 +198,11 @@ describe("a file", () => {
       yield* files.create(other, upload, megabyte())
       yield* files.delete(owner, first.id)
       yield* elsewhere.create(owner, upload, large())
+      yield* files.checkQuota(owner)
       // answers that have been paid for are always stored
       yield* files.create(owner, output, megabyte())
+      assert.deepInclude(yield* Effect.flip(files.checkQuota(owner)), { _tag: "FileRefused", reason: "quota" })
+      yield* elsewhere.checkQuota(other)
     }))
 
   it.live("is in the pages of a list, in the order of time", () =>

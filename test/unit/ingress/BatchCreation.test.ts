@@ -1,4 +1,4 @@
-/** A batch is refused if the file of its requests would expire before it. */
+/** A batch is refused if the file of its requests would expire before it, or its owner stores too much. */
 import { assert, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
@@ -6,7 +6,7 @@ import { createBatch } from "../../../services/ingress/owned/batches/BatchCreati
 import type { Asked } from "../../../services/ingress/owned/OwnedRoutes.ts"
 import { Batches } from "../../../shared/batches/Batches.ts"
 import { Unavailable } from "../../../shared/contract/JobError.ts"
-import type { ClientFile } from "../../../shared/files/ClientFiles.ts"
+import { type ClientFile, ClientFiles, FileRefused } from "../../../shared/files/ClientFiles.ts"
 import type { ApiKey } from "../../../shared/keys/ApiKey.ts"
 import { KeyRing } from "../../../shared/keys/KeyRing.ts"
 
@@ -30,16 +30,30 @@ const fileUntil = (expires: number): ClientFile => ({
   expires
 })
 
+const about = { endpoint: "/v1/chat/completions", window: "24h", metadata: null, ownsInput: false }
+
+/** The store of batches, and a store of files with this room. */
+const stores = (room: Effect.Effect<void, FileRefused>) =>
+  Layer.mergeAll(
+    Layer.mock(Batches)({ create: () => Effect.fail(stored) }),
+    Layer.mock(ClientFiles)({ checkQuota: () => room }),
+    Layer.mock(KeyRing)({ find: () => Effect.succeed({ batchConcurrency: 1 } as ApiKey), isLoaded: () => true })
+  )
+
 it.effect("a file of requests outlives its batch", () =>
   Effect.gen(function*() {
     yield* TestClock.setTime(now)
     const create = yield* createBatch
-    const about = { endpoint: "/v1/chat/completions", window: "24h", metadata: null, ownsInput: false }
     const refused = yield* Effect.flip(create(asked, fileUntil(now + day - 1), about))
     assert.strictEqual(refused._tag, "InvalidRequest")
     assert.include(refused.message, "input_file_id")
     assert.strictEqual(yield* Effect.flip(create(asked, fileUntil(now + day), about)), stored)
-  }).pipe(Effect.provide(Layer.mergeAll(
-    Layer.mock(Batches)({ create: () => Effect.fail(stored) }),
-    Layer.mock(KeyRing)({ find: () => Effect.succeed({ batchConcurrency: 1 } as ApiKey), isLoaded: () => true })
-  ))))
+  }).pipe(Effect.provide(stores(Effect.void))))
+
+const full = new FileRefused({ reason: "quota", message: "too much" })
+
+it.effect("no batch is created while its owner stores more files than the quota", () =>
+  Effect.gen(function*() {
+    const create = yield* createBatch
+    assert.strictEqual(yield* Effect.flip(create(asked, fileUntil(now + day), about)), full)
+  }).pipe(Effect.provide(stores(Effect.fail(full)))))

@@ -5,8 +5,9 @@ import { atLeast } from "../../../../shared/contract/Fields.ts"
 import { InvalidRequest } from "../../../../shared/contract/JobError.ts"
 import type { Operation } from "../../../../shared/contract/Operation.ts"
 import { operations } from "../../../../shared/contract/operations/operations.ts"
-import type { ClientFile } from "../../../../shared/files/ClientFiles.ts"
+import { type ClientFile, ClientFiles } from "../../../../shared/files/ClientFiles.ts"
 import { KeyRing } from "../../../../shared/keys/KeyRing.ts"
+import { asUnavailable } from "../../../../shared/nats/JetStream.ts"
 import type { KeyedRequest } from "../../../../shared/records/KeyBindings.ts"
 import * as TraceParent from "../../../../shared/telemetry/TraceParent.ts"
 import type { RequestError } from "../../errors/IngressError.ts"
@@ -60,6 +61,7 @@ export interface NewBatch {
 /** Reads `GATEWAY_BATCH_WINDOW_MS`: the maximum duration of a batch in milliseconds, by default a day. */
 export const createBatch = Effect.gen(function*() {
   const batches = yield* Batches
+  const files = yield* ClientFiles
   const keys = yield* KeyRing
   const windowMs = yield* Config.schema(atLeast(1), "GATEWAY_BATCH_WINDOW_MS").pipe(Config.withDefault(day))
   return Effect.fnUntraced(function*(
@@ -75,6 +77,8 @@ export const createBatch = Effect.gen(function*() {
     if (file.expires < expires) {
       return yield* InvalidRequest.at("input_file_id", "expires before the batch does. Upload the file again")
     }
+    // the quota refuses no results, so it refuses what would add to them
+    yield* asUnavailable(files.checkQuota(owner))
     const { batchConcurrency } = yield* Effect.mapError(keys.find(key), jobErrorOf)
     return yield* keyReused(batches.create({
       owner,
