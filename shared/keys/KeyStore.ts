@@ -1,6 +1,6 @@
 /** Creates, edits, replaces, lists and revokes API keys for administrators. Ingress reads keys through `KeyRing`. */
 import { Context, DateTime, Effect, Layer, Option, Redacted, Schema } from "effect"
-import { JetStreamFailed } from "../nats/JetStream.ts"
+import type { JetStreamFailed } from "../nats/JetStream.ts"
 import { openBucket } from "../nats/KeyValue.ts"
 import { buckets } from "../nats/Storage.ts"
 import * as ApiKey from "./ApiKey.ts"
@@ -21,9 +21,6 @@ export class KeyNotFound extends Schema.TaggedError<KeyNotFound>()("KeyNotFound"
     return `No API key has the id ${this.id}`
   }
 }
-
-/** How many times an edit is tried if other writes of the key come first. */
-const maxTries = 5
 
 /** A key that was just created. Its secret is not stored. */
 export interface CreatedKey {
@@ -102,7 +99,7 @@ export class KeyStore extends Context.Service<KeyStore, {
         list: Effect.map(records, (all) => all.map(({ record }) => record)),
         edit: Effect.fn("KeyStore.edit")(function*(id, changes, check = () => Effect.void) {
           const { fingerprint } = yield* find(id)
-          for (let tries = 0; tries < maxTries; tries++) {
+          for (;;) {
             const stored = yield* bucket.getRevision(fingerprint)
             const record = Option.flatMap(stored, ({ value }) => decodeRecord(value))
             if (Option.isNone(stored) || Option.isNone(record)) return yield* new KeyNotFound({ id })
@@ -111,7 +108,6 @@ export class KeyStore extends Context.Service<KeyStore, {
             const written = yield* bucket.update(fingerprint, encode(edited), stored.value.revision)
             if (Option.isSome(written)) return edited
           }
-          return yield* new JetStreamFailed({ detail: `other edits of the key ${id} came first. Try again` })
         }),
         revoke: Effect.fn("KeyStore.revoke")(function*(id, isWithin = () => true) {
           const { fingerprint, record } = yield* find(id)

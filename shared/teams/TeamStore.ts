@@ -2,7 +2,7 @@
 import { Context, DateTime, Effect, Layer, Option, Schema } from "effect"
 import type { KeyDefaults } from "../keys/KeySettings.ts"
 import { KeyStore } from "../keys/KeyStore.ts"
-import { JetStreamFailed } from "../nats/JetStream.ts"
+import type { JetStreamFailed } from "../nats/JetStream.ts"
 import { openBucket } from "../nats/KeyValue.ts"
 import { buckets } from "../nats/Storage.ts"
 import * as Team from "./Team.ts"
@@ -33,9 +33,6 @@ export class TeamInUse extends Schema.TaggedError<TeamInUse>()("TeamInUse", {
     return `The team has ${this.keys} keys and ${this.teams} teams. Move or delete them first`
   }
 }
-
-/** How many times an edit is tried if other writes of the team come first. */
-const maxTries = 5
 
 /** A team imported from another gateway. Its id is the same at every import. */
 export interface ImportedTeam {
@@ -108,7 +105,7 @@ export class TeamStore extends Context.Service<TeamStore, {
           return created
         }),
         edit: Effect.fn("TeamStore.edit")(function*(id, changes) {
-          for (let tries = 0; tries < maxTries; tries++) {
+          for (;;) {
             const stored = yield* bucket.getRevision(id)
             const record = Option.flatMap(stored, ({ value }) => Team.decode(value))
             if (Option.isNone(stored) || Option.isNone(record)) return yield* new TeamNotFound({ id })
@@ -117,7 +114,6 @@ export class TeamStore extends Context.Service<TeamStore, {
             const written = yield* bucket.update(id, Team.encode(edited), stored.value.revision)
             if (Option.isSome(written)) return edited
           }
-          return yield* new JetStreamFailed({ detail: `other edits of the team ${id} came first. Try again` })
         }),
         remove: Effect.fn("TeamStore.remove")(function*(id) {
           const team = yield* find(id)

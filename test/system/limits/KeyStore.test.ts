@@ -234,6 +234,21 @@ describe("a key", () => {
       )
     }))
 
+  it.live("is edited however many other edits come first", () =>
+    Effect.gen(function*() {
+      const { server, store } = yield* startBoth
+      const other = Context.get(yield* administrator(server), KeyStore)
+      const { key } = yield* store.create(options("contended"))
+      const others = [2, 3, 4, 5, 6, 7]
+      // one between each check and the write
+      const check = () => {
+        const weight = others.shift()
+        return weight === undefined ? Effect.void : Effect.orDie(other.edit(key.id, { weight }))
+      }
+      yield* store.edit(key.id, { name: "edited" }, check)
+      assert.deepInclude((yield* store.list)[0], { name: "edited", weight: 7 })
+    }))
+
   it.live("is edited only if a check accepts the record that the edit replaces", () =>
     Effect.gen(function*() {
       const { server, store } = yield* startBoth
