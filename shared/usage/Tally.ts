@@ -58,9 +58,22 @@ const DayOfKey = Schema.Array(
 )
 type DayOfKey = typeof DayOfKey.Type
 
+/**
+ * Maximum number of rows, so that a record stays below NATS's limit of 1 MiB for a message: a row takes 650 bytes to 1.5 KiB. What
+ * has no row by then counts in one of its team.
+ */
+const maxRows = 500
+const other = { model: "other", operation: "other" }
+
 const changeRow = (rows: DayOfKey, { event, isWithdrawn, teams: [team] }: TeamChange): DayOfKey => {
-  const { model, operation } = event
-  const index = rows.findIndex((row) => row.model === model && row.operation === operation && row.team === team)
+  const find = (of: typeof other) =>
+    rows.findIndex(({ model, operation, team: ofTeam }) =>
+      model === of.model && operation === of.operation && ofTeam === team
+    )
+  const own = find(event)
+  const isOwn = own !== -1 || rows.length < maxRows
+  const { model, operation } = isOwn ? event : other
+  const index = isOwn ? own : find(other)
   const change = isWithdrawn ? subtractCounters : addCounters
   const counters = change(rows[index]?.counters ?? emptyCounters, countersOf(event))
   const row = { model, operation, ...(team === undefined ? {} : { team }), counters }
