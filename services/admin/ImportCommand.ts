@@ -46,7 +46,7 @@ const create = Effect.fn(function*(teams: Teams, keys: ReadonlyArray<ImportedKey
     { concurrency }
   )
   const count = created.filter(Option.isSome).length
-  yield* Console.error(`${count} keys created, ${keys.length - count} existed already`)
+  yield* Console.error(`${count} keys created, ${keys.length - count} existed already or were revoked`)
 }, Effect.provide(store))
 
 /** Writes a file. Fails instead of replacing one with other content, which the operator may have edited. */

@@ -37,7 +37,7 @@ export class KeyStore extends Context.Service<KeyStore, {
     readonly name: string
     readonly secret: Redacted.Redacted
   }) => Effect.Effect<void, JetStreamFailed>
-  /** Creates a key from the fingerprint of its secret, which only its clients know; `None` if that key exists. */
+  /** Creates a key from the fingerprint of its secret, which only its clients know; `None` if that key exists or was revoked. */
   readonly importHashed: (
     fingerprint: string,
     settings: ApiKey.NewKey
@@ -94,7 +94,8 @@ export class KeyStore extends Context.Service<KeyStore, {
         }),
         importHashed: Effect.fn("KeyStore.importHashed")(function*(fingerprint, settings) {
           const key = yield* ApiKey.make(settings)
-          return (yield* bucket.create(fingerprint, encode(key))) ? Option.some(key) : Option.none()
+          // revision 0 is not that of a revoked key, whose deletion is stored
+          return Option.as(yield* bucket.updateBytes(fingerprint, Buffer.from(encode(key)), 0), key)
         }),
         list: Effect.map(records, (all) => all.map(({ record }) => record)),
         edit: Effect.fn("KeyStore.edit")(function*(id, changes, check = () => Effect.void) {

@@ -172,6 +172,20 @@ describe("a key", () => {
       yield* untilResult(ring, unknown, "again")
     }))
 
+  it.live("is imported by its fingerprint once, and never again after it was revoked", () =>
+    Effect.gen(function*() {
+      const { ring, server, store } = yield* startBoth
+      const fingerprint = ApiKey.fingerprint(unknown)
+      const imported = Option.getOrThrow(yield* store.importHashed(fingerprint, { name: "imported" }))
+      yield* untilResult(ring, unknown, "imported")
+      const other = Context.get(yield* administrator(server), KeyStore)
+      assert.isTrue(Option.isNone(yield* other.importHashed(fingerprint, { name: "again" })))
+      yield* store.revoke(imported.id)
+      assert.isTrue(Option.isNone(yield* other.importHashed(fingerprint, { name: "again" })))
+      assert.deepStrictEqual(yield* store.list, [])
+      yield* untilResult(ring, unknown, "unknown")
+    }))
+
   it.live("is rejected while disabled, and accepted again once enabled", () =>
     Effect.gen(function*() {
       const { ring, store } = yield* startBoth
