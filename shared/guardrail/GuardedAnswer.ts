@@ -78,8 +78,7 @@ export class GuardedAnswer implements Answer {
       if (this.#heldBytes > maxWholeBytes) this.#giveUp()
     } else {
       for (const frame of this.#frames.push(bytes)) this.#addFrame(frame)
-      // many events without text fill no window by themselves
-      if (!this.#mayContinue && this.#unreleased === 0) this.#fill()
+      this.#fillIfStuck()
     }
     return this.#mayContinue
   }
@@ -124,6 +123,7 @@ export class GuardedAnswer implements Answer {
         drained,
         Effect.sync(() => {
           this.#unreleased--
+          this.#fillIfStuck()
           this.#resumeWriter()
         })
       )
@@ -195,6 +195,11 @@ export class GuardedAnswer implements Answer {
     this.#onWindow = undefined
     if (onWindow === undefined) this.#full.push(window)
     else onWindow(window)
+  }
+
+  /** Makes a window of events that have little text, and so fill no window by themselves, once they are all that is held. */
+  #fillIfStuck(): void {
+    if (!this.#mayContinue && this.#unreleased === 0) this.#fill()
   }
 
   #resumeWriter(): void {
