@@ -14,7 +14,7 @@ import { importCatalogue, type ImportedCatalogue } from "./litellm/ImportCatalog
 import { type ImportedKey, importKeys } from "./litellm/Keys.ts"
 import { importTeams, type Teams } from "./litellm/Teams.ts"
 
-/** How many keys are written at once. */
+/** How many keys are written concurrently. */
 const concurrency = 16
 
 const store = TeamStore.layer.pipe(

@@ -10,7 +10,7 @@ const table = {
   requestsPerMinute: ["requests-per-minute", "N", "Requests per minute across all ingress replicas, or none"],
   tokensPerMinute: ["tokens-per-minute", "N", "Input plus output tokens per minute, or none"],
   concurrentRequests: ["concurrent", "N", "Concurrent requests, or none"],
-  batchConcurrency: ["batch-concurrency", "N", "Lines of batches that run at once"],
+  batchConcurrency: ["batch-concurrency", "N", "Lines of batches that run concurrently"],
   allowedModels: ["models", "NAMES", "Allowed models, comma-separated: names, or prefixes such as gpt-*"],
   priorityClass: ["class", "CLASS", "Priority in the queue: interactive, standard or batch"],
   weight: ["weight", "N", "Share of turns within the priority class, 1 to 100"],

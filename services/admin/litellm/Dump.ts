@@ -54,7 +54,7 @@ const rests: Readonly<Record<string, string>> = {
   LiteLLM_EndUserTable: "budgets of end users have no counterpart",
   LiteLLM_TeamMembership: "budgets of members of a team have no counterpart: give each a key with a budget",
   LiteLLM_CredentialsTable: "they are encrypted: state them as variables of the workers",
-  LiteLLM_DeprecatedVerificationToken: "former values of rotated keys are no longer accepted"
+  LiteLLM_DeprecatedVerificationToken: "the gateway does not accept the old values of rotated keys"
 }
 
 /** Whether a table holds only logs and counters of the past. */

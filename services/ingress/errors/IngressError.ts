@@ -17,20 +17,20 @@ export class TokenInvalid extends Schema.TaggedError<TokenInvalid>()("TokenInval
 }
 
 const tokenChecks: Readonly<Record<TokenCheck, string>> = {
-  malformed: "it is no signed JSON Web Token",
+  malformed: "it is not a signed JSON Web Token",
   alg: "its signature has no allowed asymmetric algorithm (alg)",
   kid: "its issuer has no such key (kid)",
   signature: "its signature is wrong",
   iss: "its issuer (iss) is not one of this gateway's",
   aud: "its audience (aud) is not this gateway",
   exp: "it has expired, or has no expiry (exp)",
-  iat: "it does not say when it was issued (iat), or names a time to come",
+  iat: "it has no time of issue (iat), or one in the future",
   nbf: "it is not valid yet (nbf)",
   lifetime: "its lifetime, from iat to exp, is too long",
-  jti: "its lifetime is more than an hour, so that it needs an id (jti)",
-  claim: "it does not tell whose it is by the claim that the gateway reads",
+  jti: "its lifetime is more than an hour, so it needs an id (jti)",
+  claim: "it has no valid value in the claim that identifies its owner",
   revoked: "it was revoked",
-  principal: "its owner is not let in"
+  principal: "its owner may not use this gateway"
 }
 
 /** The name of the team whose limit was reached; absent if it is the key's own limit. */
@@ -124,7 +124,7 @@ export class IdempotencyKeyReused extends Schema.TaggedError<IdempotencyKeyReuse
 /** The answer to the first request with the idempotency key was too large to be kept. */
 export class AnswerNotKept extends Schema.TaggedError<AnswerNotKept>()("AnswerNotKept", {}) {
   override readonly message =
-    "The request was answered before, but answers over 64 MB are not kept. Send a new idempotency key to make another."
+    "The request was answered before, but answers over 64 MB are not kept. Send the request with a new idempotency key."
 }
 
 export class RangeNotSatisfiable extends Schema.TaggedError<RangeNotSatisfiable>()("RangeNotSatisfiable", {
@@ -134,9 +134,9 @@ export class RangeNotSatisfiable extends Schema.TaggedError<RangeNotSatisfiable>
   override readonly message = `The requested range starts after the end of the file, which has ${this.size} bytes`
 }
 
-/** The route serves only WebSockets, or ingress has too many of them. With this error, Codex uses HTTP at once. */
+/** The route serves only WebSockets, or ingress has too many of them. With this error, Codex uses HTTP immediately. */
 export class UpgradeRequired extends Schema.TaggedError<UpgradeRequired>()("UpgradeRequired", {}) {
-  override readonly message = "This route is for WebSockets only, or has too many of them now. Use POST instead."
+  override readonly message = "This route accepts only WebSockets, and only a limited number of them. Use POST instead."
 }
 
 /** A WebSocket has reached its maximum age. Its running answers may finish. */

@@ -207,7 +207,7 @@ export const routes: ReadonlyArray<Route> = [
     description:
       "Performs the requests of a file when there is capacity, within a day, and gives their answers as files. Each " +
       "request has one result, and is paid for once. Its lines count towards the key's tokens and budget when they run, and " +
-      "towards no limit of requests: as many run at once as the key's `batchConcurrency` says.",
+      "towards no limit of requests: the key's `batchConcurrency` bounds how many run concurrently.",
     parameters: [Headers.request("idempotency-key")],
     body: {
       required: true,

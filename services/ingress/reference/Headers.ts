@@ -133,7 +133,7 @@ const descriptions: Readonly<Record<string, Description>> = {
     { type: "string", minLength: 1, maxLength: 255 }
   ],
   prefer: [
-    "`respond-async`: answer at once with a task, and make the answer in the background.",
+    "`respond-async`: answer immediately with a task, and make the answer in the background.",
     "wait=30",
     { type: "string" }
   ],

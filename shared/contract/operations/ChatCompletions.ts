@@ -159,7 +159,7 @@ export const KeptMessage = Schema.Struct({
 export type KeptMessage = typeof KeptMessage.Type
 
 /**
- * An item in the output of a compaction. This is a separate union because its members have a `type`, so the decoder can tell at once
+ * An item in the output of a compaction. This is a separate union because its members have a `type`, so the decoder can tell immediately
  * that an ordinary message is none of them. In one union with messages, decoding a message would take ten times as long.
  */
 const CompactedItem = Schema.Union([CompactionItem, KeptMessage])

@@ -289,7 +289,7 @@ export const ResponsesRequest = Schema.Struct({
     Schema.optionalKey(Schema.Null),
     "Not available: conversations are not kept. Send all items in `input`."
   ),
-  background: optional(Schema.Boolean, "Answer at once, or with `stream` with events that can be read again.", false)
+  background: optional(Schema.Boolean, "Answer immediately; with `stream`, send events that can be read again.", false)
 })
 export type ResponsesRequest = typeof ResponsesRequest.Type
 

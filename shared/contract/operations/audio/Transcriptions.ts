@@ -1,7 +1,7 @@
 /**
  * POST /v1/audio/transcriptions and POST /v1/audio/translations: speech to text, in the language of the speech or in English.
  *
- * A request is `multipart/form-data` with the sound as a file, or JSON with the sound as text.
+ * A request is `multipart/form-data` with the audio as a file, or JSON with the audio as text.
  */
 import { Schema, Struct } from "effect"
 import { between, field, formField, formFile, JsonObject, ModelName, optional } from "../../Fields.ts"
@@ -130,7 +130,8 @@ export const transcriptions = {
   response: Transcript,
   responseTypes: transcriptTypes,
   streams: ({ stream }) => stream === true,
-  description: `${needs}Official clients send a form; JSON with the sound as text means the same. ${formats}`,
+  description:
+    `${needs}Official clients send a form; JSON with the audio as a data URL or base64 means the same. ${formats}`,
   examples: {
     json: {
       summary: "Sound as text",
