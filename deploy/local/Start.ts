@@ -48,7 +48,7 @@ export const report = (cause: Cause.Cause<Error>) =>
     : Console.error(Cause.hasDies(cause) ? Cause.pretty(cause) : `error: ${startupMessage(Cause.squash(cause))}`)
 
 /**
- * The first Ctrl-C interrupts `start`, a second one ends this process and its children at once. A closed terminal stops it too;
+ * The first Ctrl-C interrupts `start`, a second one ends this process and its children immediately. A closed terminal stops it too;
  * output then fails and is ignored.
  */
 const handleSignals = Effect.sync(() => {

@@ -339,7 +339,7 @@ const ensurePrograms = async (args) => {
 /** Runs the script on this terminal, and exits like it. */
 const run = (node, args, env) => {
   const child = spawn(node, args, { stdio: "inherit", env })
-  // A terminal's Ctrl-C reaches the script directly, and a second one stops it at once. Signals from npm to this process alone are
+  // A terminal's Ctrl-C reaches the script directly, and a second one stops it immediately. Signals from npm to this process alone are
   // forwarded as SIGTERM, which is safe to repeat.
   for (const [signal, passed] of [["SIGINT", "SIGTERM"], ["SIGTERM", "SIGTERM"], ["SIGHUP", "SIGHUP"]]) {
     process.on(signal, () => child.kill(passed))

@@ -23,7 +23,7 @@ import { workerSettings } from "../../shared/worker/WorkerSettings.ts"
 const patienceMs = 60_000
 
 /**
- * Reads the variables of `WorkerSettings.ts`. By default, runs 8 batches at once, with a grace period of 5,000 ms, after which other
+ * Reads the variables of `WorkerSettings.ts`. By default, runs 8 batches concurrently, with a grace period of 5,000 ms, after which other
  * processes continue them.
  */
 const holder = Layer.effectDiscard(Effect.gen(function*() {

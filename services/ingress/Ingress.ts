@@ -47,7 +47,7 @@ import * as UnreadableRequest from "./answer/UnreadableRequest.ts"
 
 /**
  * How long an ingress stays ready without NATS, in milliseconds. Most reconnects take less, and requests wait for them. The time
- * differs between ingresses, so that an outage does not take all of them out of the load balancer at once.
+ * differs between ingresses, so that an outage does not take all of them out of the load balancer at the same time.
  */
 const readyWithoutNatsMs = { least: 5_000, most: 15_000 }
 

@@ -20,7 +20,7 @@ export const sampleRate = 24_000
 /** 20 ms of sound: the content of an Opus packet. */
 const packetSamples = 480
 
-/** Maximum bytes of a kept file that leave at once. */
+/** Maximum bytes of a kept file to send at a time. */
 const pieceBytes = 65_536
 
 class OpusEncoder extends Media.CustomAudioEncoder {

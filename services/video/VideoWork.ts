@@ -1,5 +1,5 @@
 /**
- * The work of a video task: decodes its request, starts it at a provider, stores the provider's reference to it at once, follows
+ * The work of a video task: decodes its request, starts it at a provider, stores the provider's reference to it immediately, follows
  * it to its end and stores the video. A later worker follows what an earlier one has started.
  */
 import { Clock, Effect, Exit, Option, Schema } from "effect"
@@ -61,7 +61,7 @@ const requestOf = Effect.fnUntraced(function*(dependencies: Dependencies, task: 
   return { request: { ...request, n: 1, seed: seedOf(request, task) }, lost: lostIn(body, fates) }
 })
 
-/** Seeds differ between the videos of a request, which would otherwise be the same. A negative seed asks for a random one. */
+/** Seeds differ between the videos of a request, or all of them would be the same. A negative seed asks for a random one. */
 const seedOf = ({ seed = null }: VideoGenerationRequest, { index }: TaskRecord): number | null =>
   seed === null || seed < 0 ? seed : seed + index
 

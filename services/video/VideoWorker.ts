@@ -19,7 +19,7 @@ import * as VideoWork from "./VideoWork.ts"
 const patienceMs = 60_000
 
 /**
- * Reads the variables of `WorkerSettings.ts`. By default it runs 2 tasks at once, with a grace period of 5,000 ms, after
+ * Reads the variables of `WorkerSettings.ts`. By default it runs 2 tasks concurrently, with a grace period of 5,000 ms, after
  * which other workers continue its running tasks.
  */
 export const layer = Layer.effect(

@@ -13,7 +13,7 @@ export const BatchRequest = Schema.Struct({
   /** Whether the file was made for this batch and is deleted with it. */
   ownsInput: Schema.optionalKey(Schema.Boolean),
   total: Schema.Int,
-  /** Maximum number of requests that wait in queues or run at once, from the key's settings. */
+  /** Maximum number of requests that wait in queues or run concurrently, from the key's settings. */
   atOnce: Schema.Int,
   /** The time within which the client wants the results, such as `24h`. */
   window: Schema.String,

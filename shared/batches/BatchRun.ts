@@ -133,7 +133,7 @@ export const run = Effect.fnUntraced(function*(dependencies: RunDependencies, ab
       traceparent: undefined,
       ...{ model, owner, pool, body: sealed }
     }).pipe(
-      // the owner has too many tasks, or NATS is away: the batch waits, at most until it expires
+      // the owner has too many tasks, or NATS is unreachable: the batch waits, at most until it expires
       Effect.retry(backOff),
       Span.around("batch.line", { root: true, kind: "internal" }, (span) => {
         const { parent } = TraceParent.asParent(traceparent)

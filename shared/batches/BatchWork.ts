@@ -115,7 +115,7 @@ export const make = (dependencies: Dependencies): TaskWork => {
     return { end: ran.early ?? "completed", progress, mistakes: [] }
   })
 
-  /** Writes the files of results, except those that a former holder has already written. */
+  /** Writes the files of results, except those that an earlier holder has already written. */
   const assemble = Effect.fnUntraced(function*(
     owner: Owner,
     { id }: TaskRecord,

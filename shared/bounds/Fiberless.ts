@@ -221,7 +221,7 @@ class Ended<A, E, B, E2> extends Followed<B, E2> {
   }
 }
 
-/** Starts an effect at once, without a parent span. `onEnd` may run before this returns. */
+/** Starts an effect immediately, without a parent span. `onEnd` may run before this returns. */
 export const run = <A, E>(
   context: Context.Context<never>,
   effect: Effect.Effect<A, E>,

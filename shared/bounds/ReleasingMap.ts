@@ -1,5 +1,5 @@
 /**
- * A map by id that releases deleted items to the garbage collector at once, for items that come and go fast.
+ * A map by id that releases deleted items to the garbage collector immediately, for items that come and go fast.
  *
  * V8's own maps and sets do not. When one outgrows its table, the old table keeps its items and points to the new one. Once a table is
  * in the old generation, all later tables stay alive until the next full collection, and every minor collection must move their items.

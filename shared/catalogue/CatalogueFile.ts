@@ -35,7 +35,7 @@ export type Decoder<A> = (value: unknown) => Result.Result<A, ReadonlyArray<Find
 
 /** A decoder that reports a schema's errors. */
 export const decoderOf = <A>(schema: Schema.Codec<A, unknown>): Decoder<A> => {
-  // an error, because a misspelt field would otherwise be ignored
+  // an error: a misspelt field must not be ignored
   const decode = Schema.decodeUnknownResult(schema, { errors: "all", onExcessProperty: "error" })
   return (value) => Result.mapError(decode(value), ({ issue }) => SchemaErrors.all(issue, value))
 }

@@ -12,7 +12,7 @@ export const directions = ["request", "answer"] as const
 export type Direction = typeof directions[number]
 
 const Window = Schema.Struct({
-  /** How many characters of a stream are held back and checked at once, 1 to 100,000. Default 1,000. */
+  /** How many characters of a stream are held back and checked at a time, 1 to 100,000. Default 1,000. */
   characters: integer(1, 100_000),
   /** How many of the preceding characters are included in each check, 0 to 100,000. Default 200. */
   overlap: integer(0, 100_000)

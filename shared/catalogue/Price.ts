@@ -19,7 +19,7 @@ export const Price = Schema.Struct({
   perImage: Dollars,
   /** For reranking, if billed by search unit. */
   perSearchUnit: Dollars,
-  /** For generated video, and for transcribed sound. */
+  /** For generated video, and for transcribed audio. */
   perSecond: Dollars,
   /** For text that is turned into speech. */
   perMillionCharacters: Dollars,

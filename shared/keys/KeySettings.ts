@@ -64,7 +64,7 @@ const settings = {
   tokensPerMinute: setting(Limit, null),
   /** Requests whose answers have not ended. */
   concurrentRequests: setting(Limit, null),
-  /** How many lines of batches run at once. They do not count as concurrent requests. */
+  /** How many lines of batches run concurrently. They do not count as concurrent requests. */
   batchConcurrency: setting(atLeast(1), 32),
   /** Requests of a more urgent class go first in a queue. */
   priorityClass: setting(PriorityClass, "standard"),

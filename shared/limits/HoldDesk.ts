@@ -16,7 +16,7 @@ export type SettleWork = (tokens: number | undefined) => void
 const waitsMs = 1_000
 
 /**
- * Answers workers until the scope closes. `take` takes the units that the work needs from the limits of its key, at once or after a
+ * Answers workers until the scope closes. `take` takes the units that the work needs from the limits of its key, immediately or after a
  * short wait. At most one task of a key waits, since a waiting task occupies a worker's slot.
  */
 export const serve = Effect.fnUntraced(function*(

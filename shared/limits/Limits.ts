@@ -1,5 +1,5 @@
 /**
- * Enforces limits across all replicas of a service: a number of units per time window, or a number of units in use at once.
+ * Enforces limits across all replicas of a service: a number of units per time window, or a number of units in use at the same time.
  *
  * A replica leases a few units at a time from a shared ledger and hands them out by itself, so taking a leased unit costs no
  * request. If the ledger is unreachable, a replica uses its leased units until the lease ends, after some seconds. From then on
@@ -54,7 +54,7 @@ export class Limits extends Context.Service<Limits, {
   /** Takes leased units, at most the whole limit; `undefined` if the caller would have to wait. */
   readonly tryTake: (limit: Limit, units: number) => Taken | undefined
   /**
-   * Waits for units, first come, first served among replicas and within each. Fails at once if they cannot be available
+   * Waits for units, first come, first served among replicas and within each. Fails immediately if they cannot be available
    * before `until` (epoch milliseconds). The wait is interruptible even in an uninterruptible region.
    */
   readonly take: (limit: Limit, units: number, until: number) => Effect.Effect<Taken, LimitReached>

@@ -1,6 +1,6 @@
 /**
  * Connects a process to NATS. A command tries once. A service, which may start before its server, retries for `NATS_WAIT_MS`.
- * Both fail at once on an error that no retry can fix.
+ * Both fail immediately on an error that no retry can fix.
  */
 import type { NatsConnection } from "@nats-io/nats-core"
 import { errors } from "@nats-io/nats-core"

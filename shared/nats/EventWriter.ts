@@ -2,7 +2,7 @@
  * Stores events in their stream. The events of one turn of the event loop form a page, which is sent again under the same id until
  * JetStream confirms it.
  *
- * No caller waits. A page leaves in the same write as the messages published in its turn, after them. While NATS is away, pages are
+ * No caller waits. A page leaves in the same write as the messages published in its turn, after them. While NATS is unreachable, pages are
  * held, and they are sent after the reconnect.
  */
 import type { Msg, Subscription } from "@nats-io/nats-core"
@@ -24,9 +24,9 @@ interface Page {
   onStored: Array<() => void>
 }
 
-/** Small, because readers decode a whole page at once. An event takes about 400 bytes, so larger pages would save hardly anything. */
+/** Small, because readers decode a whole page at a time. An event takes about 400 bytes, so larger pages would save hardly anything. */
 const maxPageBytes = 32 * 1024
-/** For how long a page takes more events while NATS is away, in milliseconds. Short, because `patienceMs` counts from its first event. */
+/** How long a page takes more events while NATS is unreachable, in milliseconds. Short: `patienceMs` counts from its first event. */
 const maxOpenMs = 500
 /** After how long without confirmation a page is sent again, in milliseconds. */
 const confirmMs = 2_000
@@ -50,7 +50,7 @@ export class EventWriter {
   #open: Page | undefined
   #waitingBytes = 0
   #count = 0
-  /** When NATS was last away, or not yet settled after a reconnect. */
+  /** When NATS was last unreachable, or not yet settled after a reconnect. */
   #awayAt = Number.NEGATIVE_INFINITY
   readonly #inbox: string
   readonly #answers: Subscription

@@ -50,7 +50,7 @@ export const decodeHeader = (value: string): string => {
 /** The maximum time that `linger` waits for another send, in milliseconds. */
 const lingerMs = 1
 
-/** How many bytes are held while the server is away. Messages beyond that are refused. */
+/** How many bytes are held while the server is unreachable. Messages beyond that are refused. */
 const maxHeldBytes = 64 * 1024 * 1024
 
 /** The approximate overhead of a held message beside its texts and payload, in bytes. */
@@ -109,7 +109,7 @@ export class Outbox {
     this.#schedule()
   }
 
-  /** Sends a request at once and waits for one answer. Fails if the subject has no listener, or after `timeoutMs`. */
+  /** Sends a request immediately and waits for one answer. Fails if the subject has no listener, or after `timeoutMs`. */
   request(subject: string, payload: Uint8Array, headers: string, timeoutMs: number): Promise<Msg> {
     return this.#connection.request(subject, payload, {
       headers: new EncodedHeaders(headers) as unknown as MsgHdrs,
@@ -146,7 +146,7 @@ export class Outbox {
     else this.#scheduleSoon()
   }
 
-  /** Sends a message at once, even if others are held. */
+  /** Sends a message immediately, even if others are held. */
   publishNow(subject: string, payload: Uint8Array = empty, headers?: string, reply?: string): void {
     try {
       this.#connection.publish(subject, payload, optionsOf({ subject, payload, headers, reply }))
@@ -161,7 +161,7 @@ export class Outbox {
     this.#schedule()
   }
 
-  /** Holds all messages from now on, because the client would drop them while its server is away. */
+  /** Holds all messages from now on, because the client would drop them while its server is unreachable. */
   hold(): void {
     this.#held = true
     clearTimeout(this.#release)
@@ -187,7 +187,7 @@ export class Outbox {
     this.flush()
   }
 
-  /** Sends the gathered messages at once, unless they are held. */
+  /** Sends the gathered messages immediately, unless they are held. */
   flush(): void {
     this.#askedBefore = this.#asked
     this.#scheduled = false

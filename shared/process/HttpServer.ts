@@ -68,7 +68,7 @@ const noUpgrades = { accepts: () => false, take: (_: IncomingMessage, socket: Du
 /** Node's events for a new request. */
 const requestEvents: ReadonlySet<string> = new Set(["request", "checkContinue", "checkExpectation"])
 
-/** Answers at once without reading the request, and closes the connection at the request's end or after `lingerMs`. */
+/** Answers immediately without reading the request, and closes the connection at the request's end or after `lingerMs`. */
 export const answerUnread = (
   request: Readable,
   response: Writable & { readonly writeHead: (status: number, headers: Array<string>) => unknown },

@@ -21,7 +21,7 @@ const busy = ["--min-semi-space-size=32"]
 
 /**
  * Further flags of single services. The young generations of ingress and chat would grow to their maximum anyway, but in steps that
- * look like a leak. Data only passes through the console and the service for batches and is garbage at once, so scans of a small heap
+ * look like a leak. Data only passes through the console and the service for batches and soon becomes garbage, so scans of a small heap
  * are cheap, and keep these processes small.
  */
 const own: Readonly<Record<string, ReadonlyArray<string>>> = {

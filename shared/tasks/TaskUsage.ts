@@ -79,7 +79,7 @@ export const eventOf = (
 
 const patience = backOff.pipe(Schedule.upTo({ duration: "10 seconds" }))
 
-/** Reads the record of a task that has ended. Retries, because a former leader of NATS may answer with an older record or none. */
+/** Reads the record of a task that has ended. Retries, because a NATS server that no longer leads may return an older record or none. */
 const readEnded = (store: TaskMetering["store"], key: string) => {
   const read = Effect.map(store.find(key), Option.getOrUndefined)
   return read.pipe(

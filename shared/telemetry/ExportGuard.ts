@@ -1,5 +1,5 @@
 /**
- * Limits the cost of a collector that is down, slow or full. Each delivery has a deadline, and few run at once. While a batch is
+ * Limits the cost of a collector that is down, slow or full. Each delivery has a deadline, and few run concurrently. While a batch is
  * retried, further batches of the same signal (traces, metrics or logs) are dropped. Logs once when failures begin and once when they
  * end.
  */

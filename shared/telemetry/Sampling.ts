@@ -36,7 +36,7 @@ const ofRatio = (ratio: number): Sampler => {
   return ({ traceId }) => of(Number.parseInt(traceId.slice(...randomDigits), 16) >= rejected)
 }
 
-/** After a pause, as many traces may start at once as are allowed in this many seconds. */
+/** After a pause, as many traces may start in a burst as are allowed in this many seconds. */
 const burstSeconds = 10
 
 /** Selects at most `perSecond` traces. Processes decide differently, so only the first should decide and the others follow its flag. */

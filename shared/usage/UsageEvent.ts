@@ -58,7 +58,7 @@ export const UsageEvent = Schema.Struct({
 })
 export type UsageEvent = typeof UsageEvent.Type
 
-/** Whether the event was written by another worker, which knows only that the job's former worker did not settle it. */
+/** Whether the event was written by another worker, which knows only that the job's previous worker did not settle it. */
 export const isOfLostWorker = ({ error, provider }: UsageEvent): boolean => error === "WorkerLost" && provider === null
 
 /**

@@ -24,7 +24,7 @@ const updateMetrics = ({ costUsd, key, model, usage }: UsageEvent): void => {
 
 export class UsageLog extends Context.Service<UsageLog, {
   /**
-   * Queues an event and returns at once. The event is sent after everything published before it. `onStored` runs when the
+   * Queues an event and returns immediately. The event is sent after everything published before it. `onStored` runs when the
    * event is stored, or after a timeout.
    */
   readonly write: (workload: string, event: UsageEvent, onStored: () => void) => void

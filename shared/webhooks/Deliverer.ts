@@ -11,7 +11,7 @@ import * as Delivery from "./Delivery.ts"
 import { type Endpoint, openEndpoints, secretsAt } from "./Endpoints.ts"
 import { headersOf } from "./Signature.ts"
 
-/** How many events a worker sends at once, and how many of them to a receiver that is slow or fails. */
+/** How many events a worker sends concurrently, and how many of them to a receiver that is slow or fails. */
 const slots = 16
 const slotsOfTroubled = 2
 

@@ -104,7 +104,7 @@ export const openEndpoints = Effect.gen(function*() {
       yield* store(placeOf(owner), endpoint, found?.revision)
       return former === undefined ? secured(endpoint) : { endpoint, secret: undefined }
     }),
-    /** Makes a new secret; the former one signs for another day. `None` if there is no endpoint. */
+    /** Makes a new secret; the previous one signs for another day. `None` if there is no endpoint. */
     rotate: Effect.fn("Endpoints.rotate")(function*(owner: string) {
       const found = yield* load(placeOf(owner))
       const former = Option.getOrUndefined(found?.endpoint ?? Option.none())

@@ -59,7 +59,7 @@ const restarts = Schedule.min([Schedule.exponential("250 millis"), Schedule.spac
   Schedule.jittered
 )
 
-/** A service that ran this long, in milliseconds, restarts at once, and its delays start over. */
+/** A service that ran this long, in milliseconds, restarts immediately, and its delays start over. */
 const ranWell = 10_000
 
 /** The longest wait for readiness at the first start, in seconds. */

@@ -2,7 +2,7 @@
  * Throttles wrong admin tokens. The right token always passes, even from an address that sent many wrong ones: the token is
  * compared first, in constant time and at the cost of one SHA-256, and the throttle counts only mismatches.
  *
- * Five wrong tokens per address and minute, and 100 from all addresses, are answered at once. Answers to further ones are
+ * Five wrong tokens per address and minute, and 100 from all addresses, are answered immediately. Answers to further ones are
  * delayed, and their connections closed. The number of delayed answers is bounded, so that a flood costs no memory. The
  * throttle slows guessing down and makes it visible; the minimum length in `Token` makes it hopeless.
  */

@@ -76,6 +76,6 @@ export class KeysApi extends HttpApiGroup.make("keys")
       .annotate(OpenApi.Summary, "List the latest changes to keys and teams: who, what and when")
   )
   .middleware(Admin)
-  // a misspelt limit would otherwise create a key without that limit
+  // rejects unknown fields: a misspelt limit must not create a key without that limit
   .annotate(HttpApi.PayloadParseOptions, { errors: "all", onExcessProperty: "error" })
 {}

@@ -9,7 +9,7 @@ type Extent = "all" | "teams" | "none"
 /** An administrator may do everything. */
 type Right = Readonly<Record<Exclude<Role, "admin">, Extent>>
 
-/** For everybody who has signed in, because it concerns only themselves. */
+/** For everyone who has signed in, because it concerns only themselves. */
 const own = { auditor: "all", member: "all" } as const satisfies Right
 const read = { auditor: "all", member: "none" } as const satisfies Right
 /** Reads what belongs to teams. */

@@ -61,6 +61,6 @@ export class TeamsApi extends HttpApiGroup.make("teams")
       .annotate(OpenApi.Summary, "Delete a team that has neither teams nor keys, and its webhook")
   )
   .middleware(Admin)
-  // a misspelt limit would otherwise create a team without that limit
+  // rejects unknown fields: a misspelt limit must not create a team without that limit
   .annotate(HttpApi.PayloadParseOptions, { errors: "all", onExcessProperty: "error" })
 {}

@@ -24,7 +24,7 @@ const clockToleranceSeconds = 30
 /** Signatures by a private key, which only the provider can make. */
 const algorithms = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "Ed25519"]
 
-/** Maximum age of a logout token, which the provider sends at once. */
+/** Maximum age of a logout token, which the provider sends immediately. */
 const maxLogoutTokenAge = "5 minutes"
 
 /** A longer token does not fit into the URL for signing out. */

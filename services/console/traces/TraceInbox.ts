@@ -1,5 +1,5 @@
 /**
- * Receives the traces that services send. At a low rate, each body is decoded at once, and an invalid one is rejected. Under load,
+ * Receives the traces that services send. At a low rate, each body is decoded immediately, and an invalid one is rejected. Under load,
  * bodies wait undecoded until a person opens a trace, because most spans are evicted unseen, and decoding all of them would cost
  * half as much CPU as a worker's share of the requests.
  */
@@ -7,7 +7,7 @@ import { Option, Schema } from "effect"
 import type { SpanStore } from "./SpanStore.ts"
 import type { StoredSpan } from "../api/StoredSpan.ts"
 
-/** Limits on decoding at once, in bytes: per second, and in one burst. */
+/** Limits on decoding without delay, in bytes: per second, and in one burst. */
 const decodedPerSecond = 64 * 1024
 const decodedTogether = 1024 * 1024
 

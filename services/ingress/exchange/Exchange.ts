@@ -98,7 +98,7 @@ export class Exchange {
     this.#closers.push(closer)
   }
 
-  /** Calls `next` with the result of an effect, at once if the effect need not wait. Answers with the error if it fails. */
+  /** Calls `next` with the result of an effect, immediately if the effect need not wait. Answers with the error if it fails. */
   run<A>(effect: Effect.Effect<A, RequestError>, next: (value: A) => void): void {
     if (Exit.isExit(effect)) return this.#proceed(effect as Exit.Exit<A, RequestError>, next)
     const fiber = this.#exchanges.fork(Effect.provideService(effect, Tracer.ParentSpan, this.record.span))

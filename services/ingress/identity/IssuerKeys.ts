@@ -2,7 +2,7 @@
  * The public keys of an issuer: from its key set over HTTP, found by discovery unless its address is known, or from a file.
  *
  * A key set is read when it is first needed, again when it lacks a key (at most twice a minute), and every ten minutes while it is in
- * use. If reading fails, the former keys remain valid for a day.
+ * use. If reading fails, the previous keys remain valid for a day.
  */
 import { createLocalJWKSet, createRemoteJWKSet, customFetch, type JSONWebKeySet, type JWTVerifyGetKey } from "jose"
 import { readFile } from "node:fs/promises"
@@ -73,7 +73,7 @@ const fromHttp = ({ issuer, jwksUri }: Identity, now: () => number): IssuerKeys 
     const keys = await opened()
     if (now() - refreshedAt > refreshMs) {
       refreshedAt = now()
-      // the former keys stay valid if this fails
+      // the previous keys stay valid if this fails
       if (keys.jwks() !== undefined) void keys.reload().catch(() => undefined)
     }
     return await keys(header, token)

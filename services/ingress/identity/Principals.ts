@@ -24,7 +24,7 @@ export interface Owner {
 }
 
 export class Principals extends Context.Service<Principals, {
-  /** A token's owner; `undefined` if the catalogue does not let it in. */
+  /** A token's owner; `undefined` if no principal in the catalogue matches it. */
   readonly of: (identity: Identity, subject: string) => Owner | undefined
   /** An owner by id, for work that was requested earlier. */
   readonly find: (id: string) => Owner | undefined

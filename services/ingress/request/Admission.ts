@@ -63,7 +63,7 @@ type Refusal = NoAccess | KeyLimitReached | TokensOverLimit
 
 export class Admission extends Context.Service<Admission, {
   /**
-   * Takes what the request needs from the limits of the key and its teams, at once or after a short wait. The caller must settle
+   * Takes what the request needs from the limits of the key and its teams, immediately or after a short wait. The caller must settle
    * the request; `undefined` if there are no limits.
    */
   readonly admit: (

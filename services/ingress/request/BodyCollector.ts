@@ -45,7 +45,7 @@ export class BodyCollector {
     return new Uint8Array(this.#size === buffer.byteLength ? buffer : buffer.transfer(this.#size))
   }
 
-  /** Frees the memory at once, before the next garbage collection. */
+  /** Frees the memory immediately, before the next garbage collection. */
   drop(): void {
     this.#only = undefined
     if (this.#buffer?.detached === false) this.#buffer.transfer(0)
@@ -63,7 +63,7 @@ export class BodyCollector {
     // there may be memory for this piece even if there is none for twice the size
     const length = this.#budget.reserve(wanted) ? wanted : this.#budget.reserve(size) ? size : 0
     if (length === 0) return undefined
-    // a transfer frees the old buffer at once
+    // a transfer frees the old buffer immediately
     return this.#buffer = buffer?.transfer(length) ?? new ArrayBuffer(length)
   }
 }

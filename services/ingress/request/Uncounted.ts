@@ -8,7 +8,7 @@ import type { Spending } from "../../../shared/usage/Spending.ts"
 
 /**
  * How much later than its answer a request's usage may be stored, by the clock of the process that counts, in milliseconds: a
- * worker sends both at once, but clocks differ.
+ * worker sends both together, but clocks differ.
  */
 const storedWithinMs = 1_500
 

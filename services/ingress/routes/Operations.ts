@@ -132,7 +132,7 @@ export const serveOperations = Effect.fnUntraced(function*(operations: ReadonlyA
     return Effect.catchEager(owners.add(id), () => Effect.fail(Unavailable.briefly()))
   }
 
-  /** Outside the closure that holds the decoded body, which would otherwise stay in memory until the answer has ended. */
+  /** Outside the closure that holds the decoded body, so that the body's memory can be freed before the answer has ended. */
   const admit = (
     { body, budget, exchange, key }: Upload,
     model: string,

@@ -9,7 +9,7 @@ import { respond } from "../answer/Respond.ts"
 import * as PathTemplate from "../paths/PathTemplate.ts"
 import { clientFilesPath } from "../paths/RouteTemplate.ts"
 
-/** Where results were, until the URLs of former versions expire. Their ids end with a file type, unlike those of clients' files. */
+/** The path of results in earlier versions, whose URLs work until they expire. Unlike those of clients' files, ids end with a file type. */
 const formerPath = `${clientFilesPath}/:id(^[^.]+\\.[a-z0-9]+$)` as const
 
 export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {

@@ -54,7 +54,7 @@ export class ShadowTraffic {
   }
 }
 
-/** Takes everything at once, so that the worker never waits. */
+/** Takes everything immediately, so that the worker never waits. */
 class DiscardedAnswer implements AnswerListener {
   readonly #end: (outcome: "success" | "failure") => void
   job: JobHandle | undefined

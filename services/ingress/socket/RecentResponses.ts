@@ -63,7 +63,7 @@ export class RecentResponses {
     return { json, previous: body.previous_response_id, items, named: previous, continues: lane }
   }
 
-  /** Keeps a lane's response instead of its former one. */
+  /** Keeps a lane's response in place of its previous one. */
   keep(lane: string, id: string, { items: input, previous }: WholeBody, output: ReadonlyArray<unknown>): void {
     this.forget(lane)
     const items = join(input, textOf(output))

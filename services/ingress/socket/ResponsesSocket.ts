@@ -205,7 +205,7 @@ export class ResponsesSocket {
     this.#closeIfIdle()
   }
 
-  /** Answers at once: the input is kept, and no model is called. */
+  /** Answers immediately: the input is kept, and no model is called. */
   #preload(lane: Lane, { model = null }: Creation["body"], whole: WholeBody): void {
     const previous_response_id = whole.named ?? null
     const id = newResponseId()
@@ -258,7 +258,7 @@ export class ResponsesSocket {
     this.#send(lane, { type: "error", status, error: ErrorEnvelope.toFields(error) })
   }
 
-  /** Sends an event that does not wait until the client has read the former ones. */
+  /** Sends an event that does not wait until the client has read the earlier ones. */
   #send(lane: string | undefined, event: object): void {
     const { socket } = this.#options
     if (this.#unread > maxUnread) return socket.terminate()

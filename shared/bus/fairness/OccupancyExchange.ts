@@ -75,7 +75,7 @@ export class OccupancyExchange {
       (this.#peers.size > 0 && [...this.#pools.values()].some(({ occupancy }) => occupancy.hasChanged))
   }
 
-  /** Drops ingresses and workers that have been silent for too long. Must not run while NATS is away. */
+  /** Drops ingresses and workers that have been silent for too long. Must not run while NATS is unreachable. */
   expire(): void {
     const before = this.#now() - Timings.announcementMs.expires
     for (const [peer, { lastHeard, pools }] of this.#peers) {
@@ -139,7 +139,7 @@ export class OccupancyExchange {
     return this.#pools.size < maxPools || this.#pools.has(`${workload}.${pool}`) ? this.pool(workload, pool) : undefined
   }
 
-  /** Announces a burst at once, before other ingresses take the same slots. */
+  /** Announces a burst immediately, before other ingresses take the same slots. */
   #hurry(): void {
     if (this.#isHurrying || this.#hurried >= maxHurried) return
     this.#isHurrying = true

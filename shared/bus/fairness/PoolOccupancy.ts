@@ -1,7 +1,7 @@
 /**
  * The slots of one pool, and the tenants of all ingresses that use or want them: the state behind the decisions of `FairShare.ts`.
  *
- * An ingress knows its own jobs at once. It learns the jobs of other ingresses and the slots of workers from announcements
+ * An ingress knows its own jobs immediately. It learns the jobs of other ingresses and the slots of workers from announcements
  * (`OccupancyExchange.ts`), so between two announcements it takes only its part of the free slots. If no worker announces its
  * slots, or a worker that announces none takes jobs, the number of slots is unknown and every tenant may take one.
  */
@@ -56,7 +56,7 @@ export class PoolOccupancy {
   /** Workers that take no more jobs, the oldest first. They may claim jobs that were already on their way. */
   readonly #leaving = new Set<string>()
   readonly #peers = new Map<string, ReadonlyArray<TenantOccupancy>>()
-  /** Runs when this ingress has taken so many slots that the others should learn of it at once. */
+  /** Runs when this ingress has taken so many slots that the others should learn of it immediately. */
   readonly #onGrowth: () => void
   #slots = 0
   /** How many of the workers read the newest version of the protocol. */
@@ -72,7 +72,7 @@ export class PoolOccupancy {
   #ingresses = 1
   /** How many more slots this ingress may take before the next announcement of the others. */
   #budget = Number.POSITIVE_INFINITY
-  /** How many slots this ingress has taken since its last announcement, and how many make it announce at once. */
+  /** How many slots this ingress has taken since its last announcement, and how many make it announce immediately. */
   #unannounced = 0
   #mostUnannounced = Number.POSITIVE_INFINITY
 

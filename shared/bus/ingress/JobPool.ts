@@ -174,7 +174,7 @@ export class JobPool<Job> {
     return now < this.#stalledUntil || this.#occupancy.isDeserted
   }
 
-  /** Whether a job of this claimant would be published at once, even if jobs of other tenants wait. */
+  /** Whether a job of this claimant would be published immediately, even if jobs of other tenants wait. */
   #mayGo(claimant: Claimant, now: number): boolean {
     return this.#unclaimed < this.#window.size && this.#occupancy.slots !== undefined &&
       !this.#occupancy.hasWaitingOf(claimant) && this.#occupancy.mayTake(claimant, now)

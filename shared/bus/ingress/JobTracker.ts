@@ -48,7 +48,7 @@ const attemptOf = (state: JobState): number | undefined => "attempt" in state ? 
 const isOver = (state: JobState): boolean =>
   state.state === "Done" || state.state === "Failed" || state.state === "Cancelled"
 
-/** How long an ended job's number of attempts is remembered, in milliseconds: JetStream may redeliver the former ones. */
+/** How long an ended job's number of attempts is remembered, in milliseconds: JetStream may redeliver earlier ones. */
 const rememberedMs = 60_000
 /** Maximum number of such jobs to remember. */
 const maxRemembered = 10_000
@@ -417,7 +417,7 @@ export class JobTracker {
     job.pool.claimed(worker, job.version, behind, this.#now())
   }
 
-  /** The worker has given up its jobs, because this ingress was away for too long. A late pong does not concern newer jobs. */
+  /** The worker has given up its jobs, because this ingress was unreachable for too long. A late pong does not concern newer jobs. */
   #abandoned(worker: string, next: number): void {
     if (this.#bundles.hasReceived(worker, next)) return
     for (const job of [...this.#workers.links.find(worker)?.jobs ?? []]) {
@@ -484,7 +484,7 @@ export class JobTracker {
       if (until > now) break
       this.#repeated.delete(id)
     }
-    // while NATS is away no job is served, which must not lower the measured rate
+    // while NATS is unreachable no job is served, which must not lower the measured rate
     if (this.#nats.isSettled()) { for (const pool of this.#pools.values()) pool.tick(now, sinceMs) }
     const isStalled = this.#workers.isServerStalled()
     if (wasStalled || !this.#nats.isSettled()) this.occupancyExchange.resetSilences()

@@ -16,7 +16,7 @@ const confirmTimeoutMs = 2_000
 const confirmAgainMs: Readonly<Record<Exclude<Verdict, "full">, number>> = {
   stored: 2_000,
   duplicate: 2_000,
-  // NATS says at once that the stream has no leader
+  // NATS says immediately that the stream has no leader
   leaderless: 200,
   unknown: 1_000
 }

@@ -57,7 +57,7 @@ export class WorkerWatch {
     if (link !== undefined && this.#options.nats.isSettled() && this.links.isGone(link)) this.#options.onLost(link)
   }
 
-  /** Runs at every tick, unless NATS is away or this process was stalled itself. */
+  /** Runs at every tick, unless NATS is unreachable or this process was stalled itself. */
   check(): void {
     for (const [link, silentMs] of [...this.links.silent()]) {
       this.#pingServer()

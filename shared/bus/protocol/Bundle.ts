@@ -107,7 +107,7 @@ export const decodeBundle = (data: Uint8Array): Bundle | undefined => {
 
 export const encodeServer = (server: string): EncodedEntry => ({ head: `server ${server}`, payload: nothing })
 
-/** A claim with which the worker starts at once, without waiting for `go`. */
+/** A claim with which the worker starts immediately, without waiting for `go`. */
 export const encodeClaim = ({ attempt, behind, job, redispatch }: Claim): EncodedEntry => ({
   head: `claim ${job} ${attempt} ${redispatch} ${behind}`,
   payload: nothing

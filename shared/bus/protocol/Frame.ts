@@ -50,7 +50,7 @@ export interface Claim {
 export type Frame =
   /** The worker has the job and waits for `go`. */
   | { readonly type: "claim"; readonly redispatch: Redispatch }
-  /** The worker has these jobs and starts at once. The frame's subject names the worker instead of a job. */
+  /** The worker has these jobs and starts immediately. The frame's subject names the worker instead of a job. */
   | { readonly type: "claims"; readonly claims: ReadonlyArray<Claim> }
   /** Asks for `length` bytes of the request's body from `offset` on. */
   | { readonly type: "pull"; readonly offset: number; readonly length: number }

@@ -16,7 +16,7 @@ export const heartbeatMs = 2_000
 /** A job that sends nothing for this long is lost although its worker is alive: three heartbeats and some slack. */
 export const jobSilenceMs = 3 * heartbeatMs + 1_000
 
-/** The same while NATS is away: long enough that short outages cost no jobs, but no client waits forever. */
+/** The same while NATS is unreachable: long enough that short outages cost no jobs, but no client waits forever. */
 export const awaySilenceMs = 30_000
 
 /** How long ingress waits after an outage for repeated claims before it publishes unclaimed jobs again. */

@@ -127,7 +127,7 @@ export class BundleSender implements FrameChannel {
     }
   }
 
-  /** Asks an ingress, at once, to acknowledge all bundles so far or to request missing ones. `false` if there is no link to it. */
+  /** Asks an ingress, immediately, to acknowledge all bundles so far or to request missing ones. `false` if there is no link to it. */
   ask(ingress: string): boolean {
     const link = this.#links.get(ingress)
     if (link === undefined) return false

@@ -248,7 +248,7 @@ export class JobReply {
     resume?.()
   }
 
-  /** The first frame and full frames leave at once. Others wait for further bytes or messages. */
+  /** The first frame and full frames leave immediately. Others wait for further bytes or messages. */
   #schedule(): void {
     const isUrgent = this.#sequence === 0 || this.#pendingBytes >= Timings.frameBytes
     if (this.#due === "now" || (this.#due === "soon" && !isUrgent)) return

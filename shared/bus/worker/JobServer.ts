@@ -427,7 +427,7 @@ class Server implements PoolServer.PoolServer {
     }
   }
 
-  /** Tells an ingress at once that this worker is alive, even while the outbox holds messages. The ingress or NATS answers. */
+  /** Tells an ingress immediately that this worker is alive, even while the outbox holds messages. The ingress or NATS answers. */
   #ask(ingress: string): void {
     if (this.#bundles.ask(ingress)) return
     const { id, outbox } = this.#nats

@@ -29,7 +29,7 @@ interface Hold extends Delivery {
   readonly free: () => void
   /** The job has ended, successfully or not. Frees the slot. */
   readonly acknowledge: () => void
-  /** Returns the job to the queue for another worker, at once or after `delayMs` milliseconds. Frees the slot. */
+  /** Returns the job to the queue for another worker, immediately or after `delayMs` milliseconds. Frees the slot. */
   readonly giveBack: (delayMs?: number) => void
   /** Tells JetStream that the job is still running. */
   readonly working: () => void
@@ -143,7 +143,7 @@ export class JobSource {
   }
 
   /**
-   * After a reconnect, which loses the standing requests and perhaps the queues: requests jobs again at once. Call `start` again
+   * After a reconnect, which loses the standing requests and perhaps the queues: requests jobs again immediately. Call `start` again
    * once the queues exist.
    */
   restart(): void {
@@ -167,7 +167,7 @@ export class JobSource {
 
   /**
    * How many more jobs to request from a queue. A quiet queue has one job requested, even if no slot is free, so that its next job
-   * starts at once; this is why the jobs may exceed the slots by one. The other queues share the free slots. With a single NATS
+   * starts immediately; this is why the jobs may exceed the slots by one. The other queues share the free slots. With a single NATS
    * server all queues may be quiet; then their next job triggers the request for the free slots.
    */
   #wanted(queue: PullRequests): number {
@@ -204,7 +204,7 @@ export class JobSource {
     this.working.openUnsafe()
     const hold = this.#hold(message.reply ?? "")
     if (this.#stopped) return hold.giveBack()
-    // requests and their replacements were both served; by the time of the redelivery the former have expired
+    // requests and their replacements were both served; by the time of the redelivery the first ones have expired
     if (this.#inFlight > this.#mostInFlight) return hold.giveBack(watchMs)
     if (isNews || this.#inFlight === 1) queue.schedule()
     const job = decodeJob(message, version)

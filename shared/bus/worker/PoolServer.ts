@@ -13,7 +13,7 @@ export type Serving = Pick<JobSource, "isReady" | "isDraining" | "inFlight">
 export interface PoolOptions {
   readonly queue: QueueName
   readonly pool: string
-  /** How many jobs run at once, at least 1. */
+  /** How many jobs run concurrently, at least 1. */
   readonly slots: number
   /** How long running jobs may continue once the scope closes, in milliseconds; then they are interrupted. */
   readonly graceMs: number

@@ -8,7 +8,7 @@ import type { Endpoint } from "../transport/Endpoint.ts"
 export const reader = <Options>(
   schema: Schema.Codec<Options, unknown>
 ): (endpoint: Endpoint) => Effect.Effect<Options, InternalError> => {
-  // an error, because a misspelt option would otherwise be ignored silently
+  // an error: a misspelt option must not be ignored silently
   const decode = Schema.decodeUnknownEffect(schema, { onExcessProperty: "error" })
   return ({ name, provider }) =>
     decode(provider.options ?? {}).pipe(

@@ -70,7 +70,7 @@ export class PassingAnswer implements AnswerReader {
     return { status, contentType, headers: TranslationWarnings.toHeaders(this.#options.warnings ?? []) }
   }
 
-  /** Answers with the operation's own types are passed on at once. JSON and other text, which may be an error, are held. */
+  /** Answers with the operation's own types are passed on immediately. JSON and other text, which may be an error, are held. */
   holdBytes(contentType: string): number {
     const { responseTypes } = this.#options.call.operation
     const isOwn = responseTypes?.some((type) => contentType.startsWith(type)) === true

@@ -54,7 +54,7 @@ export const make = Effect.gen(function*() {
   const now = monotonicMs(clock)
   const epochMs = toEpochMs(clock)
 
-  /** The demands in the order of taking. Requests per minute come last, so that the call follows at once. */
+  /** The demands in the order of taking. Requests per minute come last, so that the call follows immediately. */
   const demandsOf = ({ endpoint: { name, provider } }: Candidate, request: Parameters<Gate["run"]>[1]) => {
     const { concurrency, requestsPerMinute, tokensPerMinute } = provider.limits ?? {}
     const demands: Array<Demand> = []

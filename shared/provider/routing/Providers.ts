@@ -84,7 +84,7 @@ export class Providers extends Context.Service<Providers, {
           const step = history.next(now())
           if (step.kind === "fail") return yield* step.error
           const { at, candidate, isRetry, waits } = step
-          // taken before the pause, which would otherwise be in vain
+          // taken before the pause: without a retry there is nothing to wait for
           const refusal = isRetry ? attempt.takeRetry(candidate, at) : undefined
           if (refusal !== undefined) {
             yield* record(candidate, refusal)

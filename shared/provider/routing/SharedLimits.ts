@@ -3,8 +3,8 @@ import { Context, type Effect } from "effect"
 import type { Limit, LimitReached, Taken } from "../../bounds/Limit.ts"
 
 export class SharedLimits extends Context.Service<SharedLimits, {
-  /** Takes units at once; `undefined` if the call would have to wait. */
+  /** Takes units immediately; `undefined` if the call would have to wait. */
   readonly tryTake: (limit: Limit, units: number) => Taken | undefined
-  /** Waits for the units. Fails at once if they cannot be available before `until` (epoch milliseconds). */
+  /** Waits for the units. Fails immediately if they cannot be available before `until` (epoch milliseconds). */
   readonly take: (limit: Limit, units: number, until: number) => Effect.Effect<Taken, LimitReached>
 }>()("shared/provider/routing/SharedLimits") {}

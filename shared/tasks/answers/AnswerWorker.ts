@@ -48,7 +48,7 @@ export interface OtherJobs {
 }
 
 /**
- * Reads `WORKER_TASK_SLOTS`: how many tasks run at once, beside the worker's jobs; default `defaultSlots`. The worker's jobs are not
+ * Reads `WORKER_TASK_SLOTS`: how many tasks run concurrently, beside the worker's jobs; default `defaultSlots`. The worker's jobs are not
  * delayed while the storage of tasks is unavailable.
  */
 export const layer = (workload: Workload, defaultSlots: number, others?: OtherJobs) =>

@@ -62,7 +62,7 @@ export class TaskReply implements Reply {
   #end: AnswerEnd | JobError | undefined
   /** Open while there is something to write, or the answer is over. */
   readonly #isDue = Latch.makeUnsafe(false)
-  /** Open while the next page should be written at once. */
+  /** Open while the next page should be written immediately. */
   readonly #isUrgent = Latch.makeUnsafe(false)
 
   constructor(options: TaskReplyOptions) {
