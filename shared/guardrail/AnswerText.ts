@@ -52,7 +52,7 @@ const echoes: ReadonlySet<string> = new Set([
 const base64 = /^[A-Za-z0-9+/_-]{128,}={0,2}$/
 const dataUrl = /^data:[^,]{0,200};base64,/
 
-/** Events whose `delta` is sound or a picture. */
+/** Events whose `delta` is audio or a picture. */
 const mediaEvent = /audio\.delta$|partial_image$/
 
 /** Events that repeat the content of earlier ones. */

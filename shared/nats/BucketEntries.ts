@@ -143,7 +143,7 @@ export const entriesOf = (
 
 /**
  * Options of the consumer in `followFrom`. Times are in milliseconds. A limit of messages, few because a record may have 512 KiB: with
- * a limit of bytes the client miscounts what nats-server 2.9 still owes, and stands still for seconds at a large record.
+ * a limit of bytes the client miscounts what nats-server 2.9 still owes, and stalls for seconds at a large record.
  */
 const following = { max_messages: 16, expires: 10_000, idle_heartbeat: 2_000 } as const
 

@@ -54,7 +54,7 @@ export interface Bucket {
    * Watchers are not notified. Returns the number of records that this request has removed.
    */
   readonly purge: (filter: string, before?: number) => Effect.Effect<number, JetStreamFailed>
-  /** How long a record is kept after its last write, in milliseconds; 0 for ever. */
+  /** How long a record is kept after its last write, in milliseconds; 0 for no limit. */
   readonly keptForMs: Effect.Effect<number, JetStreamFailed>
   readonly entries: Effect.Effect<ReadonlyArray<Entry>, JetStreamFailed>
   /** The entries whose key matches a filter: `*` matches one token between dots, `>` any rest. */
@@ -94,7 +94,7 @@ const wrongLastSequence = [10_071, 10_164]
 
 const dayMs = 24 * 60 * 60_000
 
-/** How long the bucket should keep a record, in milliseconds; 0 for ever. Reads the bucket's variable, if it has one. */
+/** How long the bucket should keep a record, in milliseconds; 0 for no limit. Reads the bucket's variable, if it has one. */
 export const ttlOf = ({ daysVariable, ttlMs = 0 }: BucketSpec) =>
   daysVariable === undefined
     ? Effect.succeed(ttlMs)

@@ -28,7 +28,7 @@ export interface EndedSpan extends Pick<Tracer.Span, "kind" | "parent" | "spanId
   readonly content: SpanContent
 }
 
-/** The errors that are no failures: the client has cancelled, or the call was not made. */
+/** The errors that are not failures: the client has cancelled, or the call was not made. */
 const noFailures: ReadonlySet<string> = new Set(["Cancelled", "Skipped"])
 
 const kindOf = (cause: Cause.Cause<unknown>): string => {

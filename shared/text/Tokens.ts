@@ -43,7 +43,7 @@ let loading: Promise<Tokenizer> | undefined
 
 const load = async (): Promise<Tokenizer> => {
   // Loads in two halves, each of which blocks the event loop for an eighth of a second of CPU time, or much longer on a busy machine.
-  // Pings are answered in between, because ingress takes a worker that is silent for too long for dead.
+  // Pings are answered in between, because ingress considers a worker dead that is silent for too long.
   await import("gpt-tokenizer/bpeRanks/o200k_base")
   await pause(1)
   const { countTokens, decode, encodeGenerator, setMergeCacheSize } = await import("gpt-tokenizer/encoding/o200k_base")
