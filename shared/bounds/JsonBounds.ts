@@ -2,6 +2,7 @@
  * Limits the number of values and the depth of JSON from clients. Both are counted as the bytes arrive, before the text is parsed,
  * because a value of two bytes takes fifty or more bytes once parsed.
  */
+import { Predicate } from "effect"
 import { closingQuote, openEscaped, structural } from "./JsonBytes.ts"
 
 /** Deeper than any real request, and safe for a recursive reader. */
@@ -17,6 +18,7 @@ export const maxValues = 100_000
 export class JsonBounds {
   #depth = 0
   #values = 1
+  #outermostCommas = 0
   #inString = false
   /** Whether the next byte of the string is escaped. */
   #isEscaped = false
@@ -40,6 +42,7 @@ export class JsonBounds {
           break
         case 0x2c:
           if (++this.#values > maxValues) return tooMany
+          if (this.#depth === 1) this.#outermostCommas++
           break
         case 0x5b:
         case 0x7b:
@@ -52,6 +55,16 @@ export class JsonBounds {
       }
     }
     return undefined
+  }
+
+  /**
+   * Whether the outermost object, which has been pushed and parsed, has two members of one name. Case does not count: some servers
+   * ignore it. Of two members, one server reads the first and another the last.
+   */
+  repeatsMember(parsed: unknown): boolean {
+    if (!Predicate.isReadonlyObject(parsed)) return false
+    const names = new Set(Object.keys(parsed).map((name) => name.toLowerCase()))
+    return names.size > 0 && names.size <= this.#outermostCommas
   }
 }
 

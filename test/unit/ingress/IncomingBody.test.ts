@@ -1,0 +1,33 @@
+/** Bodies whose outermost object has two members of one name, of which servers read different ones. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { decode } from "../../../services/ingress/request/IncomingBody.ts"
+import { chatCompletions } from "../../../shared/contract/operations/ChatCompletions.ts"
+
+const messages = `"messages":[{"role":"user","content":"a, b","name":"x"}]`
+
+const outcomeOf = (body: string) =>
+  Effect.match(decode(chatCompletions, {}, Buffer.from(body)), {
+    onFailure: ({ code }) => code,
+    onSuccess: ({ model }) => model
+  })
+
+describe("a body", () => {
+  it.effect("with each name once is accepted", () =>
+    Effect.gen(function*() {
+      assert.strictEqual(yield* outcomeOf(`{"model":"small",${messages}}`), "small")
+    }))
+
+  it.effect("with two models is refused, however they are spelt", () =>
+    Effect.gen(function*() {
+      for (const name of ["model", "mod\\u0065l", "Model"]) {
+        assert.strictEqual(yield* outcomeOf(`{"${name}":"big",${messages},"model":"small"}`), "invalid_json")
+      }
+    }))
+
+  it.effect("with two models is refused if it is large", () =>
+    Effect.gen(function*() {
+      const long = `"user":"${"x".repeat(3_000_000)}"`
+      assert.strictEqual(yield* outcomeOf(`{"model":"big",${long},${messages},"model":"small"}`), "invalid_json")
+    }))
+})
