@@ -53,12 +53,19 @@ const entriesAt = 13
 const lengthsBytes = 6
 const nothing: Uint8Array = new Uint8Array(0)
 
-/** Maximum size of the entries in one bundle, in bytes, unless a single entry is larger. NATS accepts messages up to 1 MiB. */
+/** Maximum size of the entries in one bundle, in bytes. NATS accepts messages up to 1 MiB. */
 export const bundleBytes = 520 * 1024
+
+/** Maximum size of an entry's head, in bytes: its length is a `u16`. */
+const headBytesLimit = 0xffff
 
 /** The size of an entry in a bundle, in bytes. */
 export const entryBytes = ({ head, payload }: EncodedEntry): number =>
   lengthsBytes + Buffer.byteLength(head) + payload.length
+
+/** Whether a bundle can carry the entry. */
+export const fitsBundle = (entry: EncodedEntry): boolean =>
+  Buffer.byteLength(entry.head) <= headBytesLimit && entryBytes(entry) <= bundleBytes
 
 export const encodeBundle = (number: number, oldest: number, entries: ReadonlyArray<EncodedEntry>): Buffer => {
   let size = entriesAt

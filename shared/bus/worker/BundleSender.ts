@@ -3,6 +3,7 @@
  * leaves as one numbered message. The worker keeps a bundle until the ingress has acknowledged it, and sends it again on request:
  * NATS delivers at most once, and loses what is in the buffers of a connection that breaks.
  */
+import { InternalError } from "../../contract/JobError.ts"
 import type { Workload } from "../../contract/Operation.ts"
 import type { Outbox } from "../../nats/Outbox.ts"
 import {
@@ -13,6 +14,7 @@ import {
   encodeEntry,
   encodeServer,
   entryBytes,
+  fitsBundle,
   setOldest
 } from "../protocol/Bundle.ts"
 import type { Claim, Frame } from "../protocol/Frame.ts"
@@ -79,8 +81,14 @@ export class BundleSender implements FrameChannel {
     this.#options.outbox.wake("soon")
   }
 
+  /**
+   * A frame that no bundle can carry fails its job. NATS would refuse the bundle, first and whenever ingress requests it again, and
+   * so stop the answers of all other jobs of that ingress.
+   */
   send({ attempt, ingress, job }: FrameSource, frame: Frame, payload?: Uint8Array): void {
-    this.#add(ingress, encodeEntry(job, attempt, frame, payload))
+    const entry = encodeEntry(job, attempt, frame, payload)
+    const isLost = "sequence" in frame && !fitsBundle(entry)
+    this.#add(ingress, isLost ? encodeEntry(job, attempt, tooLarge(frame.sequence)) : entry)
     this.#options.outbox.wake("now")
   }
 
@@ -235,5 +243,8 @@ export class BundleSender implements FrameChannel {
     return [...this.#links.values()].reduce((largest, link) => link.keptBytes > largest.keptBytes ? link : largest)
   }
 }
+
+/** Stands for the frame with this number, which is too large to send. */
+const tooLarge = (sequence: number): Frame => ({ type: "error", sequence, error: new InternalError() })
 
 const oldestOf = ({ kept, next }: Link, number = next): number => kept[0]?.number ?? number

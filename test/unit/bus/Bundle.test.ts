@@ -74,6 +74,9 @@ describe("a bundle", () => {
   })
 })
 
+/** The largest message that NATS accepts by default, in bytes. */
+const maxPayload = 1024 * 1024
+
 /** A worker and an ingress, with a connection between them that loses what `isLost` says. */
 const linkOf = (isLost: () => boolean) => {
   let now = 0
@@ -94,7 +97,11 @@ const linkOf = (isLost: () => boolean) => {
     resent++
     sender.resend("ingress", number)
   }
-  const connection = { publish: (_: string, data: Uint8Array) => onMessage(data) } as unknown as NatsConnection
+  const publish = (_: string, data: Uint8Array) => {
+    assert.isAtMost(data.length, maxPayload, "NATS refuses the message")
+    onMessage(data)
+  }
+  const connection = { publish } as unknown as NatsConnection
   const outbox = new Outbox(connection, (_, cause) => assert.fail(String(cause)))
   const sender = new BundleSender({ outbox, workload: "chat", worker: "worker", now: () => now, server: () => "N1" })
   const source = { job: "job", attempt: 1, ingress: "ingress", subject: "", control: "" }
@@ -174,6 +181,18 @@ describe("a link", () => {
     link.send(Buffer.from("next"))
     assert.strictEqual(link.received.at(-1), "next")
     assert(!link.isKept() || link.sender.ask("ingress"))
+  })
+
+  it("fails the job of a frame that no bundle can carry, and goes on", () => {
+    const link = linkOf(() => false)
+    const longHead = { ...head, headers: { "x-long": "x".repeat(70_000) } }
+    const frame: Frame = { type: "data", sequence: 0, redispatch: "unsent", head: longHead, end: undefined }
+    link.sender.send(about, frame, Buffer.from("after a long head"))
+    link.send(Buffer.alloc(2 * maxPayload))
+    link.send(Buffer.from("next"))
+    const error = JSON.stringify({ _tag: "InternalError" })
+    assert.deepStrictEqual(link.received, [error, error, "next"])
+    assert(!link.isKept())
   })
 
   it("that is forgotten sends nothing that waits, and uses none of its numbers twice", () => {
