@@ -57,14 +57,11 @@ export class JsonBounds {
     return undefined
   }
 
-  /**
-   * Whether the outermost object, which has been pushed and parsed, has two members of one name. Case does not count: some servers
-   * ignore it. Of two members, one server reads the first and another the last.
-   */
+  /** Whether the outermost object, which has been pushed and parsed, has two members of one name. `JSON.parse` keeps the last. */
   repeatsMember(parsed: unknown): boolean {
     if (!Predicate.isReadonlyObject(parsed)) return false
-    const names = new Set(Object.keys(parsed).map((name) => name.toLowerCase()))
-    return names.size > 0 && names.size <= this.#outermostCommas
+    const count = Object.keys(parsed).length
+    return count > 0 && count <= this.#outermostCommas
   }
 }
 

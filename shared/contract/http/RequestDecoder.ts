@@ -1,7 +1,7 @@
 /** Decodes the requests of operations from JSON values and from forms. */
 import { Predicate, Result, Schema } from "effect"
 import * as SchemaJITCompiler from "effect/schema/SchemaJITCompiler"
-import type { InvalidRequest } from "../JobError.ts"
+import { InvalidRequest } from "../JobError.ts"
 import * as SchemaErrors from "../SchemaErrors.ts"
 import type * as Contract from "../Operation.ts"
 import { inEitherSpelling } from "./FieldSpelling.ts"
@@ -29,6 +29,17 @@ export type Decode = (value: unknown) => Result.Result<Contract.RequestBody, Inv
 const validating = (decoder: Decoder): Decode => (value) =>
   Result.mapError(decoder(value), ({ issue }) => SchemaErrors.toInvalidRequest(issue, value))
 
+/** Providers that ignore case, as Go's JSON decoder does, would take such a member for the model that the key was checked for. */
+const otherModelIn = (value: unknown): string | undefined =>
+  Predicate.isReadonlyObject(value)
+    ? Object.keys(value).find((name) => name.length === 5 && name !== "model" && name.toLowerCase() === "model")
+    : undefined
+
+const refusingOtherModels = (decode: Decode): Decode => (value) => {
+  const name = otherModelIn(value)
+  return name === undefined ? decode(value) : Result.fail(InvalidRequest.at(name, "must be spelt `model`"))
+}
+
 interface Decoders {
   readonly json: Decode
   /** Decodes a form. Absent if the operation accepts none. */
@@ -38,7 +49,7 @@ interface Decoders {
 const decoders = new Map(
   operations.map((operation): [string, Decoders] => {
     const { form, name } = operation
-    const json = validating(jsonDecoder(operation))
+    const json = refusingOtherModels(validating(jsonDecoder(operation)))
     return [name, form === undefined ? { json } : { json, form: validating(Schema.decodeUnknownResult(form)) }]
   })
 )

@@ -1,4 +1,4 @@
-/** Bodies whose outermost object has two members of one name, of which servers read different ones. */
+/** Bodies that servers may read differently: with two models, or with one in another case. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { decode } from "../../../services/ingress/request/IncomingBody.ts"
@@ -20,8 +20,16 @@ describe("a body", () => {
 
   it.effect("with two models is refused, however they are spelt", () =>
     Effect.gen(function*() {
-      for (const name of ["model", "mod\\u0065l", "Model"]) {
+      for (const name of ["model", "mod\\u0065l"]) {
         assert.strictEqual(yield* outcomeOf(`{"${name}":"big",${messages},"model":"small"}`), "invalid_json")
+      }
+    }))
+
+  it.effect("with the model in another case is refused, beside the model or without it", () =>
+    Effect.gen(function*() {
+      for (const rest of [messages, `${messages},"model":"small"`]) {
+        const error = yield* Effect.flip(decode(chatCompletions, {}, Buffer.from(`{"Model":"big",${rest}}`)))
+        assert.deepInclude(error, { param: "Model", message: "Model: must be spelt `model`" })
       }
     }))
 
