@@ -51,7 +51,7 @@ export const connect = (
       (cause) => resume(new NatsUnavailable({ servers, ...whyOf(cause, account) }))
     )
     return Effect.sync(() => void (isWanted = false))
-  }).pipe(Effect.tap((connection) => requireVersion(connection, servers)))
+  }).pipe(Effect.tap((connection) => requireServer(connection, servers)))
 
 /** Adds back the servers that the client drops because they did not answer its first tries: it would think the rest are all. */
 const remember = (connection: NatsConnection, servers: ReadonlyArray<string>): void => {
@@ -154,14 +154,19 @@ const codeOf = (error: unknown): string | undefined => {
 /** The oldest supported version: the one in Debian 12. */
 const oldest = SemVer.make({ major: 2, minor: 9, patch: 10 })
 
-const requireVersion = (connection: NatsConnection, servers: string) => {
-  const version = connection.info?.version ?? "unknown"
-  if (isAtLeast(version, oldest)) return Effect.void
-  const detail = `version ${version} is older than ${SemVer.format(oldest)}`
-  return Effect.andThen(
-    Effect.promise(() => connection.close()),
-    new NatsUnavailable({ servers, detail, advice: start, mayPass: false })
-  )
+/** `1M` in a server's configuration, in bytes. The gateway's messages are made for the default, 1 MiB. */
+const leastPayload = 1_000_000
+
+const requireServer = (connection: NatsConnection, servers: string) => {
+  const { max_payload: payload = leastPayload, version = "unknown" } = connection.info ?? {}
+  const refuse = (detail: string, advice: string) =>
+    Effect.andThen(
+      Effect.promise(() => connection.close()),
+      new NatsUnavailable({ servers, detail, advice, mayPass: false })
+    )
+  if (!isAtLeast(version, oldest)) return refuse(`version ${version} is older than ${SemVer.format(oldest)}`, start)
+  if (payload >= leastPayload) return Effect.void
+  return refuse(`max_payload is ${payload} bytes`, "set it to 1MB or more in the server's configuration")
 }
 
 /** The oldest version for clusters. Older ones lose replicas of streams: issues 3713, 5542 and 6469 of nats-server. */

@@ -144,6 +144,12 @@ describe("a service that gains nothing by waiting", { timeout: 30_000 }, () => {
       yield* ends({ NATS_URL: url, NATS_USER: "someone", NATS_PASSWORD: "else" }, says)
     }))
 
+  it.live("exits at once if messages of the usual size are too large for the server", () =>
+    Effect.gen(function*() {
+      const { url } = yield* NatsServer.make({ config: "max_payload: 512KB" })
+      yield* ends({ NATS_URL: url }, /\(max_payload is 524288 bytes\): set it to 1MB or more/)
+    }))
+
   it.live("exits at once if TLS cannot work", () =>
     Effect.gen(function*() {
       const folder = yield* certificates
