@@ -50,6 +50,12 @@ const codec = Schema.fromJsonString(Entry)
 const encode = Schema.encodeSync(codec)
 const decode = Schema.decodeUnknownOption(codec)
 
+/**
+ * Stands for an entry that this version cannot read. A newer version has written it and may have called a provider, so no job may
+ * perform the line, and only the holder of the batch ends it.
+ */
+const unreadable: Entry = { kind: "begun", worker: "", job: 0, at: 0 }
+
 const newline = 0x0a
 
 /** The worker that has taken a line, and when. Part of the keys of its pages, so that pages of two workers are never mixed. */
@@ -171,8 +177,8 @@ const make = (bucket: Bucket, seal: Seal.Seal, patience: Schedule.Schedule<unkno
 
   const split = (value: Uint8Array) => {
     const end = value.indexOf(newline)
-    const entry = decode(Buffer.from(value.subarray(0, end)).toString())
-    return Option.map(entry, (entry) => ({ entry, sealed: value.subarray(end + 1) }))
+    const entry = Option.getOrElse(decode(Buffer.from(value.subarray(0, end)).toString()), () => unreadable)
+    return { entry, sealed: value.subarray(end + 1) }
   }
 
   const followFrom = (owner: Owner, batch: string, from: number): Stream.Stream<Followed | Closed> => {
@@ -183,8 +189,7 @@ const make = (bucket: Bucket, seal: Seal.Seal, patience: Schedule.Schedule<unkno
         last = at
         const line = key.slice(prefix.length)
         if (line === closedToken) return [{ line: closedToken, at }]
-        const found = Option.getOrUndefined(Option.flatMap(value, split))
-        return found === undefined ? [] : [{ ...found, line: Number(line), at }]
+        return Option.toArray(Option.map(value, (value) => ({ ...split(value), line: Number(line), at })))
       }),
       Stream.flattenIterable,
       Stream.retry(backOff),
@@ -196,7 +201,7 @@ const make = (bucket: Bucket, seal: Seal.Seal, patience: Schedule.Schedule<unkno
     read: (place) =>
       Effect.map(
         again(bucket.getWritten(keyOf(place))),
-        Option.flatMap(({ revision, value }) => Option.map(split(value), (found) => ({ ...found, revision })))
+        Option.map(({ revision, value }) => ({ ...split(value), revision }))
       ),
     write: (place, entry, revision) => put(place, entry, none, revision),
     end: (place, entry, { about, bytes }, revision) =>
