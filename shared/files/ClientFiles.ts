@@ -95,10 +95,19 @@ export class ClientFiles extends Context.Service<ClientFiles, {
   /** Deletes a file; `false` if there is none. */
   readonly delete: (owner: Owner, id: string) => Effect.Effect<boolean, JetStreamFailed>
 }>()("shared/files/ClientFiles") {
-  /** Reads `GATEWAY_SECRET` and `GATEWAY_FILES_MIB`. Retries everything that fails with `JetStreamFailed` for `patienceMs`. */
-  static readonly layer = ({ patienceMs }: { readonly patienceMs: number }) =>
-    Layer.effect(ClientFiles, open(patienceMs))
+  /** Reads `GATEWAY_SECRET`. */
+  static readonly layer = (options: Options) => Layer.effect(ClientFiles, open(options))
 }
+
+interface Options {
+  /** For how long everything that fails with `JetStreamFailed` is retried, in milliseconds. */
+  readonly patienceMs: number
+  /** How many MiB of files each owner may store; without a limit by default. */
+  readonly quotaMiB?: Config.Config<number>
+}
+
+/** Reads `GATEWAY_FILES_MIB`, by default 1024. */
+export const quotaMiB = Config.schema(atLeast(1), "GATEWAY_FILES_MIB").pipe(Config.withDefault(1024))
 
 /** Maximum size of a file of requests in bytes: OpenAI's limit. */
 export const maxUploadBytes = 200 * 1024 * 1024
@@ -107,9 +116,6 @@ const keptForMs = buckets.clientFiles.ttlMs
 
 /** The size of a page in bytes: sealed, it fills a chunk. */
 const pageBytes = chunkBytes - Seal.sealBytes
-
-/** How many MiB of files each owner may store. */
-const quotaMiB = Config.schema(atLeast(1), "GATEWAY_FILES_MIB").pipe(Config.withDefault(1024))
 
 /** Maximum number of records that are read concurrently. */
 const concurrency = 16
@@ -121,7 +127,9 @@ const contents = {
 
 const refuse = (reason: FileRefused["reason"], message: string) => Effect.fail(new FileRefused({ reason, message }))
 
-const open = Effect.fn("ClientFiles.open")(function*(patienceMs: number) {
+const unlimited = Config.succeed(Number.POSITIVE_INFINITY)
+
+const open = Effect.fn("ClientFiles.open")(function*({ patienceMs, quotaMiB = unlimited }: Options) {
   const seal = yield* Seal.fromSecret
   const bucket = yield* openBucket(buckets.clientFiles).pipe(Effect.retry(whileJetStreamFails))
   const store = yield* openStore(stores.clientFiles).pipe(Effect.retry(whileJetStreamFails))

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { JobClient } from "../../../shared/bus/ingress/JobClient.ts"
 import { InvalidRequest, orUnavailable, ReferenceNotFound, Unavailable } from "../../../shared/contract/JobError.ts"
-import { type ClientFile, ClientFiles, type FilePurpose } from "../../../shared/files/ClientFiles.ts"
+import { type ClientFile, ClientFiles, type FilePurpose, quotaMiB } from "../../../shared/files/ClientFiles.ts"
 import { answerRange } from "../answer/RangeResponse.ts"
 import { clientFilesPath } from "../paths/RouteTemplate.ts"
 import { UploadBudget } from "../request/UploadBudget.ts"
@@ -12,7 +12,7 @@ import { addAll, type Asked, created, json, limitIn, routesOf, toPage } from "./
 
 /** How long the store may be unavailable before a client gets 503, in milliseconds. */
 const patienceMs = 5_000
-export const services = ClientFiles.layer({ patienceMs })
+export const services = ClientFiles.layer({ patienceMs, quotaMiB })
 
 const notFound = new ReferenceNotFound({ param: "file_id" })
 

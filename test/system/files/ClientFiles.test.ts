@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Clock, ConfigProvider, Context, Deferred, Effect, Exit, Fiber, Layer, Logger, Option, Stream } from "effect"
 import { jetstreamManager } from "@nats-io/jetstream"
 import { hash, randomBytes } from "node:crypto"
-import { type ClientFile, ClientFiles, FileRefused } from "../../../shared/files/ClientFiles.ts"
+import { type ClientFile, ClientFiles, FileRefused, quotaMiB } from "../../../shared/files/ClientFiles.ts"
 import { openBucket } from "../../../shared/nats/KeyValue.ts"
 import { Nats } from "../../../shared/nats/Nats.ts"
 import { openStore } from "../../../shared/nats/ObjectStore.ts"
@@ -14,7 +14,9 @@ import { NatsServer } from "../../fixture/nats/NatsServer.ts"
 const connect = Effect.fnUntraced(function*(server: NatsServer, settings: Readonly<Record<string, string>> = {}) {
   const environment = { NATS_URL: server.url, GATEWAY_SECRET: testSecret, ...settings }
   const provided = Layer.merge(ConfigProvider.layer(ConfigProvider.fromUnknown(environment)), Logger.layer([]))
-  const context = yield* Layer.build(ClientFiles.layer({ patienceMs: 10_000 }).pipe(Layer.provideMerge(Nats.layer)))
+  const context = yield* Layer.build(
+    ClientFiles.layer({ patienceMs: 10_000, quotaMiB }).pipe(Layer.provideMerge(Nats.layer))
+  )
     .pipe(
       Effect.provide(provided)
     )
