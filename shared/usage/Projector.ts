@@ -4,15 +4,17 @@
  * Pages of events are read in stream order. Every record contains its counters and the sequence of the last page that they include,
  * written together. If pages are read again after a crash, a record skips those that it already counts. The checkpoint is written
  * only after all records. So several projectors may run at the same time: each skips what another has counted. `RecentEvents` drops
- * events that are also in an earlier page, and withdraws those that a better one replaces.
+ * events that are also in an earlier page, and withdraws those that a better one replaces. The records of days are written first,
+ * and decide for which teams an event counts: see `Placements.ts`.
  */
-import { Cause, Clock, Effect, Option, Schema, Stream } from "effect"
+import { Cause, Clock, Effect, Option, Order, Schema, Stream } from "effect"
 import { lastSequence, openEvents, type Page, readEvents } from "../nats/EventStream.ts"
 import { JetStreamFailed, whileJetStreamFails } from "../nats/JetStream.ts"
 import { type Bucket, openBucket } from "../nats/KeyValue.ts"
 import { events } from "../nats/Storage.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import { KeyTeams } from "./KeyTeams.ts"
+import { teamsIn } from "./Placements.ts"
 import { RecentEvents } from "./RecentEvents.ts"
 import { countedUntilKey, dailyTally, monthlyTally, Place, type Tally, type TeamChange } from "./Tally.ts"
 import { decodeUsageEvent } from "./UsageEvent.ts"
@@ -35,18 +37,14 @@ const Checkpoint = Schema.fromJsonString(Schema.Struct({ from: Schema.optionalKe
 const encodeCheckpoint = Schema.encodeSync(Checkpoint)
 const decodeCheckpoint = Schema.decodeUnknownOption(Checkpoint)
 
-interface Placed extends TeamChange {
-  readonly sequence: number
-}
-
-/** Applies to one record the changes that it does not count yet. */
+/** Applies to one record the changes that it does not count yet. Returns what it then holds. */
 const countInto = Effect.fnUntraced(function*<A>(
   tally: Tally<A>,
   bucket: Bucket,
   key: string,
   stream: string,
-  changes: ReadonlyArray<Placed>
-): Effect.fn.Return<void, JetStreamFailed> {
+  changes: ReadonlyArray<TeamChange>
+): Effect.fn.Return<A, JetStreamFailed> {
   for (let tries = 0; tries < maxTries; tries++) {
     const stored = Option.getOrUndefined(yield* bucket.getRevision(key))
     const record = stored === undefined ? undefined : Option.getOrUndefined(tally.decode(stored.value))
@@ -58,32 +56,37 @@ const countInto = Effect.fnUntraced(function*<A>(
     const counted = record?.upTo.stream === stream ? record.upTo.sequence : 0
     const news = changes.filter(({ sequence }) => sequence > counted)
     const last = news.at(-1)
-    if (last === undefined) return
-    const next = tally.encode({
-      upTo: { stream, sequence: last.sequence },
-      value: news.reduce(tally.count, record?.value ?? tally.zero)
-    })
+    const former = record?.value ?? tally.zero
+    if (last === undefined) return former
+    const value = news.reduce(tally.count, former)
+    const next = tally.encode({ upTo: { stream, sequence: last.sequence }, value })
     const written = stored === undefined
       ? yield* bucket.create(key, next)
       : Option.isSome(yield* bucket.update(key, next, stored.revision))
-    if (written) return
+    if (written) return value
   }
   return yield* new JetStreamFailed({ detail: `other projectors kept writing ${tally.bucket.name} ${key} first` })
 })
 
-const countAll = <A>(tally: Tally<A>, bucket: Bucket, stream: string, changes: ReadonlyArray<Placed>) => {
+/** Counts changes into all their records. Returns what each record then holds, and its changes. */
+const countAll = <A>(tally: Tally<A>, bucket: Bucket, stream: string, changes: ReadonlyArray<TeamChange>) => {
   const each = changes.flatMap((change) => tally.keysOf(change).map((key) => ({ key, change })))
   return Effect.forEach(
     Map.groupBy(each, ({ key }) => key),
-    ([key, changes]) => countInto(tally, bucket, key, stream, changes.map(({ change }) => change)),
-    { concurrency: maxWriters, discard: true }
+    ([key, each]) => {
+      const changes = each.map(({ change }) => change)
+      return Effect.map(countInto(tally, bucket, key, stream, changes), (value) => ({ value, changes }))
+    },
+    { concurrency: maxWriters }
   )
 }
+
+const byPage = Order.mapInput(Order.Number, ({ sequence }: TeamChange) => sequence)
 
 /** The changes to the counters from these pages. */
 const decode = Effect.fnUntraced(function*(pages: ReadonlyArray<Page>, recent: RecentEvents) {
   const teamsOf = yield* KeyTeams
-  const changes: Array<Placed> = []
+  const changes: Array<TeamChange> = []
   for (const page of pages) {
     const { sequence } = page
     const decoded = page.events.flatMap((text) => Option.toArray(decodeUsageEvent(text)))
@@ -160,8 +163,11 @@ const countOnce = Effect.fnUntraced(function*(progress: Progress) {
       const last = pages.at(-1)?.sequence ?? first
       if (last < next) return
       progress.since ??= changes[0]?.event.time
-      yield* countAll(dailyTally, counters, stream, changes)
-      yield* countAll(monthlyTally, spending, stream, changes)
+      const days = yield* countAll(dailyTally, counters, stream, changes)
+      const placed = days.flatMap(({ changes, value: { placements } }) =>
+        changes.map((change) => ({ ...change, teams: teamsIn(placements, change.page) }))
+      )
+      yield* countAll(monthlyTally, spending, stream, placed.toSorted(byPage))
       yield* counters.put(checkpointKey, encodeCheckpoint({ from: recent.from, stream, sequence: last }))
       next = last + 1
       progress.since = undefined

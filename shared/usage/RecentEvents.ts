@@ -19,6 +19,8 @@ export interface Change {
   readonly event: UsageEvent
   /** Whether the event was counted and no longer counts. */
   readonly isWithdrawn: boolean
+  /** The sequence of the page whose event it is: of an earlier one if it is withdrawn. */
+  readonly page: number
 }
 
 /** An event that a better one may replace, or one that has replaced such an event. */
@@ -77,8 +79,8 @@ export class RecentEvents {
       ids.add(event.id)
       const first = this.#firstOf(event, sequence)
       const replaced = first === sequence ? undefined : this.#replacedBy(event, sequence)
-      if (replaced !== undefined) changes.push({ event: replaced, isWithdrawn: true })
-      if (first === sequence || replaced !== undefined) changes.push({ event, isWithdrawn: false })
+      if (replaced !== undefined) changes.push({ event: replaced.event, isWithdrawn: true, page: replaced.sequence })
+      if (first === sequence || replaced !== undefined) changes.push({ event, isWithdrawn: false, page: sequence })
     }
     return changes
   }
@@ -94,13 +96,13 @@ export class RecentEvents {
   }
 
   /** The event of an earlier page that this one replaces. */
-  #replacedBy(event: UsageEvent, sequence: number): UsageEvent | undefined {
+  #replacedBy(event: UsageEvent, sequence: number): Counted | undefined {
     const { id } = event
     const counted = this.#before?.losses.get(id) ?? this.#current?.losses.get(id)
     if (counted === undefined) return undefined
     const at = counted.findIndex((one) => one.sequence === sequence)
     // the page is read again
-    if (at !== -1) return counted[at - 1]?.event
+    if (at !== -1) return counted[at - 1]
     const last = counted.at(-1)
     if (last === undefined || knowledgeOf(event) <= knowledgeOf(last.event)) return undefined
     counted.push({ event, sequence })
@@ -110,7 +112,7 @@ export class RecentEvents {
       this.#current?.firsts.set(id, first)
       this.#current?.losses.set(id, counted)
     }
-    return last.event
+    return last
   }
 
   #forget(sequence: number, storedAt: number): void {

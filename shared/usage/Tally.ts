@@ -1,7 +1,8 @@
 /** The records of counted usage, and how events are counted into them. Each record names the last page of events that it counts. */
-import { DateTime, type Option, Schema } from "effect"
+import { DateTime, Option, Schema } from "effect"
 import { buckets, type BucketSpec } from "../nats/Storage.ts"
 import { addCounters, Counters, countersOf, emptyCounters, subtractCounters } from "./Counters.ts"
+import { place, Placements, teamsIn } from "./Placements.ts"
 import type { Change } from "./RecentEvents.ts"
 import type { UsageEvent } from "./UsageEvent.ts"
 
@@ -15,8 +16,9 @@ export interface Counted<A> {
   readonly value: A
 }
 
-/** A change with the teams of its key at the time of counting, the nearest first. */
+/** A change with the sequence of the page that made it, and the teams of its key, the nearest first. */
 export interface TeamChange extends Change {
+  readonly sequence: number
   readonly teams: ReadonlyArray<string>
 }
 
@@ -47,7 +49,7 @@ const dayOf = ({ time }: UsageEvent): string => {
   return lastDay.text
 }
 
-const DayOfKey = Schema.Array(
+const Rows = Schema.Array(
   Schema.Struct({
     model: Schema.String,
     operation: Schema.String,
@@ -56,7 +58,12 @@ const DayOfKey = Schema.Array(
     counters: Counters
   })
 )
-type DayOfKey = typeof DayOfKey.Type
+type Rows = typeof Rows.Type
+
+interface DayOfKey {
+  readonly rows: Rows
+  readonly placements: Placements
+}
 
 /**
  * Maximum number of rows, so that a record stays below NATS's limit of 1 MiB for a message: a row takes 650 bytes to 1.5 KiB. What
@@ -65,7 +72,7 @@ type DayOfKey = typeof DayOfKey.Type
 const maxRows = 500
 const other = { model: "other", operation: "other" }
 
-const changeRow = (rows: DayOfKey, { event, isWithdrawn, teams: [team] }: TeamChange): DayOfKey => {
+const changeRow = (rows: Rows, { event, isWithdrawn }: TeamChange, team: string | undefined): Rows => {
   const find = (of: typeof other) =>
     rows.findIndex(({ model, operation, team: ofTeam }) =>
       model === of.model && operation === of.operation && ofTeam === team
@@ -80,13 +87,23 @@ const changeRow = (rows: DayOfKey, { event, isWithdrawn, teams: [team] }: TeamCh
   return index === -1 ? [...rows, row] : rows.with(index, row)
 }
 
+const Day = Schema.fromJsonString(Schema.Struct({ upTo: Place, value: Rows, placements: Placements }))
+const encodeDay = Schema.encodeSync(Day)
+const decodeDay = Schema.decodeUnknownOption(Day)
+
 /** The counters of one key on one day (UTC), by model, operation and team. The record's key is `2026-11.30.key_…`. */
 export const dailyTally: Tally<DayOfKey> = {
   bucket: buckets.usageCounters,
   keysOf: ({ event }) => [`${dayToken(dayOf(event))}.${event.key}`],
-  zero: [],
-  count: changeRow,
-  ...codec(DayOfKey)
+  zero: { rows: [], placements: [] },
+  count: (day, change) => {
+    const placements = place(day.placements, change.sequence, change.teams)
+    const [team] = teamsIn(placements, change.page)
+    return { rows: changeRow(day.rows, change, team), placements }
+  },
+  encode: ({ upTo, value: { placements, rows } }) => encodeDay({ upTo, value: rows, placements }),
+  decode: (text) =>
+    Option.map(decodeDay(text), ({ placements, upTo, value: rows }) => ({ upTo, value: { rows, placements } }))
 }
 
 /** The day as part of a record key: `2026-11.30` for 2026-11-30, so that a filter can match a month. */

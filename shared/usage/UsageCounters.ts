@@ -41,7 +41,7 @@ export class UsageCounters extends Context.Service<UsageCounters, {
                 if (!isWithin(query, about.day)) return
                 const record = Option.flatMap(value, dailyTally.decode)
                 if (Option.isNone(record)) return
-                for (const row of record.value.value) {
+                for (const row of record.value.value.rows) {
                   if (hasTeam(row.team ?? "")) groups.add({ team: "", ...row, ...about })
                 }
               })

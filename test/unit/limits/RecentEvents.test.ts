@@ -77,7 +77,7 @@ describe("an event", () => {
       assert.deepStrictEqual(recent.read(page(2, 1), [stopped]).map(({ isWithdrawn }) => isWithdrawn), [true, false])
       assert.deepStrictEqual(changes(recent, page(3, 2), "a?"), [])
       const ended = recent.read(page(4, 3), [usageEvent({ id: "a" })])
-      assert.deepStrictEqual(ended[0], { event: stopped, isWithdrawn: true })
+      assert.deepStrictEqual(ended[0], { event: stopped, isWithdrawn: true, page: 2 })
       assert.strictEqual(ended[1]?.event.outcome, "success")
     }
     assert.deepStrictEqual(recent.read(page(5, 4), [stopped]), [])
