@@ -54,8 +54,11 @@ export class TeamStore extends Context.Service<TeamStore, {
     id: string,
     changes: TeamChanges
   ) => Effect.Effect<Team.Team, TeamNotFound | TeamMisplaced | JetStreamFailed>
-  /** Deletes a team that has neither teams nor keys, and returns its last record. */
-  readonly remove: (id: string) => Effect.Effect<Team.Team, TeamNotFound | TeamInUse | JetStreamFailed>
+  /** Deletes a team that has neither teams nor keys, after `before`, and returns its last record. */
+  readonly remove: <E>(
+    id: string,
+    before: Effect.Effect<unknown, E>
+  ) => Effect.Effect<Team.Team, TeamNotFound | TeamInUse | JetStreamFailed | E>
   /** The team's defaults for new keys; without a team, none. Fails if the team does not exist. */
   readonly keyDefaults: (
     team: string | null | undefined
@@ -115,11 +118,12 @@ export class TeamStore extends Context.Service<TeamStore, {
             if (Option.isSome(written)) return edited
           }
         }),
-        remove: Effect.fn("TeamStore.remove")(function*(id) {
+        remove: Effect.fn("TeamStore.remove")(function*(id, before) {
           const team = yield* find(id)
           const below = (yield* list).filter(({ parent }) => parent === id).length
           const held = (yield* keys.list).filter((key) => key.team === id).length
           if (below + held > 0) return yield* new TeamInUse({ teams: below, keys: held })
+          yield* before
           yield* bucket.delete(id)
           return team
         }),

@@ -87,14 +87,14 @@ export const layer = HttpApiBuilder.group(
         return team
       }, Effect.uninterruptible),
       remove: Effect.fnUntraced(function*({ params: { id } }) {
-        const team = yield* orUnavailable(store.remove(id)).pipe(
+        // the webhook first: once the team is gone, a repeated request would not find it
+        const team = yield* orUnavailable(store.remove(id, endpoints.remove(id))).pipe(
           Effect.catchTags({
             TeamNotFound: unknown,
             TeamInUse: ({ keys, message, teams }) => new TeamNotEmpty({ keys, message, teams })
           })
         )
         yield* audit.teamChanged((yield* CurrentAdmin).name, team, "deleted")
-        yield* orUnavailable(endpoints.remove(id))
       }, Effect.uninterruptible)
     })
   })
