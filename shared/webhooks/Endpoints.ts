@@ -4,7 +4,7 @@
  */
 import { Array, Clock, Effect, Option, Redacted, Schema } from "effect"
 import { randomBytes } from "node:crypto"
-import { JetStreamFailed } from "../nats/JetStream.ts"
+import type { JetStreamFailed } from "../nats/JetStream.ts"
 import { type Bucket, openBucket } from "../nats/KeyValue.ts"
 import { buckets } from "../nats/Storage.ts"
 import { decrypt, encrypt } from "../records/Cipher.ts"
@@ -76,52 +76,55 @@ export const openEndpoints = Effect.gen(function*() {
     const sealed = Buffer.from(found.value, "base64url")
     const opened = keys.map((key) => decrypt(key, about(place), sealed))
     return {
-      endpoint: Option.flatMap(Option.firstSomeOf(opened), (bytes) => decode(bytes.toString())),
+      endpoint: Option.getOrUndefined(Option.flatMap(Option.firstSomeOf(opened), (bytes) => decode(bytes.toString()))),
       isSealedByFirst: opened[0] !== undefined && Option.isSome(opened[0]),
       revision: found.revision
     }
   })
 
-  const store = Effect.fnUntraced(function*(place: string, endpoint: Endpoint, revision: number | undefined) {
-    const value = encrypt(keys[0], about(place), Buffer.from(encode(endpoint))).toString("base64url")
-    const isWritten = revision === undefined
-      ? yield* bucket.create(place, value)
-      : Option.isSome(yield* bucket.update(place, value, revision))
-    if (!isWritten) return yield* new JetStreamFailed({ detail: "another change of the webhook came first. Try again" })
+  /** Stores and returns what `change` makes of an endpoint, if anything. `change` runs again if another change comes first. */
+  const edit = Effect.fnUntraced(function*<E extends Endpoint | undefined>(
+    place: string,
+    change: (former: Endpoint | undefined, isSealedByFirst: boolean) => E
+  ): Effect.fn.Return<E, JetStreamFailed> {
+    for (;;) {
+      const found = yield* load(place)
+      const endpoint = change(found?.endpoint, found?.isSealedByFirst ?? true)
+      if (endpoint === undefined) return endpoint
+      const value = encrypt(keys[0], about(place), Buffer.from(encode(endpoint))).toString("base64url")
+      const isWritten = found === undefined
+        ? yield* bucket.create(place, value)
+        : Option.isSome(yield* bucket.update(place, value, found.revision))
+      if (isWritten) return endpoint
+    }
   })
 
   return {
     /** Finds an endpoint. `None` also if it was stored under a `GATEWAY_SECRET` that is no longer listed. */
     find: (owner: string): Effect.Effect<Option.Option<Endpoint>, JetStreamFailed> =>
-      Effect.map(load(placeOf(owner)), (found) => found?.endpoint ?? Option.none()),
+      Effect.map(load(placeOf(owner)), (found) => Option.fromUndefinedOr(found?.endpoint)),
     /** Sets the URL. Makes a secret if the owner had none. */
     set: Effect.fn("Endpoints.set")(function*(owner: string, url: string) {
-      const found = yield* load(placeOf(owner))
-      const former = Option.getOrUndefined(found?.endpoint ?? Option.none())
-      const endpoint: Endpoint = former === undefined
-        ? { url, createdAt: yield* Clock.currentTimeMillis, secrets: [newSecret()] }
-        : { ...former, url }
-      yield* store(placeOf(owner), endpoint, found?.revision)
-      return former === undefined ? secured(endpoint) : { endpoint, secret: undefined }
+      const first: Endpoint = { url, createdAt: yield* Clock.currentTimeMillis, secrets: [newSecret()] }
+      const endpoint = yield* edit(placeOf(owner), (former) => former === undefined ? first : { ...former, url })
+      return endpoint === first ? secured(first) : { endpoint, secret: undefined }
     }),
     /** Makes a new secret; the previous one signs for another day. `None` if there is no endpoint. */
     rotate: Effect.fn("Endpoints.rotate")(function*(owner: string) {
-      const found = yield* load(placeOf(owner))
-      const former = Option.getOrUndefined(found?.endpoint ?? Option.none())
-      if (former === undefined) return Option.none<Secured>()
       const until = (yield* Clock.currentTimeMillis) + rotatesForMs
-      const endpoint: Endpoint = { ...former, secrets: [newSecret(), { ...former.secrets[0], until }] }
-      yield* store(placeOf(owner), endpoint, found?.revision)
-      return Option.some(secured(endpoint))
+      const endpoint = yield* edit(
+        placeOf(owner),
+        (former): Endpoint | undefined =>
+          former && { ...former, secrets: [newSecret(), { ...former.secrets[0], until }] }
+      )
+      return Option.map(Option.fromUndefinedOr(endpoint), secured)
     }),
     /** Removes an endpoint; `false` if there is none. */
     remove: (owner: string) => removeFrom(bucket, owner),
     /** Encrypts all endpoints with the first secret of `GATEWAY_SECRET`, so that the other secrets can be removed from it. */
     sealAnew: Effect.gen(function*() {
       for (const { key: place } of yield* bucket.entries) {
-        const found = yield* load(place)
-        const endpoint = Option.getOrUndefined(found?.endpoint ?? Option.none())
-        if (endpoint !== undefined && found?.isSealedByFirst === false) yield* store(place, endpoint, found.revision)
+        yield* edit(place, (former, isSealedByFirst) => isSealedByFirst ? undefined : former)
       }
     })
   }
