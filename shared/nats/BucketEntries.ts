@@ -83,6 +83,55 @@ export const newestOf = (nats: Nats["Service"], bucket: BucketSpec, filter: stri
     (message) => message?.seq ?? 0
   )
 
+/** The records whose keys match the filter, from the write `from` until the write `to`; `undefined` if they are more than `count`. */
+const between = Effect.fnUntraced(function*(
+  nats: Nats["Service"],
+  bucket: BucketSpec,
+  filter: string,
+  from: number,
+  to: number,
+  count: number
+): Effect.fn.Return<ReadonlyArray<Written> | undefined, JetStreamFailed> {
+  const found: Array<Written> = []
+  for (let at = from; at <= to;) {
+    const next = Option.getOrUndefined(yield* nextOf(nats, bucket, filter, at))
+    if (next === undefined || next.at > to) return found
+    if (found.length === count) return undefined
+    found.push(next)
+    at = next.at + 1
+  }
+  return found
+})
+
+/**
+ * The `count` records whose keys match the filter that were written last, the latest first. The server only reads forwards, so this
+ * reads ranges of writes, from the last one backwards: each twice as long as the one after it, and half as long if it has too many.
+ */
+export const latestOf = Effect.fnUntraced(function*(
+  nats: Nats["Service"],
+  bucket: BucketSpec,
+  filter: string,
+  count: number
+): Effect.fn.Return<ReadonlyArray<Written>, JetStreamFailed> {
+  const latest: Array<Written> = []
+  const oldest = Option.getOrUndefined(yield* nextOf(nats, bucket, filter, 1))
+  if (oldest === undefined) return latest
+  let to = yield* newestOf(nats, bucket, filter)
+  let length = count
+  while (to >= oldest.at && latest.length < count) {
+    const from = Math.max(oldest.at, to - length + 1)
+    const found = yield* between(nats, bucket, filter, from, to, count)
+    if (found === undefined) {
+      length = Math.ceil(length / 2)
+      continue
+    }
+    latest.push(...found.toReversed())
+    to = from - 1
+    length *= 2
+  }
+  return latest.slice(0, count)
+})
+
 /** The entries in a message, and whether all records have now been read. */
 interface Read {
   readonly entries: ReadonlyArray<Entry>

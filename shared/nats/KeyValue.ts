@@ -5,7 +5,17 @@ import { Kvm } from "@nats-io/kv"
 import type { NatsConnection } from "@nats-io/nats-core"
 import { Cause, Config, Deferred, Effect, Option, Queue, type Scope, Stream } from "effect"
 import { atLeast } from "../contract/Fields.ts"
-import { entriesOf, type Entry, followFrom, keysOf, newestOf, nextOf, purge, type Written } from "./BucketEntries.ts"
+import {
+  entriesOf,
+  type Entry,
+  followFrom,
+  keysOf,
+  latestOf,
+  newestOf,
+  nextOf,
+  purge,
+  type Written
+} from "./BucketEntries.ts"
 import { attempt, backOff, JetStreamFailed, mayCreate, replicas } from "./JetStream.ts"
 import { type Nats, type NatsOf, natsOf } from "./Nats.ts"
 import type { BucketSpec } from "./Storage.ts"
@@ -63,6 +73,11 @@ export interface Bucket {
   readonly keys: (filter: string) => Effect.Effect<ReadonlyArray<string>, JetStreamFailed>
   /** The first record whose key matches a filter, at or after the write `from`. */
   readonly next: (filter: string, from: number) => Effect.Effect<Option.Option<Written>, JetStreamFailed>
+  /**
+   * At most `count` records whose keys match a filter: those that were written last, the latest first. Lacks records that others write
+   * meanwhile. Makes a request for each record, and for some more.
+   */
+  readonly latest: (filter: string, count: number) => Effect.Effect<ReadonlyArray<Written>, JetStreamFailed>
   /** The sequence of the last write to a key that matches a filter; 0 if there is none. */
   readonly newest: (filter: string) => Effect.Effect<number, JetStreamFailed>
   /**
@@ -182,6 +197,7 @@ export const openBucket = Effect.fn("KeyValue.openBucket")(function*<K extends B
     matching,
     keys: (filter) => keysOf(nats, kept, filter),
     next: (filter, from) => nextOf(nats, kept, filter, from),
+    latest: (filter, count) => latestOf(nats, kept, filter, count),
     newest: (filter) => newestOf(nats, kept, filter),
     follow: (filter, from) => followFrom(nats, kept, filter, from),
     watch: Stream.callback<WatchEvent, JetStreamFailed>((queue) => watchBucket(nats, kept.name, bucket, queue)).pipe(

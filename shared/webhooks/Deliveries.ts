@@ -1,5 +1,5 @@
 /** Stores the deliveries of events and queues them for the workers, which send them; see `Deliverer.ts`. */
-import { Clock, Effect, Option, Order, Schema, Stream } from "effect"
+import { Clock, Effect, Option, Order, Schema } from "effect"
 import type { JetStreamFailed } from "../nats/JetStream.ts"
 import { openBucket } from "../nats/KeyValue.ts"
 import { buckets, queues } from "../nats/Storage.ts"
@@ -55,13 +55,14 @@ export const openDeliveries = Effect.gen(function*() {
       }
       yield* submit(owner, delivery)
     }),
-    /** At most `count` deliveries, the latest event first. */
+    /** At most `count` deliveries: those that changed last, the latest event first. */
     list: Effect.fn("Deliveries.list")(function*(owner: string, count: number) {
-      const entries = yield* Stream.runCollect(bucket.matching(`${digest(owner)}.*`))
-      return entries
-        .flatMap(({ value }) => Option.toArray(Option.flatMap(value, Delivery.decode)))
+      const records = yield* bucket.latest(`${digest(owner)}.*`, count)
+      return records
+        .flatMap(({ value }) =>
+          Option.toArray(Option.flatMap(value, (bytes) => Delivery.decode(Buffer.from(bytes).toString())))
+        )
         .toSorted(newestFirst)
-        .slice(0, count)
     }),
     /** Starts again with a new day of attempts. `None` if the event is unknown or has expired. */
     resend: Effect.fn("Deliveries.resend")(function*(owner: string, id: string) {

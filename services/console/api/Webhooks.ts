@@ -82,7 +82,7 @@ const endpoints = <const Path extends `/${string}`, Id extends Schema.Codec<stri
       ...byId,
       success: Schema.Array(DeliveryView),
       error: [unknown, NotFound, Unavailable]
-    }).annotate(OpenApi.Summary, "List the latest 100 events of the last two days and their deliveries"),
+    }).annotate(OpenApi.Summary, "List the 100 events of the last two days whose deliveries changed last"),
     HttpApiEndpoint.post("resend", `${path}/deliveries/:delivery/resend`, {
       params: { id, delivery },
       success: DeliveryView,
