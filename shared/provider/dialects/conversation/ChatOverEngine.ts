@@ -1,7 +1,7 @@
 /** Serves a chat dialect with a `ChatEngine`. */
-import { Effect, Stream } from "effect"
+import { Effect, Exit, Stream } from "effect"
 import { InternalError, type JobError, ProviderTimeout } from "../../../contract/JobError.ts"
-import type { Usage } from "../../../contract/Usage.ts"
+import { isReported, type Usage } from "../../../contract/Usage.ts"
 import type { Call, Perform } from "../../call/Protocol.ts"
 import { type Sink, writeAll } from "../../transport/Sink.ts"
 import * as TranslationWarnings from "../../call/TranslationWarnings.ts"
@@ -98,10 +98,13 @@ const answerAll = (engine: ChatEngine, requests: ReadonlyArray<ChatRequest>): Re
   if (first !== undefined && requests.length === 1) return engine(first)
   let choicesBefore = 0
   let usage = UsageSum.none
+  const onCut = (part: Usage) => {
+    usage = UsageSum.sum(usage, part)
+  }
   const answers = Stream.flatMap(Stream.fromIterable(requests), (request) => {
     const offset = choicesBefore
     choicesBefore += request.conversation.choices
-    return engine(request).pipe(
+    return engine({ ...request, call: { ...request.call, onCut } }).pipe(
       Stream.map((event) => {
         if (event.type !== "usage") return { ...event, choice: offset + event.choice }
         usage = UsageSum.sum(usage, event.usage)
@@ -110,5 +113,9 @@ const answerAll = (engine: ChatEngine, requests: ReadonlyArray<ChatRequest>): Re
       Stream.filter((event) => event.type !== "usage")
     )
   })
-  return Stream.concat(answers, Stream.sync((): ModelEvent => ({ type: "usage", usage })))
+  return Stream.concat(answers, Stream.sync((): ModelEvent => ({ type: "usage", usage }))).pipe(
+    Stream.onExit((exit) =>
+      Effect.sync(() => Exit.isFailure(exit) && isReported(usage) ? first?.call.onCut?.(usage) : undefined)
+    )
+  )
 }

@@ -108,9 +108,19 @@ const answer = Effect.fnUntraced(function*(
   const usageOf = ({ textBytes, usage }: Events) =>
     isReported(usage) ? usage : EstimatedUsage.ofSizes(EstimatedUsage.textBytes(conversation), textBytes)
   const total = () => answers.reduce((sum, { events }) => UsageSum.sum(sum, usageOf(events)), UsageSum.none)
+  /** The usage of the choices whose provider has reported it. */
+  const reported = () =>
+    answers.map(({ events }) => events.usage).filter(isReported).reduce(UsageSum.sum, UsageSum.none)
   const usage = Stream.sync((): ModelEvent => ({ type: "usage", usage: total() }))
   const all = Stream.mergeAll(answers.map(({ stream }) => stream), { concurrency: "unbounded" })
   return Stream.concat(all, usage).pipe(
-    Stream.onExit((exit) => Effect.sync(() => Exit.hasInterrupts(exit) ? call.onCut?.(total()) : undefined))
+    Stream.onExit((exit) =>
+      Effect.sync(() => {
+        if (Exit.isSuccess(exit)) return
+        // the work for a client that disconnects is estimated; that for a failed answer is not
+        const spent = Cause.hasInterruptsOnly(exit.cause) ? total() : reported()
+        if (isReported(spent)) call.onCut?.(spent)
+      })
+    )
   )
 })

@@ -7,6 +7,7 @@ import { completions } from "../../../../shared/contract/operations/Completions.
 import { generateContent } from "../../../../shared/contract/operations/GenerateContent.ts"
 import type { JobError } from "../../../../shared/contract/JobError.ts"
 import { messages } from "../../../../shared/contract/operations/Messages.ts"
+import type { Usage } from "../../../../shared/contract/Usage.ts"
 import type { Operation } from "../../../../shared/contract/Operation.ts"
 import { FakeProvider } from "../../../fixture/provider/FakeProvider.ts"
 import { stripes, toDataUrl } from "../../../fixture/calls/ImagesEngine.ts"
@@ -30,7 +31,8 @@ interface Bench {
     operation: Operation,
     body: object,
     by?: Package,
-    settings?: Partial<Provider>
+    settings?: Partial<Provider>,
+    onCut?: (usage: Usage) => void
   ) => Effect.Effect<Answered, JobError>
 }
 
@@ -39,8 +41,9 @@ const bench = <A, E>(test: (bench: Bench) => Effect.Effect<A, E>) =>
     const provider = yield* FakeProvider.make({ apiKey: key })
     return yield* test({
       provider,
-      ask: (operation, body, { base, name } = anthropic, settings = {}) =>
+      ask: (operation, body, { base, name } = anthropic, settings = {}, onCut = () => undefined) =>
         callProvider({
+          onCut,
           operation,
           workload: "chat",
           body: { model: "alias", ...body },
@@ -256,6 +259,47 @@ describe("a failed call", () => {
           const failure = yield* Effect.flip(ask(chatCompletions, { ...request, stream: true }))
           assert.include(["ProviderFailed", "ProviderRejected"], failure._tag, kind)
         }
+      })
+    ))
+
+  it.live("is metered as far as its provider has reported usage", () =>
+    bench(({ ask, provider }) =>
+      Effect.gen(function*() {
+        const failed = {
+          candidates: [{ content: { role: "model", parts: [{ text: "a" }] }, finishReason: "MALFORMED_FUNCTION_CALL" }],
+          usageMetadata: { promptTokenCount: 7, candidatesTokenCount: 3, totalTokenCount: 10 }
+        }
+        provider.behaveOnce({
+          kind: "raw",
+          headers: { "content-type": "text/event-stream" },
+          pieces: [`data: ${JSON.stringify(failed)}\n\n`]
+        })
+        const cut: Array<Usage> = []
+        const [, google] = packages
+        yield* Effect.flip(ask(chatCompletions, request, google, {}, (usage) => cut.push(usage)))
+        assert.lengthOf(cut, 1)
+        assert.deepInclude(cut[0], { inputTokens: 7, outputTokens: 3 })
+      })
+    ))
+
+  it.live("is metered with the answers to the prompts before it, also if the client disconnects", () =>
+    bench(({ ask, provider }) =>
+      Effect.gen(function*() {
+        provider.say({ text: "an answer", usage: { input: 7, output: 3 } })
+        provider.behaveOnce({ kind: "answer" }, { kind: "status", status: 400 })
+        const cut: Array<Usage> = []
+        const body = { prompt: ["one", "two"] }
+        const asked = ask(completions, body, anthropic, {}, (usage) => cut.push(usage))
+        yield* Effect.flip(asked)
+        assert.lengthOf(provider.requests, 2)
+        assert.lengthOf(cut, 1)
+        assert.deepInclude(cut[0], { inputTokens: 7, outputTokens: 3 })
+        provider.behaveOnce({ kind: "answer" }, { kind: "hold", after: 2 })
+        const asking = yield* Effect.forkChild(asked)
+        yield* Effect.promise(() => provider.until(() => provider.requests.length === 4))
+        yield* Fiber.interrupt(asking)
+        assert.lengthOf(cut, 2)
+        assert.isAtLeast(cut[1]?.inputTokens ?? 0, 7)
       })
     ))
 
