@@ -1,7 +1,7 @@
 /**
  * The canonical events of a chat answer, which engines and translated providers emit and every dialect encodes. Each choice
  * has any number of deltas, then exactly one `finish`; one `usage` follows all choices. All arguments of a tool call precede
- * the next call of that choice.
+ * the next event of any other kind, and the next call, of that choice.
  */
 import type { Usage } from "../../../contract/Usage.ts"
 import type { Signature } from "./Signature.ts"

@@ -15,6 +15,8 @@ interface Choice {
   readonly calls: Array<string>
   /** Position of the last call by the provider's index. */
   readonly places: Map<unknown, number>
+  /** What the provider said after the start of the last call, whose arguments may not be complete yet. */
+  readonly late: Array<ModelEvent>
   /** The last piece was reasoning. */
   thinking: boolean
   refused: boolean
@@ -26,6 +28,7 @@ export class Decoder implements AnswerDecoder {
   readonly #choices = new Choices<Choice>(() => ({
     calls: [],
     places: new Map(),
+    late: [],
     thinking: false,
     refused: false,
     finish: undefined,
@@ -48,6 +51,7 @@ export class Decoder implements AnswerDecoder {
   last(): ReadonlyArray<ModelEvent> {
     if (this.#choices.size === 0) this.#choices.of(0)
     return [...this.#choices].flatMap(([index, choice]) => [
+      ...choice.late.splice(0),
       ...this.#endReasoning(index, choice),
       { type: "finish", choice: index, reason: finishOf(choice), stopSequence: choice.stopSequence }
     ])
@@ -59,10 +63,10 @@ export class Decoder implements AnswerDecoder {
     if (Predicate.isReadonlyObject(usage)) this.usage = usageOf(usage) ?? this.usage
     const events: Array<ModelEvent> = []
     for (const [position, item] of Json.list(choices).entries()) {
-      const { [member]: said, finish_reason: reason, index, stop_reason: stop } = Json.fields(item)
+      const { [member]: message, finish_reason: reason, index, stop_reason: stop } = Json.fields(item)
       const number = Json.count(index) ?? position
       const choice = this.#choices.of(number)
-      if (!this.#decodeMessage(number, choice, Json.fields(said), events)) return undefined
+      if (!this.#decodeMessage(number, choice, Json.fields(message), events)) return undefined
       if (typeof reason === "string") choice.finish = toFinish(reason)
       // vLLM's field for the stop sequence
       if (reason === "stop" && typeof stop === "string") choice.stopSequence = stop
@@ -71,35 +75,37 @@ export class Decoder implements AnswerDecoder {
   }
 
   /** `false` if malformed. */
-  #decodeMessage(number: number, choice: Choice, said: Json.Fields, events: Array<ModelEvent>): boolean {
-    const content = contentOf(said["content"])
+  #decodeMessage(number: number, choice: Choice, message: Json.Fields, events: Array<ModelEvent>): boolean {
+    const said = choice.calls.length === 0 ? events : choice.late
+    const content = contentOf(message["content"])
     // DeepSeek's name, and that of vLLM and OpenRouter
-    const reasoning = Json.string(said["reasoning_content"]) || Json.string(said["reasoning"]) || content.reasoning
+    const reasoning = Json.string(message["reasoning_content"]) || Json.string(message["reasoning"]) ||
+      content.reasoning
     if (reasoning !== "") {
       choice.thinking = true
-      events.push({ type: "reasoning", choice: number, delta: reasoning })
+      said.push({ type: "reasoning", choice: number, delta: reasoning })
     }
     const { text } = content
-    const refusal = Json.string(said["refusal"]) ?? ""
-    const calls = Json.list(said["tool_calls"])
-    const images = Json.list(said["images"])
+    const refusal = Json.string(message["refusal"]) ?? ""
+    const calls = Json.list(message["tool_calls"])
+    const images = Json.list(message["images"])
     if (text + refusal !== "" || calls.length > 0 || images.length > 0) {
-      events.push(...this.#endReasoning(number, choice))
+      said.push(...this.#endReasoning(number, choice))
     }
-    if (text !== "") events.push({ type: "text", choice: number, delta: text })
-    for (const annotation of Json.list(said["annotations"])) {
+    if (text !== "") said.push({ type: "text", choice: number, delta: text })
+    for (const annotation of Json.list(message["annotations"])) {
       for (const citation of fromUrlCitation(Json.fields(annotation)["url_citation"])) {
-        events.push({ type: "citation", choice: number, citation })
+        said.push({ type: "citation", choice: number, citation })
       }
     }
     if (refusal !== "") {
       choice.refused = true
-      events.push({ type: "refusal", choice: number, delta: refusal })
+      said.push({ type: "refusal", choice: number, delta: refusal })
     }
     for (const image of images) {
       const url = Json.string(Json.fields(Json.fields(image)["image_url"])["url"]) ?? ""
       const { media, mediaType } = fromUrl(url)
-      if (media.type === "base64") events.push({ type: "media", choice: number, mediaType, data: media.data })
+      if (media.type === "base64") said.push({ type: "media", choice: number, mediaType, data: media.data })
     }
     return calls.every((call) => this.#decodeCall(number, choice, Json.fields(call), events))
   }
@@ -116,6 +122,7 @@ export class Decoder implements AnswerDecoder {
       if (name === "") return false
       choice.places.set(index, choice.calls.length)
       choice.calls.push(id)
+      for (const event of choice.late.splice(0)) events.push(event)
       const call = choice.calls.length - 1
       events.push({ type: "toolCall", choice: number, call, id: id || ToolCalls.newId(), name })
     } else if (at !== choice.calls.length - 1) return delta === ""
