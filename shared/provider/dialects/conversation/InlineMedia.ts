@@ -7,7 +7,7 @@ import { type ContentPart, type Conversation, isMedia, type MediaPart } from "./
 import type { ProviderDialect } from "./Dialect.ts"
 import { typeOfName } from "./Media.ts"
 
-/** Limits per request: concurrent fetches, files, and their total size. */
+/** Limits per request: concurrent fetches, files, and the total size of what they add to the request. */
 const atOnce = 4
 const maxFiles = 40
 const maxBytes = 64 * 1024 * 1024
@@ -23,24 +23,27 @@ const neededOf = (
     ? { part, url: part.media.url }
     : undefined
 
-/** Fails with the field whose URL cannot be fetched. Fetches repeated URLs once. */
+/** Fails with the field whose URL cannot be fetched. Fetches repeated URLs once, but each repetition adds its content again. */
 export const inline = Effect.fnUntraced(function*(
   conversation: Conversation,
   needsInline: NeedsInline,
   guard: Pick<GuardedFetch["Service"], "fetch">
 ): Effect.fn.Return<Conversation, InvalidRequest> {
   const { turns } = conversation
-  const needed = new Map<string, MediaPart>()
+  const needed = new Map<string, { readonly part: MediaPart; times: number }>()
   for (const { content } of turns) {
     for (const each of content) {
       const { part, url } = neededOf(each, needsInline) ?? {}
-      if (part !== undefined && url !== undefined && !needed.has(url)) needed.set(url, part)
+      if (part === undefined || url === undefined) continue
+      const known = needed.get(url)
+      if (known === undefined) needed.set(url, { part, times: 1 })
+      else known.times++
     }
   }
   if (needed.size === 0) return conversation
   const files = new Map<string, Fetched>()
   let bytes = 0
-  yield* Effect.forEach([...needed], ([url, { path = "" }], index) => {
+  yield* Effect.forEach([...needed], ([url, { part: { path = "" }, times }], index) => {
     if (index >= maxFiles) {
       return refused(path, `exceeds the limit of ${maxFiles} files to fetch per request`)
     }
@@ -48,7 +51,7 @@ export const inline = Effect.fnUntraced(function*(
       Effect.catch((error) => refused(path, error.message)),
       Effect.flatMap((file) => {
         files.set(url, file)
-        bytes += file.bytes.length
+        bytes += file.bytes.length * times
         return bytes > maxBytes
           ? refused(path, `exceeds the limit of ${maxBytes / 1024 / 1024} MiB for all fetched files`)
           : Effect.void
