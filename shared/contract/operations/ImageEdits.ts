@@ -9,7 +9,8 @@ import { hasPrompt, imageRequestFields, ImageResult, imageSettings, type Input, 
 import { formField, formFile, isPresent, ModelName, optional } from "../Fields.ts"
 import type { Operation } from "../Operation.ts"
 
-const maximumImages = 16
+/** The most images that a request may change. */
+export const maximumImages = 16
 
 const severalOf = <S extends Schema.Constraint>(image: S) =>
   Schema.Union([image, Schema.Array(image).check(Schema.isMinLength(1))])

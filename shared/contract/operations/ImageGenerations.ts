@@ -12,6 +12,9 @@ import type { Operation } from "../Operation.ts"
 const minimumSide = 64
 const maximumSide = 4096
 
+/** The most images that a request may ask for. */
+export const maximumAnswers = 10
+
 const sizePattern = /^(\d{1,5})[x*](\d{1,5})$/
 
 /** The size of a picture in pixels. */
@@ -35,7 +38,7 @@ const isSize = (text: string): boolean => {
 
 /** The settings that `parameters` can hold. The request makes them optional. */
 const parameters = {
-  n: integer(1, 10).annotate({ description: "Number of images, all different.", default: 1 }),
+  n: integer(1, maximumAnswers).annotate({ description: "Number of images, all different.", default: 1 }),
   size: Schema.String.annotate({
     description: "`1024x1024`, `1024*1024`, or `auto` for the model's default. " +
       `Each side has ${minimumSide} to ${maximumSide} pixels.`

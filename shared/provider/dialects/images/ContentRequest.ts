@@ -2,7 +2,8 @@
 import { Effect } from "effect"
 import { inEitherSpelling } from "../../../contract/http/FieldSpelling.ts"
 import { GenerateContentRequest, type imageSizes } from "../../../contract/operations/GenerateContent.ts"
-import type { Size } from "../../../contract/operations/ImageGenerations.ts"
+import { maximumImages } from "../../../contract/operations/ImageEdits.ts"
+import { maximumAnswers, type Size } from "../../../contract/operations/ImageGenerations.ts"
 import { InvalidRequest } from "../../../contract/JobError.ts"
 import { strictTranslation, translationHeader } from "../../../contract/ChatHeaders.ts"
 import { reader } from "../../call/RequestBody.ts"
@@ -72,11 +73,22 @@ export const readContent = Effect.fnUntraced(function*(call: Call) {
     if (part.inlineData) return [{ content: part.inlineData.data, param: `${where}.inlineData.data` }]
     return part.fileData ? [{ content: part.fileData.fileUri, param: `${where}.fileData.fileUri` }] : []
   })
+  // bounded as in the other operations: each picture takes memory, and each answer costs
+  if (images.length > maximumImages) {
+    return yield* InvalidRequest.at("contents", `must hold at most ${maximumImages} images for this model`)
+  }
+  const n = config?.candidateCount ?? 1
+  if (n > maximumAnswers) {
+    return yield* InvalidRequest.at(
+      "generationConfig.candidateCount",
+      `must be at most ${maximumAnswers} for this model`
+    )
+  }
   const picture: ImageRequest = {
     promptParam: "contents",
     prompt: parts.flatMap(({ part }) => typeof part.text === "string" ? [part.text] : []).join("\n"),
     images,
-    n: config?.candidateCount ?? 1,
+    n,
     size: sizeOf(config?.imageConfig ?? {}, images.length > 0),
     seed: config?.seed ?? undefined,
     answerAs: "b64_json",

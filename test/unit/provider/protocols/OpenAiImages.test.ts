@@ -147,6 +147,30 @@ describe("generations by messages", () => {
       })
     ))
 
+  it.live("by generateContent have as few pictures as by the other operations", () =>
+    bench((provider, ask) =>
+      Effect.gen(function*() {
+        const data = (yield* stripes(8, 8, [[200, 0, 0]])).toString("base64")
+        const contents = (pictures: number) => [{
+          parts: [
+            { text: "a boat" },
+            ...Array.from({ length: pictures }, () => ({ inlineData: { mimeType: "image/png", data } }))
+          ]
+        }]
+        yield* ask(generateContent, { contents: contents(16), generationConfig: { candidateCount: 10 } })
+        assert.deepInclude(yield* Effect.flip(ask(generateContent, { contents: contents(17) })), {
+          _tag: "InvalidRequest",
+          param: "contents"
+        })
+        const many = { contents: contents(0), generationConfig: { candidateCount: 11 } }
+        assert.deepInclude(yield* Effect.flip(ask(generateContent, many)), {
+          _tag: "InvalidRequest",
+          param: "generationConfig.candidateCount"
+        })
+        assert.lengthOf(provider.requests, 1)
+      })
+    ))
+
   it.live("fail with the provider's message if the provider rejects them", () =>
     bench((provider, ask) =>
       Effect.gen(function*() {
