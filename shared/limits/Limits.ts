@@ -211,7 +211,7 @@ const make: Effect.Effect<Limits["Service"], never, LimitStore | Scope.Scope> = 
         const wanted = Math.min(units, limit.limit)
         const leased = lease.take(wanted)
         if (leased !== undefined) return Effect.succeed(leased)
-        const refusal = lease.refusal(until)
+        const refusal = lease.refusal(wanted, until)
         if (refusal !== undefined) return Effect.fail(refusal)
         let taken: Taken | undefined
         return Effect.callback<Taken, LimitReached>((resume) => {

@@ -32,6 +32,30 @@ export interface Draft {
   readonly isNeeded: boolean
 }
 
+/** When units become free for further requests, as far as the ledger tells. */
+interface Outlook {
+  /** Until when it is good enough to reject requests by it. */
+  readonly until: number
+  /** From `at` on, so many units are free beyond those for waiting requests. */
+  readonly at: number
+  readonly spare: number
+  /** The units that return after that, soonest first: `returns` from `next` on. */
+  readonly returns: ReadonlyArray<readonly [at: number, units: number]>
+  readonly next: number
+}
+
+/** The outlook after the turn of a request, which is at its `at`. */
+const afterTurn = (outlook: Outlook, units: number): Outlook => {
+  let { at, next } = outlook
+  let spare = outlook.spare - units
+  for (; spare < 0 && next < outlook.returns.length; next++) {
+    const [returnsAt, returned] = outlook.returns[next] ?? [at, 0]
+    at = Math.max(at, returnsAt)
+    spare += returned
+  }
+  return { ...outlook, at, spare, next }
+}
+
 /** Maximum number of requests that wait for one limit in one process. */
 const maxWaiting = 1_000
 
@@ -74,9 +98,9 @@ export class ReplicaLease {
   #idleSince = Number.NEGATIVE_INFINITY
   /** Units that must not be used again once they are returned here, because other replicas wait for them. */
   #surrender = 0
-  /** Before `#retryAt` it is pointless to request more units. From `#freeAt` on, there are units for all waiting requests. */
+  /** Before this it is pointless to request more units for the waiting requests. */
   #retryAt = Number.NEGATIVE_INFINITY
-  #freeAt = Number.NEGATIVE_INFINITY
+  #outlook: Outlook | undefined
   /** The ledger as last seen. */
   #ledger = Ledger.empty
   #available: Ledger.Available | undefined
@@ -106,17 +130,19 @@ export class ReplicaLease {
     return this.#waiters.size > 0 || this.#usable < units ? undefined : this.#use(units)
   }
 
-  /** The error for a request that cannot get units by this time; `undefined` if it may wait. */
-  refusal(until: number): LimitReached | undefined {
+  /** The error for a request that cannot get its units by this time; `undefined` if it may wait. */
+  refusal(units: number, until: number): LimitReached | undefined {
     if (this.#waiters.size >= maxWaiting) return limitReached(defaultRetryMs)
     const now = this.#now()
-    return now < this.#retryAt && until < this.#freeAt ? limitReached(this.#freeAt - now) : undefined
+    if (this.#outlook === undefined || now >= this.#outlook.until) return undefined
+    const { at } = afterTurn(this.#outlook, units)
+    return until < at ? limitReached(at - now) : undefined
   }
 
   /** The retry time of a request whose wait was unsuccessful. */
   get retryAfterMs(): number {
-    const inMs = this.#freeAt - this.#now()
-    return inMs > 0 && Number.isFinite(inMs) ? inMs : defaultRetryMs
+    const inMs = (this.#outlook?.at ?? 0) - this.#now()
+    return inMs > 0 ? inMs : defaultRetryMs
   }
 
   /** The state of the limit, as far as this replica knows. */
@@ -244,7 +270,8 @@ export class ReplicaLease {
 
   /** Rejects requests that would wait in vain, and sets when to retry for the others: immediately if all came after the entry. */
   #expect({ free, ledger }: Ledger.EntryResult, hasAsked: boolean): void {
-    this.#retryAt = this.#freeAt = Number.NEGATIVE_INFINITY
+    this.#retryAt = Number.NEGATIVE_INFINITY
+    this.#outlook = undefined
     if (this.#waiters.size === 0 || !hasAsked) return
     const now = this.#now()
     const lookAt = now + this.#lookMs
@@ -252,26 +279,20 @@ export class ReplicaLease {
     // without a window, the time at which other replicas return units is unknown
     if (this.#terms.windowMs === 0) return
     const returns = Ledger.expectedReturns(ledger, this.#terms, this.#replica, now)
-    let next = 0
-    let units = free
-    let wanted = 0
-    let at = now
+    let outlook: Outlook = { until: lookAt, at: now, spare: free + this.#idle, returns, next: 0 }
     let first: number | undefined
     for (const waiter of this.#waiters) {
-      wanted += waiter.units
-      for (; units < wanted && next < returns.length; next++) {
-        const [returnsAt, returned] = returns[next] ?? [at, 0]
-        at = Math.max(at, returnsAt)
-        units += returned
+      const turn = afterTurn(outlook, waiter.units)
+      if (turn.at > waiter.until) {
+        this.#waiters.delete(waiter)
+        waiter.resume(limitReached(turn.at - now))
+      } else {
+        first ??= turn.at
+        outlook = turn
       }
-      first ??= at
-      if (at <= waiter.until) continue
-      this.#waiters.delete(waiter)
-      waiter.resume(limitReached(at - now))
-      wanted -= waiter.units
     }
-    this.#retryAt = Math.min(Math.max(first ?? lookAt, now + minWaitMs), lookAt)
-    this.#freeAt = at
+    this.#outlook = outlook
+    this.#retryAt = first === undefined ? Number.NEGATIVE_INFINITY : Math.min(Math.max(first, now + minWaitMs), lookAt)
   }
 
   /** The idle units; none once the lease has ended. */

@@ -228,6 +228,26 @@ describe("a limit per minute", () => {
       assert.isDefined(third.pollUnsafe())
     }))
 
+  it.effect("admits a small request although a larger one has just been rejected", () =>
+    Effect.gen(function*() {
+      const [one] = yield* replicas(yield* TestStore.make(), 1)
+      const tokens = { ...perMinute(1_000), key: "tokens" }
+      yield* inOneSecond(takeWithin(one!, tokens, 1_000, 800))
+      assert.isTrue(Exit.isFailure(yield* inOneSecond(Effect.exit(takeWithin(one!, tokens, 500, 500)))))
+      yield* inOneSecond(takeWithin(one!, tokens, 500, 200))
+    }))
+
+  it.effect("admits a small request although a larger one ahead of it is rejected", () =>
+    Effect.gen(function*() {
+      const [one] = yield* replicas(yield* TestStore.make(), 1)
+      const tokens = { ...perMinute(1_000), key: "tokens" }
+      yield* inOneSecond(takeWithin(one!, tokens, 1_000, 800))
+      const large = yield* Effect.forkChild(Effect.exit(takeWithin(one!, tokens, 1_000, 500)))
+      yield* Effect.yieldNow
+      yield* inOneSecond(takeWithin(one!, tokens, 1_000, 100))
+      assert.isTrue(Exit.isFailure(yield* Fiber.join(large)))
+    }))
+
   it.effect("admits a request larger than the limit, alone", () =>
     Effect.gen(function*() {
       const [one] = yield* replicas(yield* TestStore.make(), 1)
