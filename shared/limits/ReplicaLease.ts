@@ -177,6 +177,8 @@ export class ReplicaLease {
   }
 
   get #dueAt(): number {
+    // other replicas would take what was used beyond the held units
+    if (this.#usedSum + this.#inUse + this.#idle > this.#held) return this.#enteredAt + this.#lookMs
     if (this.#terms.windowMs > 0) {
       // corrections, such as the actual number of tokens, are reported together
       if (this.#idle > 0 || this.#hasReturned) return Math.max(this.#until, this.#enteredAt + this.#lookMs)

@@ -228,6 +228,16 @@ describe("a limit per minute", () => {
       assert.isDefined(third.pollUnsafe())
     }))
 
+  it.effect("counts usage beyond the reserved amount at every replica, too", () =>
+    Effect.gen(function*() {
+      const [one, other] = yield* replicas(yield* TestStore.make(), 2)
+      const tokens: Limit = { key: "tokens", limit: 10_000, windowMs: minute }
+      const request = yield* inOneSecond(takeWithin(one!, tokens, 1_000, 1_000))
+      request.settle(9_000)
+      yield* TestClock.adjust("2 seconds")
+      assert.isTrue(Exit.isFailure(yield* inOneSecond(Effect.exit(takeWithin(other!, tokens, 1_000, 5_000)))))
+    }))
+
   it.effect("admits a small request although a larger one has just been rejected", () =>
     Effect.gen(function*() {
       const [one] = yield* replicas(yield* TestStore.make(), 1)
@@ -433,6 +443,15 @@ describe("a limit that is consumed, as a budget is", () => {
       last.settle(0)
       yield* TestClock.adjust("1 second")
       yield* inOneSecond(takeWithin(other, rest(10), 500, 10))
+    }))
+
+  it.effect("counts costs beyond the reserved amount at every replica", () =>
+    Effect.gen(function*() {
+      const [one, other] = yield* replicas(yield* TestStore.make(), 2)
+      const request = yield* inOneSecond(takeWithin(one!, rest(100), 500, 10))
+      request.settle(80)
+      yield* TestClock.adjust("1 second")
+      assert.isTrue(Exit.isFailure(yield* inOneSecond(Effect.exit(takeWithin(other!, rest(100), 500, 50)))))
     }))
 
   it.effect("serves a request that needs all of it while others wait, too", () =>
