@@ -110,14 +110,16 @@ export class Admission extends Context.Service<Admission, {
           }
         }
 
-      /** Waits for the missing units. */
-      const takeRest = (holding: Holding<LevelLimit>): Effect.Effect<void, KeyLimitReached> =>
-        holding.takeRest(({ limit, units }) =>
-          limits.take(limit, units, now() + waitMs).pipe(
+      /** Waits for the missing units, for `waitMs` in all. */
+      const takeRest = (holding: Holding<LevelLimit>): Effect.Effect<void, KeyLimitReached> => {
+        const until = now() + waitMs
+        return holding.takeRest(({ limit, units }) =>
+          limits.take(limit, units, until).pipe(
             Effect.map((taken) => untilCounted(limit, taken)),
             Effect.mapError(({ retryAfterMs }) => reached(limit, retryAfterMs))
           )
         )
+      }
 
       const take = (
         all: LevelLimits,

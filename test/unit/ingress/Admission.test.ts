@@ -101,6 +101,20 @@ describe("a request of a key in a team", () => {
       again?.("nothing")
     }))
 
+  it.effect("waits no longer if several limits are used up", () =>
+    Effect.gen(function*() {
+      const { admission } = yield* start([makeTeam("team_a", { concurrentRequests: 1 })])
+      const settle = yield* admit(admission, makeKey({ concurrentRequests: 1 }))
+      yield* admit(admission, makeKey({ id: "key_b", team: "team_a" }))
+      const key = makeKey({ concurrentRequests: 1, team: "team_a" })
+      const waiting = yield* Effect.forkChild(Effect.flip(admission.admit(key, chat)))
+      yield* TestClock.adjust(waitMs - 1)
+      // now only the team's limit is used up
+      settle?.("nothing")
+      yield* TestClock.adjust(1)
+      assert.isDefined(waiting.pollUnsafe())
+    }))
+
   it.effect("may use only models that the key and all teams allow", () =>
     Effect.gen(function*() {
       const teams = [
