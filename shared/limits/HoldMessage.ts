@@ -47,6 +47,10 @@ const answer = Schema.fromJsonString(Answer)
 export const encodeAnswer = Schema.encodeSync(answer)
 export const decodeAnswer = Schema.decodeUnknownOption(answer)
 
+/** How long an ingress may wait for units before it answers, in milliseconds, and how long the worker waits for the answer. */
+export const unitsWithinMs = 1_000
+export const answerWithinMs = 3_000
+
 /** How often a worker renews a hold, in milliseconds. */
 export const renewMs = 2_000
 

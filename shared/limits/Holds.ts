@@ -8,7 +8,15 @@ import type { JobError } from "../contract/JobError.ts"
 import type { Workload } from "../contract/Operation.ts"
 import { attempt, JetStreamFailed } from "../nats/JetStream.ts"
 import { Nats } from "../nats/Nats.ts"
-import { type Answer, decodeAnswer, encodeQuestion, type Question, renewMs, type Work } from "./HoldMessage.ts"
+import {
+  type Answer,
+  answerWithinMs,
+  decodeAnswer,
+  encodeQuestion,
+  type Question,
+  renewMs,
+  type Work
+} from "./HoldMessage.ts"
 
 /** The key has no units now, or no ingress answers. */
 export class NotNow extends Schema.TaggedError<NotNow>()("NotNow", { retryAfterMs: Schema.Finite }) {}
@@ -16,8 +24,7 @@ export class NotNow extends Schema.TaggedError<NotNow>()("NotNow", { retryAfterM
 /** Reports how many tokens the work has used. `undefined` if unknown: then the expected number counts. */
 export type Spend = (tokens: number | undefined) => void
 
-/** How long an ingress may take to answer, in milliseconds. It may wait for units for a second. */
-const answerWithinMs = 3_000
+/** How long the search for an ingress may take, in milliseconds. */
 const findWithinMs = 1_000
 
 /** When to try again if no ingress answers, in milliseconds. */

@@ -11,6 +11,7 @@ import type { Dialect, Operation, RequestBody } from "../../../shared/contract/O
 import { largestUsage, type TokenDemand, tokenDemand } from "../../../shared/contract/TokenEstimate.ts"
 import type { Usage } from "../../../shared/contract/Usage.ts"
 import type { ApiKey } from "../../../shared/keys/ApiKey.ts"
+import { unitsWithinMs } from "../../../shared/limits/HoldMessage.ts"
 import { Limits } from "../../../shared/limits/Limits.ts"
 import type { LimitState } from "../../../shared/limits/ReplicaLease.ts"
 import { TeamTree } from "../../../shared/teams/TeamTree.ts"
@@ -86,7 +87,7 @@ export class Admission extends Context.Service<Admission, {
 }>()("services/ingress/request/Admission") {
   /**
    * Reads `GATEWAY_LIMIT_WAIT_MS`, how long a request over a limit waits before it is rejected (default 1,000), and
-   * `limitWindowMs`.
+   * `limitWindowMs`. The work of a task waits for at most `unitsWithinMs`.
    */
   static readonly layerNoDeps = Layer.effect(
     Admission,
@@ -110,9 +111,9 @@ export class Admission extends Context.Service<Admission, {
           }
         }
 
-      /** Waits for the missing units, for `waitMs` in all. */
-      const takeRest = (holding: Holding<LevelLimit>): Effect.Effect<void, KeyLimitReached> => {
-        const until = now() + waitMs
+      /** Waits for the missing units, for `withinMs` in all. */
+      const takeRest = (holding: Holding<LevelLimit>, withinMs: number): Effect.Effect<void, KeyLimitReached> => {
+        const until = now() + withinMs
         return holding.takeRest(({ limit, units }) =>
           limits.take(limit, units, until).pipe(
             Effect.map((taken) => untilCounted(limit, taken)),
@@ -124,7 +125,8 @@ export class Admission extends Context.Service<Admission, {
       const take = (
         all: LevelLimits,
         tokens: number,
-        cost: Cost | undefined
+        cost: Cost | undefined,
+        withinMs = waitMs
       ): Effect.Effect<Settle | undefined, KeyLimitReached> => {
         const demands: Array<Demand<LevelLimit>> = all.map((limit) => ({
           kind: limit.kind,
@@ -149,10 +151,13 @@ export class Admission extends Context.Service<Admission, {
         }
         if (holding.takeAvailable(tryTake)) return Effect.succeed(settle)
         // units are returned even if the client disconnects
-        return Effect.onExitPrimitive(Effect.as(Effect.uninterruptible(takeRest(holding)), settle), (exit) => {
-          if (Exit.isFailure(exit)) holding.returnAll()
-          return undefined
-        })
+        return Effect.onExitPrimitive(
+          Effect.as(Effect.uninterruptible(takeRest(holding, withinMs)), settle),
+          (exit) => {
+            if (Exit.isFailure(exit)) holding.returnAll()
+            return undefined
+          }
+        )
       }
 
       /** The limit of this kind with the fewest units left. */
@@ -222,11 +227,12 @@ export class Admission extends Context.Service<Admission, {
           const levels = levelsOf(key)
           if (levels === undefined) return refuseTeam(key)
           const cost = costOfWork(levels.budgets, { tokens, seconds }, highestPrice)
-          if (seconds !== undefined) return take([], 0, cost)
+          const withinMs = Math.min(waitMs, unitsWithinMs)
+          if (seconds !== undefined) return take([], 0, cost, withinMs)
           const all = inBatch
             ? [batchLimitOf(key), ...levels.limits.filter(({ kind }) => kind === "tokens")]
             : levels.limits.filter(({ kind }) => kind !== "requests")
-          return take(all, tokens, cost)
+          return take(all, tokens, cost, withinMs)
         },
         admitUpload: (key) => {
           const levels = levelsOf(key)

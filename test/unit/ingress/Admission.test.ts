@@ -6,6 +6,7 @@ import { Admission, type AdmissionRequest } from "../../../services/ingress/requ
 import { operationNamed } from "../../../shared/contract/operations/operations.ts"
 import type { ApiKey } from "../../../shared/keys/ApiKey.ts"
 import { defaults as keyDefaults } from "../../../shared/keys/KeySettings.ts"
+import { answerWithinMs } from "../../../shared/limits/HoldMessage.ts"
 import { Limits } from "../../../shared/limits/Limits.ts"
 import { byId, pathOf, type Team } from "../../../shared/teams/Team.ts"
 import { defaults } from "../../../shared/teams/TeamSettings.ts"
@@ -41,7 +42,7 @@ const chat: AdmissionRequest = { operation, model: "gpt-5", decoded: { max_token
 const dear: AdmissionRequest = { ...chat, highestPrice: { perRequest: 0.5 } }
 
 /** An ingress that knows these teams. */
-const start = (teams: ReadonlyArray<Team>) =>
+const start = (teams: ReadonlyArray<Team>, limitWaitMs = waitMs) =>
   Effect.gen(function*() {
     const state = { teams, spent: new Map<string, number>(), countedUntil: 0 }
     const paths = new Map<string, ReadonlyArray<Team> | undefined>()
@@ -61,7 +62,9 @@ const start = (teams: ReadonlyArray<Team>) =>
       Admission.layerNoDeps.pipe(
         Layer.provide([Layer.succeed(TeamTree, tree), Layer.succeed(Spending, spending), Limits.layerMemory])
       )
-    ).pipe(Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({ GATEWAY_LIMIT_WAIT_MS: String(waitMs) }))))
+    ).pipe(
+      Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({ GATEWAY_LIMIT_WAIT_MS: String(limitWaitMs) })))
+    )
     return {
       state,
       admission: Context.get(services, Admission),
@@ -153,6 +156,19 @@ describe("a request of a key in a team", () => {
       assert.strictEqual(headers["x-ratelimit-remaining-requests"], "4")
       assert.strictEqual(headers["x-ratelimit-limit-tokens"], "1000")
       assert.isUndefined(admission.headers(makeKey({}), "openai"))
+    }))
+})
+
+describe("the work of a task", () => {
+  it.effect("has its answer before its worker stops waiting for it, however long requests may wait", () =>
+    Effect.gen(function*() {
+      const { admission } = yield* start([], 10_000)
+      const key = makeKey({ concurrentRequests: 1 })
+      yield* admit(admission, key)
+      const work = { tokens: 100, inBatch: false, seconds: undefined, highestPrice: undefined }
+      const waiting = yield* Effect.forkChild(Effect.flip(admission.admitWork(key, work)))
+      yield* TestClock.adjust(answerWithinMs - 1)
+      assert.isDefined(waiting.pollUnsafe())
     }))
 })
 
