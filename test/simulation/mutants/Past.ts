@@ -319,7 +319,7 @@ export const past: ReadonlyArray<Patch> = [
   {
     name: "the event of a worker that seemed lost does not count",
     file: recent,
-    from: "return last.event",
+    from: "return last\n",
     to: "return undefined",
     needs: Needs.isolatedEvents
   },
