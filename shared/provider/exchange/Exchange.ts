@@ -3,7 +3,6 @@
  * back-pressure from the client. An error status fails the exchange.
  */
 import { Cause, Effect, Exit, Option, Redacted, Tracer } from "effect"
-import type { IncomingHttpHeaders } from "node:http"
 import * as Fiberless from "../../bounds/Fiberless.ts"
 import { type JobError, ProviderFailed } from "../../contract/JobError.ts"
 import { isReported, type Usage } from "../../contract/Usage.ts"
@@ -14,6 +13,7 @@ import type { Call } from "../call/Protocol.ts"
 import * as Prefill from "../dialects/openai/Prefill.ts"
 import * as UsageSum from "../../contract/UsageSum.ts"
 import type { GuardedFetch } from "../transport/GuardedFetch.ts"
+import { headerOf, type ResponseHeaders } from "../transport/ResponseHeaders.ts"
 import type { Sink } from "../transport/Sink.ts"
 import type { Secrets } from "../transport/Secrets.ts"
 import type { ExchangeControl, Receiver, Upstream } from "../transport/Upstream.ts"
@@ -120,7 +120,7 @@ class Delivery {
   readonly #sink: Sink
   readonly #reader: AnswerReader
   #status = 0
-  #headers: IncomingHttpHeaders = {}
+  #headers: ResponseHeaders = {}
   #contentType = "application/json"
   #kind: "error" | "stream" | "whole" | "passing" = "whole"
   /** The bytes of a whole answer, or the pieces of a stream before its first content. */
@@ -146,7 +146,7 @@ class Delivery {
       onHead: (status, headers) => {
         this.#status = status
         this.#headers = headers
-        this.#contentType = headers["content-type"] ?? this.#contentType
+        this.#contentType = headerOf(headers, "content-type") ?? this.#contentType
         if (status < 200 || status >= 300) this.#kind = "error"
         else if (this.#reader.push !== undefined && this.#contentType.includes("text/event-stream")) {
           this.#kind = "stream"

@@ -1,9 +1,9 @@
 /** Turns a provider's error, in any dialect, into one that the client may see. */
 import { Clock, DateTime, Effect, Option, Predicate } from "effect"
-import type { IncomingHttpHeaders } from "node:http"
 import { type JobError, ProviderFailed, ProviderRateLimited, ProviderRejected } from "../../contract/JobError.ts"
 import * as SchemaErrors from "../../contract/SchemaErrors.ts"
 import * as Json from "../json/Json.ts"
+import { headerOf, type ResponseHeaders } from "../transport/ResponseHeaders.ts"
 
 /** How much of an error's body is read, in bytes. */
 export const maxErrorBytes = 64 * 1024
@@ -48,9 +48,9 @@ const delayOf = (text: string | undefined, unitMs: number): number | null =>
   /^\d+(?:\.\d+)?$/.test(text?.trim() ?? "") ? Math.min(Number(text) * unitMs, longestRetryMs) : null
 
 /** The time to wait in milliseconds: from `retry-after-ms`, or `retry-after` in seconds or as a date; `null` if neither is valid. */
-export const retryAfter = Effect.fnUntraced(function*(headers: IncomingHttpHeaders) {
-  const value = headers["retry-after"] ?? ""
-  const delay = delayOf(Json.string(headers["retry-after-ms"]), 1) ?? delayOf(value, 1_000)
+export const retryAfter = Effect.fnUntraced(function*(headers: ResponseHeaders) {
+  const value = headerOf(headers, "retry-after") ?? ""
+  const delay = delayOf(headerOf(headers, "retry-after-ms"), 1) ?? delayOf(value, 1_000)
   if (delay !== null) return delay
   // requires letters, as in the name of a month, because other numbers would parse as dates
   const date = /[a-z]{3}/i.test(value) ? DateTime.make(value) : Option.none()
@@ -90,7 +90,7 @@ const isWithoutCredit = (status: number, { code, message, type }: Json.Fields): 
 export const fromAnswer = Effect.fnUntraced(function*(
   provider: string,
   status: number,
-  headers: IncomingHttpHeaders,
+  headers: ResponseHeaders,
   body: string,
   secrets: ReadonlyArray<string>
 ): Effect.fn.Return<JobError> {

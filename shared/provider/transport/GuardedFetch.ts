@@ -15,6 +15,7 @@ import { lookup } from "node:dns"
 import { BlockList, isIP, isIPv4 } from "node:net"
 import { Agent, type Dispatcher, request } from "undici"
 import * as Span from "../../telemetry/Span.ts"
+import { headerOf } from "./ResponseHeaders.ts"
 
 /** Why nothing was fetched. The message is for the client that sent the URL, and reveals nothing about the host behind it. */
 export class FetchRefused extends Schema.TaggedError<FetchRefused>()("FetchRefused", {
@@ -243,7 +244,7 @@ const exchange = (dispatcher: Dispatcher, url: URL, maximumBytes: number): Effec
       })
       // a body that is not read to its end emits an error, which must have a listener
       body.on("error", () => {})
-      const header = (name: string): string => [headers[name] ?? ""].flat()[0] ?? ""
+      const header = (name: string): string => headerOf(headers, name) ?? ""
       const location = redirectStatuses.includes(status) ? header("location") : ""
       if (location !== "" || status !== 200) {
         await body.dump(dropped)

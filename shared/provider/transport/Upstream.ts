@@ -4,7 +4,6 @@
  * Uses undici's dispatch interface directly, because the layers above it cost several times as much per request.
  */
 import { Cause, Config, Context, Effect, Exit, Layer } from "effect"
-import type { IncomingHttpHeaders } from "node:http"
 import { Readable } from "node:stream"
 import { Agent, type Dispatcher } from "undici"
 import * as Fiberless from "../../bounds/Fiberless.ts"
@@ -12,6 +11,7 @@ import { atLeast } from "../../contract/Fields.ts"
 import { type JobError, ProviderFailed, ProviderTimeout } from "../../contract/JobError.ts"
 import { type Commit, Commitment, none } from "./Commitment.ts"
 import { Deadlines, type Timed } from "./Deadlines.ts"
+import type { ResponseHeaders } from "./ResponseHeaders.ts"
 
 /** A URL, split into the parts that a request needs. */
 export interface Address {
@@ -49,7 +49,7 @@ export interface ExchangeControl {
 }
 
 export interface Receiver {
-  readonly onHead: (status: number, headers: IncomingHttpHeaders) => void
+  readonly onHead: (status: number, headers: ResponseHeaders) => void
   readonly onData: (chunk: Uint8Array) => void
 }
 
@@ -206,7 +206,7 @@ class Exchange implements Dispatcher.DispatchHandler, ExchangeControl, Timed {
     if (this.#aborted) this.#abort()
   }
 
-  onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
+  onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: ResponseHeaders): void {
     this.#isHeard = true
     // an informational head, which another one follows
     if (status < 200) return

@@ -15,6 +15,7 @@ import type { HttpProtocol } from "../../../../shared/provider/exchange/HttpProt
 import { openAi } from "../../../../shared/provider/protocols/openai/OpenAi.ts"
 import type { Call, Perform } from "../../../../shared/provider/call/Protocol.ts"
 import type { Secrets } from "../../../../shared/provider/transport/Secrets.ts"
+import type { ResponseHeaders } from "../../../../shared/provider/transport/ResponseHeaders.ts"
 import type { Head, Sink } from "../../../../shared/provider/transport/Sink.ts"
 import type {
   ExchangeControl,
@@ -50,7 +51,7 @@ class Connection {
     return JSON.parse(Buffer.from(this.request.body ?? []).toString()) as Record<string, unknown>
   }
 
-  head(status: number, contentType: string, headers: Record<string, string> = {}): void {
+  head(status: number, contentType: string | ReadonlyArray<string>, headers: ResponseHeaders = {}): void {
     this.#receiver.onHead(status, { ...headers, "content-type": contentType })
   }
 
@@ -200,6 +201,26 @@ describe("a slow client", () => {
       assert.deepInclude(Result.getOrThrow(yield* Fiber.join(fiber)), { inputTokens: 9, outputTokens: 6 })
       assert.lengthOf(sink.text.match(/"finish_reason":"stop"/g) ?? [], 3)
       assert.lengthOf(sink.text.match(/\[DONE\]/g) ?? [], 1)
+    }))
+})
+
+describe("an answer whose content type is repeated, as undici passes it on,", () => {
+  it.effect("has the first one, whether it is a stream or not", () =>
+    Effect.gen(function*() {
+      const whole = JSON.stringify({ type: "message", content: [], usage: { input_tokens: 3, output_tokens: 2 } })
+      const answers = [[false, "application/json", whole], [true, sse, opening + word("a") + closing]] as const
+      for (const [stream, contentType, text] of answers) {
+        const { connections, perform } = start(anthropic)
+        const sink = new TestSink()
+        const body = { model: "alias", max_tokens: 9, messages: hello, stream }
+        const fiber = yield* begin(perform, call(messages, body), sink)
+        connections[0]!.head(200, [`${contentType}; charset=utf-8`, contentType])
+        connections[0]!.data(text)
+        connections[0]!.end()
+        assert.deepInclude(Result.getOrThrow(yield* Fiber.join(fiber)), { inputTokens: 3, outputTokens: 2 })
+        assert.strictEqual(sink.head?.contentType, `${contentType}; charset=utf-8`)
+        assert.strictEqual(sink.text, text)
+      }
     }))
 })
 

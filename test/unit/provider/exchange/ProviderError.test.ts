@@ -4,6 +4,7 @@ import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { ProviderRejected } from "../../../../shared/contract/JobError.ts"
 import * as ProviderError from "../../../../shared/provider/exchange/ProviderError.ts"
+import type { ResponseHeaders } from "../../../../shared/provider/transport/ResponseHeaders.ts"
 
 describe("a request that is too long", () => {
   it.each(
@@ -30,10 +31,12 @@ describe("a request that is too long", () => {
 
 describe("a retry time", () => {
   const day = 86_400_000
-  const cases: ReadonlyArray<readonly [headers: Record<string, string>, milliseconds: number | null]> = [
+  const cases: ReadonlyArray<readonly [headers: ResponseHeaders, milliseconds: number | null]> = [
     [{}, null],
     [{ "retry-after": "7" }, 7_000],
     [{ "retry-after": " 2.5 " }, 2_500],
+    [{ "retry-after": ["7", "60"] }, 7_000],
+    [{ "retry-after-ms": ["150", "60000"] }, 150],
     [{ "retry-after": "0" }, 0],
     [{ "retry-after-ms": "150", "retry-after": "1" }, 150],
     [{ "retry-after-ms": "soon", "retry-after": "1" }, 1_000],
