@@ -158,6 +158,8 @@ const agentFor = (connect: Agent.Options["connect"]) =>
   Effect.acquireRelease(
     Effect.sync(() =>
       new Agent({
+        // with HTTP/2, undici takes a file that its server breaks off for a whole one
+        allowH2: false,
         keepAliveTimeout: 1_000,
         maxResponseSize: maximumBytes,
         connect: { timeout: connectWithinMs, ...connect }

@@ -2,6 +2,9 @@
  * Runs HTTP exchanges with providers: streamed, with back-pressure, deadlines, and an abort that always reaches the socket.
  *
  * Uses undici's dispatch interface directly, because the layers above it cost several times as much per request.
+ *
+ * Speaks HTTP/1.1, also to servers that offer HTTP/2. With HTTP/2, undici would use a dead connection for further calls, take an answer
+ * that the server breaks off for a whole one, and send headers before the commitment.
  */
 import { Cause, Config, Context, Effect, Exit, Layer } from "effect"
 import { Readable } from "node:stream"
@@ -70,7 +73,9 @@ export class Upstream extends Context.Service<Upstream, {
     Effect.gen(function*() {
       const connectMs = yield* Config.schema(atLeast(1), "UPSTREAM_CONNECT_TIMEOUT_MS").pipe(Config.withDefault(5_000))
       const agent = yield* Effect.acquireRelease(
-        Effect.sync(() => new Agent({ connect: { timeout: connectMs }, keepAliveTimeout: 30_000, pipelining: 1 })),
+        Effect.sync(() =>
+          new Agent({ allowH2: false, connect: { timeout: connectMs }, keepAliveTimeout: 30_000, pipelining: 1 })
+        ),
         (agent) => Effect.promise(() => agent.destroy())
       )
       const deadlines = new Deadlines()
