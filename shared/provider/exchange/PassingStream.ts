@@ -105,12 +105,12 @@ export class PassingStream {
   }
 
   /**
-   * The provider has ended its body. Returns the last frame if it lacks only its blank line and completes the answer; drops an
-   * incomplete frame.
+   * The provider has ended its body. Returns the last frame, with a blank line, if it lacks only that and completes the answer; drops
+   * an incomplete frame. Without the blank line, readers that follow the standard would drop the frame, and join it to the next one.
    */
   end(): Uint8Array | undefined | "error" {
     const { rest } = this.#frames
-    const kept = rest.length === 0 ? undefined : this.#take(rest, false)
+    const kept = rest.length === 0 ? undefined : this.#take(Buffer.concat([rest, blankLine]), false)
     if (kept === "error") return kept
     return kept === "malformed" || !this.isComplete ? undefined : kept
   }
@@ -250,6 +250,9 @@ const withNames = (grammar: AnswerGrammar): RegExp => {
   }
   return marks
 }
+
+/** Ends a frame, whether or not its last line has ended. */
+const blankLine = Buffer.from("\n\n")
 
 const newline = 0x0a
 const closingBrace = 0x7d

@@ -168,7 +168,6 @@ describe("a stream", () => {
 
   it.for([
     ["without [DONE]", finish],
-    ["without the last blank line", finish + done.trimEnd()],
     ["with more after [DONE]", finish + done + ": bye\n\n"],
     [
       "with usage in the last chunk of the text",
@@ -179,6 +178,11 @@ describe("a stream", () => {
       (await relay([role + odd + end], { headers: sseHeaders, stream: true })).text,
       role + odd + end
     )
+  })
+
+  it("that ends without the last blank line gets it", async () => {
+    const all = role + odd + finish + done
+    assert.strictEqual((await relay([all.trimEnd()], { headers: sseHeaders, stream: true })).text, all)
   })
 
   it("with an event of several megabytes reaches the client unchanged", async () => {

@@ -351,12 +351,17 @@ describe("a last frame without its final blank line", () => {
     kept instanceof Uint8Array ? Buffer.from(kept).toString() : kept
 
   it.each([
-    ["a last part", delta("a"), finish.trimEnd(), finish.trimEnd()],
-    ["a last part with half of its final blank line", delta("a"), `${finish.trimEnd()}\r\n`, `${finish.trimEnd()}\r\n`],
-    ["[DONE]", delta("a"), "data: [DONE]", "data: [DONE]"],
+    ["a last part", delta("a"), finish.trimEnd(), finish],
+    [
+      "a last part with half of its final blank line",
+      delta("a"),
+      `${finish.trimEnd()}\r\n`,
+      `${finish.trimEnd()}\r\n\n\n`
+    ],
+    ["[DONE]", delta("a"), "data: [DONE]", done],
     ["usage, which stays removed", delta("a") + finish, usage.trimEnd(), undefined],
-    ["a comment after the end", delta("a") + done, ": bye", ": bye"]
-  ])("is accepted if it is complete: %s", (_, before, last, passed) => {
+    ["a comment after the end", delta("a") + done, ": bye", ": bye\n\n"]
+  ])("is accepted, and gets its blank line, if it is complete: %s", (_, before, last, passed) => {
     const stream = open()
     relay(stream, before + last)
     assert.strictEqual(textOf(stream.end()), passed)
@@ -374,6 +379,14 @@ describe("a last frame without its final blank line", () => {
     relay(stream, delta("a") + last)
     assert.isUndefined(stream.end())
     assert.isFalse(stream.isComplete)
+  })
+
+  it("is not mixed up with the estimate that follows it", () => {
+    const stream = open({ showUsage: true })
+    relay(stream, delta("a") + finish.trimEnd())
+    const last = Buffer.concat([stream.end() as Uint8Array, ...stream.endWith({ total_tokens: 1 })])
+    const estimate = frame({ id: "c1", model: "upstream", choices: [], usage: { total_tokens: 1 } })
+    assert.strictEqual(last.toString(), finish + estimate)
   })
 
   it("is an error if it reports an error", () => {
