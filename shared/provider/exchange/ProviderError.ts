@@ -122,16 +122,20 @@ const describe = (
   if (status === 429) return new ProviderRateLimited({ provider, retryAfterMs })
   if (areCredentialsRefused(status, said)) return refused("credentials")
   if (status < 400 || status >= 500 || status === 408) return undefined
+  const shown = (value: unknown): string | undefined => {
+    const text = textOf(value)
+    return text === undefined ? undefined : redact(text, secrets)
+  }
   // Google's `code` repeats the HTTP status; its `status` is the error's name
-  const code = textOf(said["status"]) ?? textOf(said["code"]) ?? null
-  const message = redact(textOf(said["message"]) ?? `The provider '${provider}' rejected the request`, secrets)
-  const type = textOf(said["type"]) ?? null
+  const code = shown(said["status"]) ?? shown(said["code"]) ?? null
+  const message = shown(said["message"]) ?? `The provider '${provider}' rejected the request`
+  const type = shown(said["type"]) ?? null
   return new ProviderRejected({
     provider,
     status,
     message,
     type,
-    param: textOf(said["param"]) ?? paramOf(said, message) ?? null,
+    param: shown(textOf(said["param"]) ?? paramOf(said, message)) ?? null,
     code: exceedsContext({ code, message, type }) ? contextCode : code
   })
 }

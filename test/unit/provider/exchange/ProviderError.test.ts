@@ -71,6 +71,16 @@ describe("a retry time", () => {
     }))
 })
 
+it.effect("no part of an error reveals a secret", () =>
+  Effect.gen(function*() {
+    const texts = { message: "for s3cret", type: "of s3cret", param: "tools[0].s3cret", code: "no s3cret" }
+    const error = yield* ProviderError.fromAnswer("p", 400, {}, JSON.stringify({ error: texts }), ["", "s3cret"])
+    assert.deepInclude(error, {
+      ...{ _tag: "ProviderRejected", message: "for [redacted]", type: "of [redacted]" },
+      ...{ param: "tools[0].[redacted]", code: "no [redacted]" }
+    })
+  }))
+
 describe("a list of errors in FastAPI's format", () => {
   const rejected = (body: object) => ProviderError.fromAnswer("p", 422, {}, JSON.stringify(body), ["s3cret"])
 
