@@ -426,8 +426,8 @@ describe("a client of the provider's own dialect", () => {
   /** Requests that parsing and printing would change. */
   const odd = {
     anthropic: (model: string) =>
-      ` {"max_tokens" : 1.0e1,\r\n"model":"${model}" ,"messages":[{"role":"user","content":"\\u0068\\/ 🐝"}],"x":1.0,"x":2}\n`,
-    gemini: () => ` {"contents" : [{"parts":[{"text":"\\u0068\\/ 🐝","own":1.0}]}], "x":1.0,"x":2}\n`
+      ` {"max_tokens" : 1.0e1,\r\n"model":"${model}" ,"messages":[{"role":"user","content":"\\u0068\\/ 🐝"}],"x":{"y":1.0,"y":2}}\n`,
+    gemini: () => ` {"contents" : [{"parts":[{"text":"\\u0068\\/ 🐝","own":1.0}]}], "x":{"y":1.0,"y":2}}\n`
   }
 
   it("has its Anthropic request passed on byte for byte except for the model, with version and betas", async () => {
