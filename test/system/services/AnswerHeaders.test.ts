@@ -79,7 +79,7 @@ describe("ingress and worker", () => {
     )
     assert.match(
       await textOf(worker!, "/metrics"),
-      /^gateway_jobs_total\{operation="chat.completions",outcome="Done"\} [1-9]/m
+      /^gateway_jobs_total\{operation="chat.completions",outcome="success"\} [1-9]/m
     )
   })
 
