@@ -1,14 +1,11 @@
 /** A team that is deleted while NATS is failing. */
 import { assert, it } from "@effect/vitest"
 import { ConfigProvider, Context, Effect, Layer } from "effect"
-import { HttpServer } from "effect/http"
 import { HttpApiTest } from "effect/http-api"
 import { everything } from "../../../services/console/access/Scopes.ts"
-import { Admin, CurrentAdmin, CurrentScope } from "../../../services/console/api/Admin.ts"
 import { ConsoleApi } from "../../../services/console/api/Api.ts"
 import * as TeamHandlers from "../../../services/console/handlers/TeamHandlers.ts"
 import { Webhooks } from "../../../services/console/handlers/WebhookHandlers.ts"
-import * as ProblemDetails from "../../../services/console/ProblemDetails.ts"
 import { KeyAudit } from "../../../shared/keys/KeyAudit.ts"
 import { KeyStore } from "../../../shared/keys/KeyStore.ts"
 import { JetStreamFailed } from "../../../shared/nats/JetStream.ts"
@@ -16,11 +13,8 @@ import { layerBoth } from "../../../shared/nats/Nats.ts"
 import { TeamStore } from "../../../shared/teams/TeamStore.ts"
 import { Spending } from "../../../shared/usage/Spending.ts"
 import { UsageCounters } from "../../../shared/usage/UsageCounters.ts"
+import { layerSignedIn } from "../../fixture/identity/SignedIn.ts"
 import { NatsServer } from "../../fixture/nats/NatsServer.ts"
-
-const identity = Context.make(CurrentAdmin, { name: "ada", role: "admin", teams: [], session: null }).pipe(
-  Context.add(CurrentScope, everything)
-)
 
 it.live("a team is deleted after its webhook, so that the request can be repeated, and not while it has keys", () =>
   Effect.gen(function*() {
@@ -48,17 +42,7 @@ it.live("a team is deleted after its webhook, so that the request can be repeate
             Layer.mock(Spending)({ of: () => 0, countedUntil: () => 0, resetMs: () => 0 }),
             Layer.mock(Webhooks)({ endpoints } as never)
           ]),
-          Layer.provideMerge([
-            Layer.succeed(
-              Admin,
-              Admin.of({
-                session: (handler) => Effect.provide(handler, identity),
-                token: (handler) => Effect.provide(handler, identity)
-              })
-            ),
-            ProblemDetails.layer,
-            HttpServer.layerServices
-          ])
+          Layer.provideMerge(layerSignedIn({ name: "ada", role: "admin", teams: [], session: null }, everything))
         )
       )
     )

@@ -29,7 +29,7 @@ it.live("changes of a webhook at the same time all succeed, and only one shows i
     assert.include(rotated.map((each) => Redacted.value(Option.getOrThrow(each).secret)), current)
   })))
 
-it.live("the latest deliveries are listed without reading all, whoever else has deliveries", () =>
+it.live("the latest deliveries are listed without reading all, also beside those of other owners", () =>
   onNats(Effect.gen(function*() {
     const { connection } = yield* Nats
     const { add, list } = yield* openDeliveries

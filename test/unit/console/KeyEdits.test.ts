@@ -1,15 +1,12 @@
 /** What members do to a key that an administrator edits at the same time, or while NATS is away. */
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Effect, Layer } from "effect"
-import { HttpServer } from "effect/http"
+import { Effect, Layer } from "effect"
 import { HttpApiTest } from "effect/http-api"
 import { ofTeams } from "../../../services/console/access/Scopes.ts"
-import { Admin, CurrentAdmin, CurrentScope } from "../../../services/console/api/Admin.ts"
 import { ConsoleApi } from "../../../services/console/api/Api.ts"
 import * as KeyHandlers from "../../../services/console/handlers/KeyHandlers.ts"
 import { TokenOwners } from "../../../services/console/handlers/TokenOwners.ts"
 import { Webhooks } from "../../../services/console/handlers/WebhookHandlers.ts"
-import * as ProblemDetails from "../../../services/console/ProblemDetails.ts"
 import * as ApiKey from "../../../shared/keys/ApiKey.ts"
 import { KeyAudit } from "../../../shared/keys/KeyAudit.ts"
 import type { KeyChanges } from "../../../shared/keys/KeySettings.ts"
@@ -18,6 +15,7 @@ import { JetStreamFailed } from "../../../shared/nats/JetStream.ts"
 import * as Team from "../../../shared/teams/Team.ts"
 import { TeamStore } from "../../../shared/teams/TeamStore.ts"
 import { UsageCounters } from "../../../shared/usage/UsageCounters.ts"
+import { layerSignedIn } from "../../fixture/identity/SignedIn.ts"
 
 /** Both teams are the member's. */
 const heavy = "team_000000heavy"
@@ -37,8 +35,7 @@ const memberOf = Effect.fnUntraced(function*(meanwhile: KeyChanges) {
   let isAway = false
   let hasWebhook = true
   let isRevoked = false
-  const identity = Context.make(CurrentAdmin, { name: "mel", role: "member", teams: [heavy, light], session: null })
-    .pipe(Context.add(CurrentScope, yield* teams))
+  const signedIn = layerSignedIn({ name: "mel", role: "member", teams: [heavy, light], session: null }, yield* teams)
   const client = yield* HttpApiTest.groups(ConsoleApi, ["keys"]).pipe(
     Effect.provide(
       KeyHandlers.layer.pipe(
@@ -73,17 +70,7 @@ const memberOf = Effect.fnUntraced(function*(meanwhile: KeyChanges) {
             }
           } as never)
         ]),
-        Layer.provideMerge([
-          Layer.succeed(
-            Admin,
-            Admin.of({
-              session: (handler) => Effect.provide(handler, identity),
-              token: (handler) => Effect.provide(handler, identity)
-            })
-          ),
-          ProblemDetails.layer,
-          HttpServer.layerServices
-        ])
+        Layer.provideMerge(signedIn)
       )
     )
   )

@@ -1,14 +1,11 @@
 /** How long the admin API waits for NATS. */
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Effect, Fiber, Layer } from "effect"
-import { HttpServer } from "effect/http"
+import { Effect, Fiber, Layer } from "effect"
 import { HttpApiTest } from "effect/http-api"
 import { TestClock } from "effect/testing"
 import { everything } from "../../../services/console/access/Scopes.ts"
-import { Admin, CurrentAdmin, CurrentScope } from "../../../services/console/api/Admin.ts"
 import { ConsoleApi } from "../../../services/console/api/Api.ts"
 import * as KeyHandlers from "../../../services/console/handlers/KeyHandlers.ts"
-import * as ProblemDetails from "../../../services/console/ProblemDetails.ts"
 import { RequestLog } from "../../../services/console/handlers/RequestLog.ts"
 import { TokenOwners } from "../../../services/console/handlers/TokenOwners.ts"
 import * as UsageHandlers from "../../../services/console/handlers/UsageHandlers.ts"
@@ -17,20 +14,7 @@ import { KeyAudit } from "../../../shared/keys/KeyAudit.ts"
 import { KeyStore } from "../../../shared/keys/KeyStore.ts"
 import { TeamStore } from "../../../shared/teams/TeamStore.ts"
 import { UsageCounters } from "../../../shared/usage/UsageCounters.ts"
-
-const ada = { name: "Ada", role: "admin", teams: [], session: null } as const
-
-const asAda = Context.make(CurrentAdmin, ada).pipe(
-  Context.add(CurrentScope, everything)
-)
-
-const signedIn = Layer.succeed(
-  Admin,
-  Admin.of({
-    session: (handler) => Effect.provide(handler, asAda),
-    token: (handler) => Effect.provide(handler, asAda)
-  })
-)
+import { layerSignedIn } from "../../fixture/identity/SignedIn.ts"
 
 /** The API over usage counters that take `readingMs` to read. */
 const clientOver = (readingMs: number) =>
@@ -49,7 +33,7 @@ const clientOver = (readingMs: number) =>
           Layer.mock(TokenOwners)({}),
           Layer.mock(Webhooks)({} as never)
         ]),
-        Layer.provideMerge([signedIn, ProblemDetails.layer, HttpServer.layerServices])
+        Layer.provideMerge(layerSignedIn({ name: "Ada", role: "admin", teams: [], session: null }, everything))
       )
     )
   )
