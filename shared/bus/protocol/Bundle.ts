@@ -64,8 +64,10 @@ export const entryBytes = ({ head, payload }: EncodedEntry): number =>
   lengthsBytes + Buffer.byteLength(head) + payload.length
 
 /** Whether a bundle can carry the entry. */
-export const fitsBundle = (entry: EncodedEntry): boolean =>
-  Buffer.byteLength(entry.head) <= headBytesLimit && entryBytes(entry) <= bundleBytes
+export const fitsBundle = ({ head, payload }: EncodedEntry): boolean => {
+  const headBytes = Buffer.byteLength(head)
+  return headBytes <= headBytesLimit && lengthsBytes + headBytes + payload.length <= bundleBytes
+}
 
 export const encodeBundle = (number: number, oldest: number, entries: ReadonlyArray<EncodedEntry>): Buffer => {
   let size = entriesAt
