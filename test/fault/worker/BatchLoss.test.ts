@@ -238,7 +238,8 @@ it.live(
     Gateway.run({ environment: { WORKER_TASK_SLOTS: String(slots) } }, async (gateway) => {
       const { nats, provider } = gateway
       const client = new BatchClient(gateway)
-      provider.behave({ kind: "paced", chunks: 1, everyMs: 100 })
+      const paced = { kind: "paced", chunks: 1, everyMs: 100 } as const
+      provider.behave(paced)
       let holder = await gateway.startWorker({}, "batches")
       const { id } = await client.create("paid-chat", count)
       for (const share of [0.2, 0.4]) {
@@ -247,8 +248,10 @@ it.live(
         holder = await gateway.startWorker({}, "batches")
       }
       await client.untilDone(id, 0.6 * count, 120_000)
+      provider.behave({ kind: "silent" })
       await provider.until(() => provider.open === slots)
       await gateway.workers[0]?.kill()
+      provider.behave(paced)
       await gateway.startWorker()
       const batch = await client.ended(id, 240_000)
       assert.strictEqual(batch.status, "completed")

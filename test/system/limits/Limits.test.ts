@@ -66,10 +66,8 @@ describe("a provider's limits over four worker processes", { timeout: 60_000 + (
     Gateway.run(withLimits("{ concurrency: 5 }"), async (gateway) => {
       gateway.provider.behave({ kind: "paced", chunks: 2, everyMs: 100 })
       let most = 0
-      // looks whenever a call starts or ends, for ever
-      void gateway.provider.until(() => {
+      gateway.provider.watch(() => {
         most = Math.max(most, gateway.provider.open)
-        return false
       })
       const outcomes = await Promise.all(
         Array.from({ length: 60 }, () => outcomeOf(gateway.request(chat("limited-chat", { stream: true }))))
