@@ -2,7 +2,7 @@
 import { Effect, Result } from "effect"
 import type { Readable } from "node:stream"
 import { InvalidRequest, type QueueFull } from "../../../shared/contract/JobError.ts"
-import { JsonBounds } from "../../../shared/bounds/JsonBounds.ts"
+import { JsonBounds, repeatedMember } from "../../../shared/bounds/JsonBounds.ts"
 import type * as Contract from "../../../shared/contract/Operation.ts"
 import { type Decode, decoderOf } from "../../../shared/contract/http/RequestDecoder.ts"
 import { smallBytes, Turns } from "../../../shared/bounds/Turns.ts"
@@ -141,7 +141,7 @@ type Decoded = Result.Result<Contract.RequestBody, InvalidRequest>
 const decodeJson = (decode: Decode, bytes: Uint8Array): Decoded => {
   const bounds = new JsonBounds()
   return excessFailure(bounds.push(bytes)) ??
-    Result.flatMap(textOf(bytes), (text) => Result.flatMap(parse(text, bounds), decode))
+    Result.flatMap(textOf(bytes), (text) => Result.flatMap(parse(bytes, text, bounds), decode))
 }
 
 /** Like `decodeJson`, with a turn of the event loop for each step, so that a large body does not block other requests. */
@@ -156,7 +156,7 @@ const decodeInSteps = Effect.fnUntraced(function*(decode: Decode, bytes: Uint8Ar
   yield* turn.next
   const text = yield* Effect.fromResult(textOf(bytes))
   yield* turn.next
-  const value = yield* Effect.fromResult(parse(text, bounds))
+  const value = yield* Effect.fromResult(parse(bytes, text, bounds))
   yield* turn.next
   return yield* Effect.fromResult(decode(value))
 })
@@ -166,10 +166,10 @@ const excessFailure = (excess: string | undefined) =>
 
 const textOf = (bytes: Uint8Array) => Result.try({ try: () => utf8.decode(bytes), catch: () => notUtf8 })
 
-const repeated = wrongBody("The request body has two members of the same name", "invalid_json")
-
-const parse = (text: string, bounds: JsonBounds): Result.Result<unknown, InvalidRequest> =>
-  Result.flatMap(
-    Result.try({ try: (): unknown => JSON.parse(text), catch: () => notJson }),
-    (value) => bounds.repeatsMember(value) ? Result.fail(repeated) : Result.succeed(value)
-  )
+const parse = (bytes: Uint8Array, text: string, bounds: JsonBounds): Result.Result<unknown, InvalidRequest> =>
+  Result.flatMap(Result.try({ try: (): unknown => JSON.parse(text), catch: () => notJson }), (value) => {
+    const repeated = bounds.repeatsMember(value) ? repeatedMember(bytes) : undefined
+    return repeated === undefined
+      ? Result.succeed(value)
+      : Result.fail(InvalidRequest.at(repeated, "must appear only once", "invalid_json"))
+  })
