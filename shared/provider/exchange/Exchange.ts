@@ -13,7 +13,7 @@ import type { Call } from "../call/Protocol.ts"
 import * as Prefill from "../dialects/openai/Prefill.ts"
 import * as UsageSum from "../../contract/UsageSum.ts"
 import type { GuardedFetch } from "../transport/GuardedFetch.ts"
-import { headerOf, type ResponseHeaders } from "../transport/ResponseHeaders.ts"
+import { contentTypeOf, type ResponseHeaders } from "../transport/ResponseHeaders.ts"
 import type { Sink } from "../transport/Sink.ts"
 import type { Secrets } from "../transport/Secrets.ts"
 import type { ExchangeControl, Receiver, Upstream } from "../transport/Upstream.ts"
@@ -146,7 +146,7 @@ class Delivery {
       onHead: (status, headers) => {
         this.#status = status
         this.#headers = headers
-        this.#contentType = headerOf(headers, "content-type") ?? this.#contentType
+        this.#contentType = contentTypeOf(headers) ?? this.#contentType
         if (status < 200 || status >= 300) this.#kind = "error"
         else if (this.#reader.push !== undefined && this.#contentType.includes("text/event-stream")) {
           this.#kind = "stream"

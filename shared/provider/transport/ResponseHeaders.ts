@@ -7,3 +7,7 @@ export const headerOf = (headers: ResponseHeaders, name: string): string | undef
   const value = headers[name]
   return typeof value === "string" ? value : value?.[0]
 }
+
+/** The `content-type` with its media type in lower case. Its parameters stay as they are, since their case can matter. */
+export const contentTypeOf = (headers: ResponseHeaders): string | undefined =>
+  headerOf(headers, "content-type")?.replace(/^[^;]*/, (mediaType) => mediaType.toLowerCase())

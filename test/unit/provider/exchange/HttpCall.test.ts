@@ -204,8 +204,8 @@ describe("a slow client", () => {
     }))
 })
 
-describe("an answer whose content type is repeated, as undici passes it on,", () => {
-  it.effect("has the first one, whether it is a stream or not", () =>
+describe("the content type of an answer", () => {
+  it.effect("is the first one if there are two, whether it is a stream or not", () =>
     Effect.gen(function*() {
       const whole = JSON.stringify({ type: "message", content: [], usage: { input_tokens: 3, output_tokens: 2 } })
       const answers = [[false, "application/json", whole], [true, sse, opening + word("a") + closing]] as const
@@ -221,6 +221,19 @@ describe("an answer whose content type is repeated, as undici passes it on,", ()
         assert.strictEqual(sink.head?.contentType, `${contentType}; charset=utf-8`)
         assert.strictEqual(sink.text, text)
       }
+    }))
+
+  it.effect("is a stream in whatever case the provider spells that", () =>
+    Effect.gen(function*() {
+      const { connections, perform } = start(anthropic)
+      const sink = new TestSink()
+      const body = { model: "alias", max_tokens: 9, messages: hello, stream: true }
+      const fiber = yield* begin(perform, call(messages, body), sink)
+      connections[0]!.head(200, "Text/Event-Stream; charset=UTF-8")
+      connections[0]!.data(opening + word("a") + closing)
+      connections[0]!.end()
+      yield* Fiber.join(fiber)
+      assert.strictEqual(sink.head?.contentType, "text/event-stream; charset=UTF-8")
     }))
 })
 
