@@ -34,6 +34,8 @@ export class Nats extends Context.Service<Nats, {
   readonly isSettled: () => boolean
   /** How long the connection has been lost, in milliseconds; 0 while it is up. */
   readonly awayForMs: () => number
+  /** Returns once the server has read all that was published, or after a moment if it does not answer. */
+  readonly flush: Effect.Effect<void>
   /** A new subject for answers, to which only this service may subscribe. */
   readonly inbox: () => string
   /** Receives every message of a subject. Logs exceptions of `receive`, which in the client's reader would end the connection. */
@@ -79,6 +81,13 @@ export const natsOf = <K extends InAccount>({ account }: K): Effect.Effect<Nats[
 /** How long the last messages of a closing process may take to leave, in milliseconds. */
 const flushWithinMs = 500
 
+/** Whether the server has answered within this time, in milliseconds, that it has read all that was published. */
+const flush = (connection: NatsConnection, withinMs: number): Effect.Effect<boolean> =>
+  Effect.promise(() => connection.flush().catch(() => undefined)).pipe(
+    Effect.timeoutOption(withinMs),
+    Effect.map(Option.isSome)
+  )
+
 const make = <E>(
   account: Account,
   acquire: (once: Effect.Effect<NatsConnection, NatsUnavailable>) => Effect.Effect<NatsConnection, E>
@@ -98,9 +107,9 @@ const make = <E>(
       acquire(connect(servers, options, account, choice)),
       (connection) =>
         // without a flush, the client drops what was published just before it closes
-        Effect.promise(() => connection.flush().catch(() => undefined)).pipe(
-          Effect.timeoutOption(flushWithinMs),
-          Effect.andThen(Effect.promise(() => connection.close()).pipe(Effect.timeoutOption("2 seconds")))
+        Effect.andThen(
+          flush(connection, flushWithinMs),
+          Effect.promise(() => connection.close()).pipe(Effect.timeoutOption("2 seconds"))
         ),
       { interruptible: true }
     )
@@ -163,6 +172,7 @@ const make = <E>(
       server: () => connection.info?.server_id ?? "",
       isSettled: () => awaySince === undefined && now() - backSince > settlingMs,
       awayForMs: () => awaySince === undefined ? 0 : now() - awaySince,
+      flush: Effect.asVoid(flush(connection, flushWithinMs)),
       inbox: () => createInbox(inboxPrefix(service)),
       subscribe: (subject, receive) =>
         connection.subscribe(subject, {
@@ -197,12 +207,10 @@ const leaveStalledServer = Effect.fnUntraced(function*(
 ) {
   if (!isConnected() || connection.getServers().length < 2) return
   const askedAt = now()
-  const answer = yield* Effect.promise(() => connection.flush().catch(() => undefined)).pipe(
-    Effect.timeoutOption(answerWithinMs)
-  )
+  const hasAnswered = yield* flush(connection, answerWithinMs)
   // after a stall of this process, the answer may have arrived but not been read
   const wasStalled = now() - askedAt > 1.5 * answerWithinMs
-  if (Option.isSome(answer) || wasStalled || !isConnected()) return
+  if (hasAnswered || wasStalled || !isConnected()) return
   yield* Effect.logWarning("the NATS server does not answer: changing to another")
   choice.avoid(connection.getServer())
   yield* Effect.promise(() => connection.reconnect())

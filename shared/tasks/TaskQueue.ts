@@ -156,7 +156,7 @@ class Server implements PoolServer.PoolServer {
     yield* this.source.stop
     yield* PoolServer.endWithin(this.#options.graceMs, [...this.#running.values()].map(({ fiber }) => fiber))
     this.#nats.outbox.flush()
-    if (this.#nats.isConnected()) yield* Effect.promise(() => this.#nats.connection.flush())
+    if (this.#nats.isConnected()) yield* this.#nats.flush
   })
 
   #begin(job: PulledJob): void {

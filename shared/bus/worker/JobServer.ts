@@ -254,7 +254,7 @@ class Server implements PoolServer.PoolServer {
     // JetStream redelivers jobs that are still held after that
     yield* Effect.timeoutOption(this.#released.await, flushWithinMs)
     this.#announce()
-    const { connection, isConnected, outbox } = this.#nats
+    const { isConnected, outbox } = this.#nats
     if (!isConnected()) return
     const flush = Effect.callback<void>((resume) => outbox.afterFlush(() => resume(Effect.void)))
     yield* Effect.timeoutOption(flush, flushWithinMs)
@@ -262,7 +262,7 @@ class Server implements PoolServer.PoolServer {
       this.#bundles.afterAcknowledgement(() => resume(Effect.void))
     )
     yield* Effect.timeoutOption(acknowledged, flushWithinMs)
-    if (isConnected()) yield* Effect.promise(() => connection.flush())
+    if (isConnected()) yield* this.#nats.flush
   })
 
   /** Returns when no job runs. */

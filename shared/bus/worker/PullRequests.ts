@@ -29,6 +29,8 @@ const rejectedMs = 200
  * replaced before its answer arrives. It stands for `expiresMs` at the far end; the rest is for the way back.
  */
 const lateMs = expiresMs + 1_000
+/** How long a stopping worker waits for a server that may be frozen, in milliseconds. */
+const drainWithinMs = 2_000
 
 export interface PullOptions {
   readonly nats: Nats["Service"]
@@ -102,12 +104,12 @@ export class PullRequests {
 
   /**
    * Ends all requests, including replaced ones: otherwise they would get the jobs that this worker returns. Returns once all jobs
-   * that were in transit have arrived.
+   * that were in transit have arrived, or after `drainWithinMs` if the server does not answer.
    */
   readonly stop: Effect.Effect<unknown> = Effect.promise(() => {
     this.#subscription = undefined
     return Promise.all([...this.#subscriptions].map((each) => this.#drain(each)))
-  })
+  }).pipe(Effect.timeoutOption(drainWithinMs))
 
   /** Requests the wanted number of jobs, together with the next write. */
   schedule(): void {

@@ -1,6 +1,6 @@
 /** A worker that closes finishes its jobs, takes no more, and leaves nothing to wait for. */
 import { assert, it } from "@effect/vitest"
-import { Deferred, Effect, Fiber } from "effect"
+import { Deferred, Effect, Fiber, Option } from "effect"
 import type { ServedJob } from "../../../shared/bus/worker/JobServer.ts"
 import { WorkerLost } from "../../../shared/contract/JobError.ts"
 import { untilJobs, untilNoJobs } from "../../fixture/nats/JobStream.ts"
@@ -152,4 +152,15 @@ it.live("a worker closes in time while the server is away", () =>
     yield* Deferred.succeed(away, undefined)
     yield* Fiber.join(closing).pipe(Effect.timeout("5 seconds"))
     assert.isTrue(Deferred.isDoneUnsafe(ended))
+  }))
+
+it.live("a worker closes in time while the server is frozen", () =>
+  Effect.gen(function*() {
+    const server = yield* NatsServer.make()
+    const going = yield* worker(server.url, { run: reply })
+    server.freeze()
+    // the client itself would notice after 15 seconds
+    const closed = yield* going.close.pipe(Effect.timeoutOption("10 seconds"))
+    server.thaw()
+    assert.isTrue(Option.isSome(closed))
   }))

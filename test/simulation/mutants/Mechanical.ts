@@ -290,7 +290,7 @@ const notes: ReadonlyArray<Note> = [
   },
   {
     file: server,
-    line: "if (isConnected()) yield* Effect.promise(() => connection.flush())",
+    line: "if (isConnected()) yield* this.#nats.flush",
     excuse: "what a closing worker has sent was acknowledged before"
   },
   {
