@@ -63,6 +63,8 @@ export interface BundleSenderOptions {
   readonly now: () => number
   /** The NATS server to which this worker is connected. */
   readonly server: () => string
+  /** A job has failed because one of its frames, of so many bytes, fits into no bundle. */
+  readonly onTooLarge: (job: string, bytes: number) => void
 }
 
 export class BundleSender implements FrameChannel {
@@ -87,8 +89,10 @@ export class BundleSender implements FrameChannel {
    */
   send({ attempt, ingress, job }: FrameSource, frame: Frame, payload?: Uint8Array): void {
     const entry = encodeEntry(job, attempt, frame, payload)
-    const isLost = "sequence" in frame && !fitsBundle(entry)
-    this.#add(ingress, isLost ? encodeEntry(job, attempt, tooLarge(frame.sequence)) : entry)
+    if ("sequence" in frame && !fitsBundle(entry)) {
+      this.#add(ingress, encodeEntry(job, attempt, tooLarge(frame.sequence)))
+      this.#options.onTooLarge(job, entryBytes(entry))
+    } else this.#add(ingress, entry)
     this.#options.outbox.wake("now")
   }
 

@@ -171,7 +171,10 @@ class Server implements PoolServer.PoolServer {
     const { id: worker, outbox } = nats
     const { workload } = options
     this.#frames = new SingleFrames(outbox, workload, worker)
-    this.#bundles = new BundleSender({ outbox, workload, worker, now: this.#now, server: nats.server })
+    const onTooLarge = (job: string, bytes: number) => {
+      Effect.runForkWith(context)(Effect.logError("part of an answer is too large for NATS", { job, bytes }))
+    }
+    this.#bundles = new BundleSender({ outbox, workload, worker, now: this.#now, server: nats.server, onTooLarge })
     this.source = new JobSource({ ...options, queue: workload, nats, now: this.#now, onJob: (job) => this.#begin(job) })
   }
 

@@ -103,7 +103,15 @@ const linkOf = (isLost: () => boolean) => {
   }
   const connection = { publish } as unknown as NatsConnection
   const outbox = new Outbox(connection, (_, cause) => assert.fail(String(cause)))
-  const sender = new BundleSender({ outbox, workload: "chat", worker: "worker", now: () => now, server: () => "N1" })
+  const tooLarge: Array<string> = []
+  const sender = new BundleSender({
+    outbox,
+    workload: "chat",
+    worker: "worker",
+    now: () => now,
+    server: () => "N1",
+    onTooLarge: (job) => tooLarge.push(job)
+  })
   const source = { job: "job", attempt: 1, ingress: "ingress", subject: "", control: "" }
   let sequence = 0
   const add = (payload: Uint8Array) => {
@@ -115,6 +123,7 @@ const linkOf = (isLost: () => boolean) => {
   }
   return {
     received,
+    tooLarge,
     sender,
     receiver,
     resent: () => resent,
@@ -192,6 +201,7 @@ describe("a link", () => {
     link.send(Buffer.from("next"))
     const error = JSON.stringify({ _tag: "InternalError" })
     assert.deepStrictEqual(link.received, [error, error, "next"])
+    assert.deepStrictEqual(link.tooLarge, ["job", "job"])
     assert(!link.isKept())
   })
 
@@ -220,7 +230,14 @@ const flushedSizes = (add: (sender: BundleSender) => void): ReadonlyArray<number
     publish: (_: string, data: Uint8Array) => void sizes.push(data.length)
   } as unknown as NatsConnection
   const outbox = new Outbox(connection, (_, cause) => assert.fail(String(cause)))
-  const sender = new BundleSender({ outbox, workload: "chat", worker: "worker", now: () => 0, server: () => "N1" })
+  const sender = new BundleSender({
+    outbox,
+    workload: "chat",
+    worker: "worker",
+    now: () => 0,
+    server: () => "N1",
+    onTooLarge: (job) => assert.fail(job)
+  })
   add(sender)
   outbox.flush()
   return sizes
