@@ -72,7 +72,17 @@ const make: Effect.Effect<Limits["Service"], never, LimitStore | Scope.Scope> = 
   const clock = yield* Clock.Clock
   const now = () => clock.currentTimeMillisUnsafe()
   const replica = randomUUID().slice(0, 8)
-  const accounts = new Map<string, Account>()
+  /** How many entries this replica has drafted, for all limits: a number must not return with a forgotten account. */
+  let drafted = 0
+  /**
+   * By key. A limit that is not in use is forgotten, since there may be more keys than fit into memory: an account is held by the
+   * fiber that maintains it, and by the units that may still be settled.
+   */
+  const accounts = new Map<string, WeakRef<Account>>()
+  const forgotten = new FinalizationRegistry<string>((key) => {
+    // a new account may have taken its place
+    if (accounts.get(key)?.deref() === undefined) accounts.delete(key)
+  })
 
   const read = Effect.fnUntraced(function*(account: Account) {
     const found = Option.getOrUndefined(yield* store.getRevision(account.key))
@@ -98,7 +108,7 @@ const make: Effect.Effect<Limits["Service"], never, LimitStore | Scope.Scope> = 
     for (let tries = 0; tries < maxTries; tries++) {
       const remembered = account.isSoleWriter ? account.written : undefined
       const { ledger, revision } = remembered ?? (yield* read(account))
-      const draft = lease.draft(ledger)
+      const draft = lease.draft(ledger, ++drafted)
       if (!draft.isNeeded) {
         account.isSoleWriter = false
         // without a write, only a read shows whether another replica has returned units
@@ -165,7 +175,9 @@ const make: Effect.Effect<Limits["Service"], never, LimitStore | Scope.Scope> = 
   })
 
   yield* Effect.addFinalizer(() =>
-    Effect.forEach([...accounts.values()], (account) => {
+    Effect.forEach([...accounts.values()], (reference) => {
+      const account = reference.deref()
+      if (account === undefined) return Effect.void
       account.lease.close()
       return account.lease.isRecorded || account.isConsumed ? Effect.void : enter(account)
     }, { concurrency: "unbounded", discard: true }).pipe(Effect.timeout(maxBackOffMs), Effect.ignore)
@@ -174,7 +186,7 @@ const make: Effect.Effect<Limits["Service"], never, LimitStore | Scope.Scope> = 
   const fork = yield* FiberSet.makeRuntime<never, void, never>()
 
   const accountOf = (limit: Limit): Account => {
-    const known = accounts.get(limit.key)
+    const known = accounts.get(limit.key)?.deref()
     if (known !== undefined) {
       known.lease.setTerms(limit)
       return known
@@ -191,7 +203,8 @@ const make: Effect.Effect<Limits["Service"], never, LimitStore | Scope.Scope> = 
       wakesAt: Number.NEGATIVE_INFINITY,
       wake: () => undefined
     }
-    accounts.set(limit.key, account)
+    accounts.set(limit.key, new WeakRef(account))
+    forgotten.register(account, limit.key)
     return account
   }
 

@@ -92,7 +92,6 @@ export class ReplicaLease {
   #reportedWaiting = 0
   /** Fewer units were used than the ledger says. */
   #hasReturned = false
-  #entries = 0
   #enteredAt = Number.NEGATIVE_INFINITY
   #isScarce = false
   #idleSince = Number.NEGATIVE_INFINITY
@@ -218,15 +217,15 @@ export class ReplicaLease {
     this.#recentlyUsed = 0
   }
 
-  /** Prepares the next entry. Units that the entry returns can no longer be used. */
-  draft(ledger: Ledger.Ledger): Draft {
+  /** Prepares the next entry, with a number that is new to the ledger. Units that the entry returns can no longer be used. */
+  draft(ledger: Ledger.Ledger, entryNumber: number): Draft {
     const now = this.#now()
     const isWanted = this.#waiters.size > 0 ||
       (this.#terms.windowMs === 0 && !this.#isScarce && this.#recentlyUsed > 0)
     if (now >= this.#until || !isWanted) this.#idle = 0
     const entry: Ledger.Entry = {
       replica: this.#replica,
-      entry: ++this.#entries,
+      entry: entryNumber,
       now,
       used: new Map(this.#used),
       inUse: this.#inUse,

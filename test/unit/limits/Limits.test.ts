@@ -2,6 +2,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Exit, Fiber, Random } from "effect"
 import { TestClock } from "effect/testing"
+import v8 from "node:v8"
+import vm from "node:vm"
 import type { Limit, LimitReached, Taken } from "../../../shared/bounds/Limit.ts"
 import { Log, type Replica, replica, TestStore } from "../../fixture/calls/Replicas.ts"
 
@@ -49,6 +51,14 @@ const takeAtRandom = (log: Log, all: ReadonlyArray<Replica>, limit: Limit, aMinu
     yield* takeWithin(one, limit, 100).pipe(Effect.andThen(log.note), Effect.ignore, Effect.forkChild)
   })).pipe(Effect.forkChild)
 
+const collectGarbage = Effect.promise(async () => {
+  v8.setFlagsFromString("--expose-gc")
+  const collect = vm.runInNewContext("gc") as () => void
+  // references that were read in a turn of the event loop live until its end
+  await new Promise(setImmediate)
+  collect()
+})
+
 describe("a limit per minute", () => {
   const waiting = [[60, 4, 30], [60, 1, 100], [100, 4, 50], [3, 4, 2], [1, 4, 3], [600, 8, 50]] as const
   it.effect.each(waiting)(
@@ -76,6 +86,27 @@ describe("a limit per minute", () => {
         assert.isAtLeast(log.at.length, 3 * limit * 0.95)
       })
   )
+
+  it.effect("takes no memory once nobody uses it or may still settle its units", () =>
+    Effect.gen(function*() {
+      const one = yield* replica(yield* TestStore.make())
+      const unsettled: Array<Taken> = []
+      // a function of its own: a generator would keep the limit alive
+      const use = (key: string, keep: (taken: Taken) => void) => {
+        const limit = { ...perMinute(60), key }
+        return Effect.as(Effect.map(inOneSecond(takeWithin(one, limit, 1_000)), keep), new WeakRef(limit))
+      }
+      const ended = yield* use("ended", () => undefined)
+      const running = yield* use("running", (taken) => unsettled.push(taken))
+      yield* TestClock.adjust("5 minutes")
+      yield* collectGarbage
+      assert.isUndefined(ended.deref())
+      assert.isDefined(running.deref())
+      // its use counts, although it comes so late
+      unsettled[0]!.settle(50)
+      yield* TestClock.adjust("2 seconds")
+      assert.strictEqual(one.limits.state({ ...perMinute(60), key: "running" }).remaining, 60 - 49)
+    }))
 
   it.effect("needs few writes if usage is far below it", () =>
     Effect.gen(function*() {

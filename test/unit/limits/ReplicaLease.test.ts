@@ -9,8 +9,9 @@ describe("a lease of a limit on concurrent requests", () => {
     const lease = new ReplicaLease("one", { limit: 60, windowMs: 0 }, () => now, () => undefined)
     const served: Array<string> = []
     const waiter = (name: string): Waiter => ({ units: 1, until: now + 100, resume: () => served.push(name) })
+    let entries = 0
     const enter = (ledger: Ledger.Ledger) => {
-      const draft = lease.draft(ledger)
+      const draft = lease.draft(ledger, ++entries)
       return { ledger: draft.entered.ledger, accept: () => lease.accept(draft) }
     }
     lease.enqueue(waiter("first"))
