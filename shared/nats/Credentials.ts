@@ -121,3 +121,6 @@ const requireFile = (variable: string, file: string): Effect.Effect<void, Creden
     try: () => void readFileSync(file),
     catch: () => new CredentialsUnusable({ variable, detail: `names ${file}, which cannot be read` })
   })
+
+/** The subject prefix for answers to a service's requests; no other service may subscribe to it. */
+export const inboxPrefix = (service: string): string => `_INBOX.${service}`

@@ -11,7 +11,6 @@ import * as Metrics from "../telemetry/Metrics.ts"
 import { ServiceName } from "../telemetry/ServiceName.ts"
 import { connect, type NatsUnavailable, patiently, warnOfOldCluster } from "./Connect.ts"
 import * as Credentials from "./Credentials.ts"
-import { inboxPrefix } from "./Inbox.ts"
 import { Outbox } from "./Outbox.ts"
 import { holdMs, ServerChoice } from "./Reconnect.ts"
 import { monotonicMs } from "../bounds/MonotonicClock.ts"
@@ -102,7 +101,7 @@ const make = <E>(
     const errors = Metrics.natsErrors(account)
 
     const choice = new ServerChoice()
-    const options = { ...credentials, name: service, inboxPrefix: inboxPrefix(service) }
+    const options = { ...credentials, name: service, inboxPrefix: Credentials.inboxPrefix(service) }
     const connection = yield* Effect.acquireRelease(
       acquire(connect(servers, options, account, choice)),
       (connection) =>
@@ -173,7 +172,7 @@ const make = <E>(
       isSettled: () => awaySince === undefined && now() - backSince > settlingMs,
       awayForMs: () => awaySince === undefined ? 0 : now() - awaySince,
       flush: Effect.asVoid(flush(connection, flushWithinMs)),
-      inbox: () => createInbox(inboxPrefix(service)),
+      inbox: () => createInbox(Credentials.inboxPrefix(service)),
       subscribe: (subject, receive) =>
         connection.subscribe(subject, {
           callback: (error, message) => {

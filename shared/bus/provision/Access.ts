@@ -7,7 +7,7 @@
  */
 import { consumerName } from "../../nats/WorkQueue.ts"
 import { type Workload, workloads } from "../../contract/Operation.ts"
-import { inboxPrefix } from "../../nats/Inbox.ts"
+import { inboxPrefix } from "../../nats/Credentials.ts"
 import type { Account, BucketSpec, EventStreamSpec, StoreSpec, WorkQueueSpec } from "../../nats/Storage.ts"
 import { accounts, buckets, bucketStream, events, queues, stores, storeStream } from "../../nats/Storage.ts"
 import * as Subjects from "../protocol/Subjects.ts"

@@ -8,7 +8,7 @@ import { join } from "node:path"
 import { promisify } from "node:util"
 import { afterAll, beforeAll } from "vitest"
 import type { Account } from "../../../shared/nats/Storage.ts"
-import { inboxPrefix } from "../../../shared/nats/Inbox.ts"
+import { inboxPrefix } from "../../../shared/nats/Credentials.ts"
 import { inherited } from "../../fixture/general/Inherited.ts"
 import { SecureNats } from "../../fixture/nats/SecureNats.ts"
 
