@@ -3,6 +3,7 @@ import { Context, DateTime, Effect, Layer, Option, Redacted, Schema } from "effe
 import type { JetStreamFailed } from "../nats/JetStream.ts"
 import { openBucket } from "../nats/KeyValue.ts"
 import { buckets } from "../nats/Storage.ts"
+import { modify } from "../nats/Modify.ts"
 import * as ApiKey from "./ApiKey.ts"
 import type { KeyChanges } from "./KeySettings.ts"
 
@@ -100,15 +101,19 @@ export class KeyStore extends Context.Service<KeyStore, {
         list: Effect.map(records, (all) => all.map(({ record }) => record)),
         edit: Effect.fn("KeyStore.edit")(function*(id, changes, check = () => Effect.void) {
           const { fingerprint } = yield* find(id)
-          for (;;) {
-            const stored = yield* bucket.getRevision(fingerprint)
-            const record = Option.flatMap(stored, ({ value }) => decodeRecord(value))
-            if (Option.isNone(stored) || Option.isNone(record)) return yield* new KeyNotFound({ id })
-            yield* check(record.value)
-            const edited = { ...record.value, ...changes, editedAt: yield* DateTime.now }
-            const written = yield* bucket.update(fingerprint, encode(edited), stored.value.revision)
-            if (Option.isSome(written)) return edited
-          }
+          return yield* modify(
+            bucket,
+            fingerprint,
+            Effect.fnUntraced(function*(stored) {
+              const record = yield* Effect.fromOption(
+                Option.flatMap(stored, decodeRecord),
+                () => new KeyNotFound({ id })
+              )
+              yield* check(record)
+              const edited = { ...record, ...changes, editedAt: yield* DateTime.now }
+              return [edited, encode(edited)]
+            })
+          )
         }),
         revoke: Effect.fn("KeyStore.revoke")(function*(id, isWithin = () => true) {
           const { fingerprint, record } = yield* find(id)

@@ -4,11 +4,12 @@ import { type Bucket, openBucket, type Revision } from "../nats/KeyValue.ts"
 import { JetStreamFailed } from "../nats/JetStream.ts"
 import type { NatsOf } from "../nats/Nats.ts"
 import { buckets, type BucketSpec } from "../nats/Storage.ts"
+import type { Revisions } from "../nats/Modify.ts"
 
 /** The timeout of each operation, in milliseconds. It is short because requests wait for the limit. */
 const answerMs = 2_000
 
-export class LimitStore extends Context.Service<LimitStore, Pick<Bucket, "getRevision" | "create" | "update">>()(
+export class LimitStore extends Context.Service<LimitStore, Revisions>()(
   "shared/limits/LimitStore"
 ) {
   /** Limits of keys. Only ingress may access them. */

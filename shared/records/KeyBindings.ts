@@ -5,7 +5,7 @@
 import { Clock, Effect, Option, type Schedule, Schema } from "effect"
 import type { Owner } from "../contract/Owner.ts"
 import type { JetStreamFailed } from "../nats/JetStream.ts"
-import type { Bucket } from "../nats/KeyValue.ts"
+import { modify, retrying, type Revisions } from "../nats/Modify.ts"
 import { digest, ownerToken } from "./OwnerToken.ts"
 
 /** A request with an idempotency key. */
@@ -47,7 +47,7 @@ export interface KeyBindings<A> {
 }
 
 export interface KeyBindingsOptions<A> {
-  readonly bucket: Pick<Bucket, "create" | "getRevision" | "update">
+  readonly bucket: Revisions
   readonly find: (owner: Owner, id: string) => Effect.Effect<Option.Option<A>, JetStreamFailed>
   /** Whether a key that is bound to this counts as free. */
   readonly isFree: (found: Option.Option<A>) => boolean
@@ -55,38 +55,38 @@ export interface KeyBindingsOptions<A> {
 }
 
 export const make = <A>({ bucket, find, isFree, patience }: KeyBindingsOptions<A>): KeyBindings<A> => {
-  const again = <B>(effect: Effect.Effect<B, JetStreamFailed>) => Effect.retry(effect, patience)
+  const records = retrying(bucket, patience)
 
-  const look = Effect.fnUntraced(function*(owner: Owner, request: KeyedRequest) {
-    const stored = Option.getOrUndefined(yield* again(bucket.getRevision(bindingOf(owner, request))))
-    const binding = Option.getOrUndefined(Option.flatMap(Option.fromUndefinedOr(stored?.value), decode))
-    const isBound = binding !== undefined && (yield* Clock.currentTimeMillis) < binding.at + boundForMs
-    const found = isBound ? yield* find(owner, binding.id) : Option.none<A>()
-    if (!isBound || isFree(found)) return { id: undefined, revision: stored?.revision, found: Option.none<A>() }
-    if (binding.bodyHash !== request.bodyHash) return yield* new OtherBody()
-    return { id: binding.id, revision: stored?.revision, found }
+  /** What a stored binding binds the key to; `None` if the key is free. */
+  const read = Effect.fnUntraced(function*(owner: Owner, request: KeyedRequest, stored: Option.Option<string>) {
+    const binding = Option.getOrUndefined(Option.flatMap(stored, decode))
+    if (binding === undefined || (yield* Clock.currentTimeMillis) >= binding.at + boundForMs) return Option.none()
+    const found = yield* find(owner, binding.id)
+    if (isFree(found)) return Option.none()
+    return binding.bodyHash === request.bodyHash ? Option.some({ id: binding.id, found }) : yield* new OtherBody()
   })
 
   return {
-    find: (owner, request) => Effect.map(look(owner, request), ({ found }) => found),
-    bind: Effect.fnUntraced(function*(owner, request, id) {
-      const place = bindingOf(owner, request)
-      const text = encode({ id, bodyHash: request.bodyHash, at: yield* Clock.currentTimeMillis })
-      for (;;) {
-        const bound = yield* look(owner, request)
-        if (bound.id !== undefined) return bound.id
-        const isWritten = bound.revision === undefined
-          ? yield* again(bucket.create(place, text))
-          : Option.isSome(yield* again(bucket.update(place, text, bound.revision)))
-        if (isWritten) return id
-      }
+    find: Effect.fnUntraced(function*(owner, request) {
+      const stored = yield* records.getRevision(bindingOf(owner, request))
+      const bound = yield* read(owner, request, Option.map(stored, ({ value }) => value))
+      return Option.flatMap(bound, ({ found }) => found)
     }),
-    free: Effect.fnUntraced(function*(place, id) {
-      const found = Option.getOrUndefined(yield* again(bucket.getRevision(place)))
-      const binding = Option.getOrUndefined(decode(found?.value))
-      if (found === undefined || binding?.id !== id) return
-      // marked as expired instead of deleted, because a deletion could hit a later binding
-      yield* again(bucket.update(place, encode({ ...binding, at: -boundForMs }), found.revision))
-    })
+    bind: Effect.fnUntraced(function*(owner, request, id) {
+      const text = encode({ id, bodyHash: request.bodyHash, at: yield* Clock.currentTimeMillis })
+      return yield* modify(records, bindingOf(owner, request), (stored) =>
+        Effect.map(
+          read(owner, request, stored),
+          Option.match({ onNone: () => [id, text] as const, onSome: (bound) => [bound.id] as const })
+        ))
+    }),
+    free: (place, id) =>
+      modify(records, place, (stored) => {
+        const binding = Option.getOrUndefined(Option.flatMap(stored, decode))
+        // marked as expired instead of deleted, because a deletion could hit a later binding
+        return Effect.succeed(
+          binding?.id === id ? [undefined, encode({ ...binding, at: -boundForMs })] : [undefined]
+        )
+      })
   }
 }

@@ -1,7 +1,7 @@
 /** Stores task records in a bucket. Changes them only by compare-and-set, according to `TaskState.ts`. */
 import { Clock, Effect, Option, Result, type Schedule, Schema, Semaphore } from "effect"
 import type { JetStreamFailed } from "../nats/JetStream.ts"
-import type { Bucket } from "../nats/KeyValue.ts"
+import type { Revisions } from "../nats/Modify.ts"
 import * as TaskRecord from "./TaskRecord.ts"
 import * as TaskState from "./TaskState.ts"
 
@@ -48,7 +48,7 @@ interface Stored {
 
 /** `patience`: how operations that fail with `JetStreamFailed` are retried. `onEnd` gets the key of each task that ends. */
 export const make = (
-  bucket: Pick<Bucket, "create" | "getRevision" | "update">,
+  bucket: Revisions,
   patience: Schedule.Schedule<unknown>,
   onEnd: (key: string) => void = () => undefined
 ): RecordStore => {

@@ -5,6 +5,7 @@ import { KeyStore } from "../keys/KeyStore.ts"
 import type { JetStreamFailed } from "../nats/JetStream.ts"
 import { openBucket } from "../nats/KeyValue.ts"
 import { buckets } from "../nats/Storage.ts"
+import { modify } from "../nats/Modify.ts"
 import * as Team from "./Team.ts"
 import type { TeamChanges } from "./TeamSettings.ts"
 
@@ -108,15 +109,19 @@ export class TeamStore extends Context.Service<TeamStore, {
           return created
         }),
         edit: Effect.fn("TeamStore.edit")(function*(id, changes) {
-          for (;;) {
-            const stored = yield* bucket.getRevision(id)
-            const record = Option.flatMap(stored, ({ value }) => Team.decode(value))
-            if (Option.isNone(stored) || Option.isNone(record)) return yield* new TeamNotFound({ id })
-            yield* checkParent(id, changes.parent)
-            const edited = { ...record.value, ...changes, editedAt: yield* DateTime.now }
-            const written = yield* bucket.update(id, Team.encode(edited), stored.value.revision)
-            if (Option.isSome(written)) return edited
-          }
+          return yield* modify(
+            bucket,
+            id,
+            Effect.fnUntraced(function*(stored) {
+              const record = yield* Effect.fromOption(
+                Option.flatMap(stored, Team.decode),
+                () => new TeamNotFound({ id })
+              )
+              yield* checkParent(id, changes.parent)
+              const edited = { ...record, ...changes, editedAt: yield* DateTime.now }
+              return [edited, Team.encode(edited)]
+            })
+          )
         }),
         remove: Effect.fn("TeamStore.remove")(function*(id, before) {
           const team = yield* find(id)

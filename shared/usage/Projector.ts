@@ -12,6 +12,7 @@ import { lastSequence, openEvents, type Page, readEvents } from "../nats/EventSt
 import { JetStreamFailed, whileJetStreamFails } from "../nats/JetStream.ts"
 import { type Bucket, openBucket } from "../nats/KeyValue.ts"
 import { events } from "../nats/Storage.ts"
+import { modify } from "../nats/Modify.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import { KeyTeams } from "./KeyTeams.ts"
 import { teamsIn } from "./Placements.ts"
@@ -29,44 +30,38 @@ const maxBatch = 500
 /** Maximum number of records that are written concurrently. */
 const maxWriters = 16
 
-/** Maximum number of tries to write a record that other projectors write first. */
-const maxTries = 10
-
 /** The page up to which all events are counted. A projector that starts reads from `from` on, to know the recent events. */
 const Checkpoint = Schema.fromJsonString(Schema.Struct({ from: Schema.optionalKey(Schema.Int), ...Place.fields }))
 const encodeCheckpoint = Schema.encodeSync(Checkpoint)
 const decodeCheckpoint = Schema.decodeUnknownOption(Checkpoint)
 
 /** Applies to one record the changes that it does not count yet. Returns what it then holds. */
-const countInto = Effect.fnUntraced(function*<A>(
+const countInto = <A>(
   tally: Tally<A>,
   bucket: Bucket,
   key: string,
   stream: string,
   changes: ReadonlyArray<TeamChange>
-): Effect.fn.Return<A, JetStreamFailed> {
-  for (let tries = 0; tries < maxTries; tries++) {
-    const stored = Option.getOrUndefined(yield* bucket.getRevision(key))
-    const record = stored === undefined ? undefined : Option.getOrUndefined(tally.decode(stored.value))
-    if (stored !== undefined && record === undefined) {
-      return yield* new JetStreamFailed({
-        detail: `${tally.bucket.name} ${key} was written by another version of the gateway`
-      })
-    }
-    const counted = record?.upTo.stream === stream ? record.upTo.sequence : 0
-    const news = changes.filter(({ sequence }) => sequence > counted)
-    const last = news.at(-1)
-    const former = record?.value ?? tally.zero
-    if (last === undefined) return former
-    const value = news.reduce(tally.count, former)
-    const next = tally.encode({ upTo: { stream, sequence: last.sequence }, value })
-    const written = stored === undefined
-      ? yield* bucket.create(key, next)
-      : Option.isSome(yield* bucket.update(key, next, stored.revision))
-    if (written) return value
-  }
-  return yield* new JetStreamFailed({ detail: `other projectors kept writing ${tally.bucket.name} ${key} first` })
-})
+): Effect.Effect<A, JetStreamFailed> =>
+  modify(
+    bucket,
+    key,
+    Effect.fnUntraced(function*(stored) {
+      const record = Option.getOrUndefined(Option.flatMap(stored, tally.decode))
+      if (Option.isSome(stored) && record === undefined) {
+        return yield* new JetStreamFailed({
+          detail: `${tally.bucket.name} ${key} was written by another version of the gateway`
+        })
+      }
+      const counted = record?.upTo.stream === stream ? record.upTo.sequence : 0
+      const news = changes.filter(({ sequence }) => sequence > counted)
+      const last = news.at(-1)
+      const former = record?.value ?? tally.zero
+      if (last === undefined) return [former]
+      const value = news.reduce(tally.count, former)
+      return [value, tally.encode({ upTo: { stream, sequence: last.sequence }, value })]
+    })
+  )
 
 /** Counts changes into all their records. Returns what each record then holds, and its changes. */
 const countAll = <A>(tally: Tally<A>, bucket: Bucket, stream: string, changes: ReadonlyArray<TeamChange>) => {

@@ -8,6 +8,7 @@ import type { JetStreamFailed } from "../nats/JetStream.ts"
 import { type Bucket, openBucket } from "../nats/KeyValue.ts"
 import { buckets } from "../nats/Storage.ts"
 import { decrypt, encrypt } from "../records/Cipher.ts"
+import { modify } from "../nats/Modify.ts"
 import { digest } from "../records/OwnerToken.ts"
 import { deriveKeys } from "../secrets/GatewaySecret.ts"
 
@@ -69,40 +70,37 @@ export const openEndpoints = Effect.gen(function*() {
   const keys = Array.map(yield* deriveKeys("webhooks"), Redacted.value)
   const about = (place: string) => JSON.stringify(["webhook endpoint", place])
 
-  /** `place`: the digest of the owner's id. */
-  const load = Effect.fnUntraced(function*(place: string) {
-    const found = Option.getOrUndefined(yield* bucket.getRevision(place))
-    if (found === undefined) return undefined
-    const sealed = Buffer.from(found.value, "base64url")
+  /** Decrypts a record. `place`: the digest of the owner's id. */
+  const open = (place: string, stored: string) => {
+    const sealed = Buffer.from(stored, "base64url")
     const opened = keys.map((key) => decrypt(key, about(place), sealed))
     return {
-      endpoint: Option.getOrUndefined(Option.flatMap(Option.firstSomeOf(opened), (bytes) => decode(bytes.toString()))),
-      isSealedByFirst: opened[0] !== undefined && Option.isSome(opened[0]),
-      revision: found.revision
+      endpoint: Option.flatMap(Option.firstSomeOf(opened), (bytes) => decode(bytes.toString())),
+      isSealedByFirst: opened[0] !== undefined && Option.isSome(opened[0])
     }
-  })
+  }
 
   /** Stores and returns what `change` makes of an endpoint, if anything. `change` runs again if another change comes first. */
-  const edit = Effect.fnUntraced(function*<E extends Endpoint | undefined>(
+  const edit = <E extends Endpoint | undefined>(
     place: string,
     change: (former: Endpoint | undefined, isSealedByFirst: boolean) => E
-  ): Effect.fn.Return<E, JetStreamFailed> {
-    for (;;) {
-      const found = yield* load(place)
-      const endpoint = change(found?.endpoint, found?.isSealedByFirst ?? true)
-      if (endpoint === undefined) return endpoint
-      const value = encrypt(keys[0], about(place), Buffer.from(encode(endpoint))).toString("base64url")
-      const isWritten = found === undefined
-        ? yield* bucket.create(place, value)
-        : Option.isSome(yield* bucket.update(place, value, found.revision))
-      if (isWritten) return endpoint
-    }
-  })
+  ) =>
+    modify(bucket, place, (stored) =>
+      Effect.sync(() => {
+        const { endpoint, isSealedByFirst } = Option.match(stored, {
+          onNone: () => ({ endpoint: Option.none(), isSealedByFirst: true }),
+          onSome: (text) => open(place, text)
+        })
+        const edited = change(Option.getOrUndefined(endpoint), isSealedByFirst)
+        return edited === undefined
+          ? [edited]
+          : [edited, encrypt(keys[0], about(place), Buffer.from(encode(edited))).toString("base64url")]
+      }))
 
   return {
     /** Finds an endpoint. `None` also if it was stored under a `GATEWAY_SECRET` that is no longer listed. */
     find: (owner: string): Effect.Effect<Option.Option<Endpoint>, JetStreamFailed> =>
-      Effect.map(load(placeOf(owner)), (found) => Option.fromUndefinedOr(found?.endpoint)),
+      Effect.map(bucket.get(placeOf(owner)), Option.flatMap((stored) => open(placeOf(owner), stored).endpoint)),
     /** Sets the URL. Makes a secret if the owner had none. */
     set: Effect.fn("Endpoints.set")(function*(owner: string, url: string) {
       const first: Endpoint = { url, createdAt: yield* Clock.currentTimeMillis, secrets: [newSecret()] }

@@ -5,6 +5,7 @@
 import { Effect, Option, type Schedule } from "effect"
 import type { JetStreamFailed } from "../../nats/JetStream.ts"
 import type { Bucket } from "../../nats/KeyValue.ts"
+import type { Revisions } from "../../nats/Modify.ts"
 import type { RecordStore } from "../RecordStore.ts"
 import type { TaskRecord } from "../TaskRecord.ts"
 import { isTaskId, suffixOf } from "./AnswerTaskId.ts"
@@ -55,7 +56,7 @@ export interface Place extends Pick<Bucket, "keys">, Pick<RecordStore, "cancel" 
 
 /** Removes the record first: without it no client finds the pages. */
 export const removeFrom = (
-  bucket: TaskBytes.Counters & Pick<Bucket, "purge">,
+  bucket: Revisions & Pick<Bucket, "purge">,
   patience: Schedule.Schedule<unknown>
 ): Place["remove"] =>
   Effect.fnUntraced(function*(key, task) {

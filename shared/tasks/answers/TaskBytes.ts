@@ -10,6 +10,7 @@ import type { JetStreamFailed } from "../../nats/JetStream.ts"
 import type { Bucket } from "../../nats/KeyValue.ts"
 import { buckets } from "../../nats/Storage.ts"
 import * as Counter from "../../records/Counter.ts"
+import { retrying, type Revisions } from "../../nats/Modify.ts"
 import type { TaskRecord } from "../TaskRecord.ts"
 import { answerResult } from "./AnswerResult.ts"
 
@@ -50,26 +51,9 @@ const isOver = (counter: string, now: number): boolean =>
 
 const counterOf = (ownerToken: string, at: number): string => `${ownerToken}.bytes.${Math.floor(at / hourMs)}`
 
-/** Access to the counters. */
-export type Counters = Pick<Bucket, "create" | "getRevision" | "update">
-
-/**
- * Adds to a counter, and retries each of its writes by itself. To repeat the whole addition could subtract twice: its write may have
- * succeeded although it failed with `JetStreamFailed`, and only the write itself recognises that.
- */
-const add = (bucket: Counters, patience: Schedule.Schedule<unknown>, counter: string, change: number) =>
-  Counter.add(
-    {
-      create: (key, value) => Effect.retry(bucket.create(key, value), patience),
-      getRevision: (key) => Effect.retry(bucket.getRevision(key), patience),
-      update: (key, value, revision) => Effect.retry(bucket.update(key, value, revision), patience)
-    },
-    counter,
-    change
-  )
-
 export const make = Effect.fnUntraced(function*(bucket: Bucket, patience: Schedule.Schedule<unknown>) {
   const again = <A>(effect: Effect.Effect<A, JetStreamFailed>) => Effect.retry(effect, patience)
+  const counters = retrying(bucket, patience)
   const counting = yield* Semaphore.make(1)
   const rests = new Map<string, number>()
 
@@ -103,13 +87,13 @@ export const make = Effect.fnUntraced(function*(bucket: Bucket, patience: Schedu
       const counter = counterOf(ownerToken, now)
       // near the quota there may be room for these bytes, if not for a block
       for (const taken of new Set([Math.max(blockBytes, bytes), bytes])) {
-        yield* add(bucket, patience, counter, taken)
+        yield* Counter.add(counters, counter, taken)
         if (mebibytes === Number.POSITIVE_INFINITY || (yield* addUp(ownerToken, now)) <= mebibytes * 1024 ** 2) {
           // the rest may have changed in the meantime
           keep(ownerToken, (rests.get(ownerToken) ?? 0) + taken - bytes)
           return true
         }
-        yield* add(bucket, patience, counter, -taken)
+        yield* Counter.add(counters, counter, -taken)
       }
       return false
     }))
@@ -125,7 +109,7 @@ export const make = Effect.fnUntraced(function*(bucket: Bucket, patience: Schedu
 
 /** Subtracts what a deleted task has stored. To be called once for each task. `key`: of the task's record. */
 export const free = Effect.fnUntraced(function*(
-  bucket: Counters,
+  bucket: Revisions,
   patience: Schedule.Schedule<unknown>,
   key: string,
   task: TaskRecord
@@ -133,7 +117,8 @@ export const free = Effect.fnUntraced(function*(
   const ownerToken = key.slice(0, key.indexOf("."))
   const { created, ended, request, result } = task
   if (request?.bytes === undefined) return
-  yield* add(bucket, patience, counterOf(ownerToken, created), -Math.max(leastBytes, request.bytes))
+  const counters = retrying(bucket, patience)
+  yield* Counter.add(counters, counterOf(ownerToken, created), -Math.max(leastBytes, request.bytes))
   const { bytes = 0 } = Option.getOrUndefined(answerResult(result)) ?? {}
-  if (bytes > 0 && ended !== null) yield* add(bucket, patience, counterOf(ownerToken, ended), -bytes)
+  if (bytes > 0 && ended !== null) yield* Counter.add(counters, counterOf(ownerToken, ended), -bytes)
 })

@@ -1,0 +1,52 @@
+/** Changes records that other processes may change at the same time, by compare-and-set. */
+import { Effect, Option, type Schedule } from "effect"
+import { JetStreamFailed } from "./JetStream.ts"
+import type { Bucket, Revision } from "./KeyValue.ts"
+
+/** What compare-and-set needs of a bucket. */
+export type Revisions = Pick<Bucket, "create" | "getRevision" | "update">
+
+/** Maximum number of writes of others that come first: each is one more reason to doubt that the next will not. */
+const maxTries = 1_000
+
+/**
+ * Writes what `change` makes of the stored record, and returns its result. `change` runs again if another write came first. It writes
+ * nothing if it returns no value.
+ */
+export const modify = Effect.fnUntraced(function*<A, E, R>(
+  bucket: Revisions,
+  key: string,
+  change: (stored: Option.Option<string>) => Effect.Effect<readonly [result: A, value?: string], E, R>
+): Effect.fn.Return<A, E | JetStreamFailed, R> {
+  for (let tries = 0; tries < maxTries; tries++) {
+    const stored = yield* bucket.getRevision(key)
+    const [result, value] = yield* change(Option.map(stored, ({ value }) => value))
+    if (value === undefined || (yield* write(bucket, key, stored, value))) return result
+  }
+  return yield* new JetStreamFailed({ detail: `other writes of ${key} came first ${maxTries} times` })
+})
+
+/** `false` if another write came first. */
+const write = (
+  bucket: Revisions,
+  key: string,
+  stored: Option.Option<Revision>,
+  value: string
+): Effect.Effect<boolean, JetStreamFailed> =>
+  Option.match(stored, {
+    onNone: () => bucket.create(key, value),
+    onSome: ({ revision }) => Effect.map(bucket.update(key, value, revision), Option.isSome)
+  })
+
+/**
+ * Retries each request by itself. To repeat a whole `modify` could apply a change twice: its write may have succeeded although it failed
+ * with `JetStreamFailed`, and only the write itself recognises that.
+ */
+export const retrying = (
+  { create, getRevision, update }: Revisions,
+  patience: Schedule.Schedule<unknown>
+): Revisions => ({
+  create: (key, value) => Effect.retry(create(key, value), patience),
+  getRevision: (key) => Effect.retry(getRevision(key), patience),
+  update: (key, value, revision) => Effect.retry(update(key, value, revision), patience)
+})
