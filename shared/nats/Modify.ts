@@ -6,12 +6,12 @@ import type { Bucket, Revision } from "./KeyValue.ts"
 /** What compare-and-set needs of a bucket. */
 export type Revisions = Pick<Bucket, "create" | "getRevision" | "update">
 
-/** Maximum number of writes of others that come first: each is one more reason to doubt that the next will not. */
+/** Maximum number of tries. Each one fails only because another write of the record has succeeded. */
 const maxTries = 1_000
 
 /**
- * Writes what `change` makes of the stored record, and returns its result. `change` runs again if another write came first. It writes
- * nothing if it returns no value.
+ * Writes the value that `change` makes of the stored one, and returns its result. Writes nothing if there is no value. If another write
+ * came first, `change` runs again with what that has stored.
  */
 export const modify = Effect.fnUntraced(function*<A, E, R>(
   bucket: Revisions,
