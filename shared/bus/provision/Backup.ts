@@ -1,8 +1,9 @@
 /**
  * Saves what the gateway stores in NATS to a folder, and restores it into a NATS that has lost everything.
  *
- * Each stream becomes two files: `<stream>.snapshot` in JetStream's format, and `<stream>.json` with its configuration. Not saved
- * are jobs whose clients wait on a connection, results that expire within an hour, ledgers of limits, and console sessions.
+ * Each stream becomes two files: `<stream>.snapshot` in JetStream's format, and `<stream>.json` with its configuration. The file
+ * `backup.json` lists the streams. Not saved are jobs whose clients wait on a connection, results that expire within an hour, ledgers
+ * of limits, and console sessions.
  */
 import { jetstreamManager } from "@nats-io/jetstream"
 import { Array, Effect, FileSystem, Path, Schema, Stream } from "effect"
@@ -46,6 +47,12 @@ const decode = Schema.decodeUnknownEffect(Description)
 
 const messagesIn = ({ state }: Snapshot.StreamState): number => (state as { readonly messages?: number }).messages ?? 0
 
+/** The names of a backup's streams. This file is written last, so a backup that was interrupted has none. */
+const Contents = Schema.fromJsonString(Schema.Struct({ streams: Schema.Array(Schema.String) }))
+const encodeContents = Schema.encodeSync(Contents)
+const decodeContents = Schema.decodeUnknownEffect(Contents)
+const contentsOf = (folder: string) => Effect.map(Path.Path, (path) => path.join(folder, "backup.json"))
+
 const filesOf = (folder: string, stream: string) =>
   Effect.map(Path.Path, (path) => ({
     about: path.join(folder, `${stream}.json`),
@@ -60,7 +67,6 @@ const save = Effect.fnUntraced(function*(folder: string, account: Account, strea
   const files = yield* filesOf(folder, stream)
   const snapshot = yield* Snapshot.take(nats, stream, { consumers: true })
   yield* Stream.run(snapshot.pieces, fs.sink(files.pieces, { mode: 0o600 }))
-  // last, because a stream without this file is not restored
   yield* fs.writeFileString(files.about, encode(snapshot), { mode: 0o600 })
   return [{ stream, messages: messagesIn(snapshot) } satisfies Copied]
 }, Effect.scoped)
@@ -70,7 +76,10 @@ export const saveAll = Effect.fn("Backup.saveAll")(function*(folder: string) {
   const fs = yield* FileSystem.FileSystem
   yield* fs.makeDirectory(folder, { recursive: true, mode: 0o700 })
   if ((yield* fs.readDirectory(folder)).length > 0) return yield* new FolderNotEmpty({ folder })
-  return Array.flatten(yield* Effect.forEach(saved, ([account, stream]) => save(folder, account, stream)))
+  const copied = Array.flatten(yield* Effect.forEach(saved, ([account, stream]) => save(folder, account, stream)))
+  const contents = encodeContents({ streams: copied.map(({ stream }) => stream) })
+  yield* fs.writeFileString(yield* contentsOf(folder), contents, { mode: 0o600 })
+  return copied
 })
 
 export class FolderNotEmpty extends Schema.TaggedError<FolderNotEmpty>()("FolderNotEmpty", { folder: Schema.String }) {
@@ -79,18 +88,28 @@ export class FolderNotEmpty extends Schema.TaggedError<FolderNotEmpty>()("Folder
   }
 }
 
+export class NoBackup extends Schema.TaggedError<NoBackup>()("NoBackup", { folder: Schema.String }) {
+  override get message() {
+    return `The folder ${this.folder} holds no complete backup: the file backup.json, which is saved last, is missing. Name another one.`
+  }
+}
+
 const load = Effect.fnUntraced(function*(folder: string, account: Account, stream: string) {
   const fs = yield* FileSystem.FileSystem
   const files = yield* filesOf(folder, stream)
-  if (!(yield* fs.exists(files.about))) return []
   const about = yield* decode(yield* fs.readFileString(files.about))
   const { connection } = yield* natsOf({ account })
   const pieces = fs.stream(files.pieces, { chunkSize: 128 * 1024 }).pipe(Stream.concat(Stream.make(new Uint8Array(0))))
   yield* Snapshot.restore(connection, stream, about, pieces)
-  return [{ stream, messages: messagesIn(about) } satisfies Copied]
+  return { stream, messages: messagesIn(about) } satisfies Copied
 })
 
-/** Restores every stream in this folder. Fails with `JetStreamFailed` if one exists. Returns them in order. */
+/** Restores every stream of the backup in this folder. Fails with `JetStreamFailed` if one exists. Returns them in order. */
 export const restoreAll = Effect.fn("Backup.restoreAll")(function*(folder: string) {
-  return Array.flatten(yield* Effect.forEach(saved, ([account, stream]) => load(folder, account, stream)))
+  const fs = yield* FileSystem.FileSystem
+  const contents = yield* contentsOf(folder)
+  if (!(yield* fs.exists(contents))) return yield* new NoBackup({ folder })
+  const { streams } = yield* decodeContents(yield* fs.readFileString(contents))
+  const wanted = saved.filter(([, stream]) => streams.includes(stream))
+  return yield* Effect.forEach(wanted, ([account, stream]) => load(folder, account, stream))
 })

@@ -1,0 +1,70 @@
+/** A backup brings back everything or nothing: a folder without a complete backup restores nothing. */
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { assert, describe, it } from "@effect/vitest"
+import { ConfigProvider, Effect, FileSystem, Layer, Option, PlatformError, Sink } from "effect"
+import { restoreAll, saveAll } from "../../../shared/bus/provision/Backup.ts"
+import { openBucket } from "../../../shared/nats/KeyValue.ts"
+import { layerBoth } from "../../../shared/nats/Nats.ts"
+import { buckets } from "../../../shared/nats/Storage.ts"
+import { type NatsAddress, NatsServer } from "../../fixture/nats/NatsServer.ts"
+
+/** The administrator's connections to a server. */
+const connectionsTo = ({ url }: NatsAddress) =>
+  Layer.fresh(layerBoth).pipe(Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({ NATS_URL: url }))))
+
+const folderNamed = (name: string) =>
+  Effect.gen(function*() {
+    const fs = yield* FileSystem.FileSystem
+    return `${yield* fs.makeTempDirectoryScoped()}/${name}`
+  })
+
+/** Fails to write the files of a stream, as on a full disk. */
+const withoutRoomFor = (stream: string) =>
+  Effect.provideServiceEffect(
+    FileSystem.FileSystem,
+    Effect.map(FileSystem.FileSystem, (fs) => ({
+      ...fs,
+      sink: (path: string, options?: Parameters<typeof fs.sink>[1]) =>
+        path.includes(stream)
+          ? Sink.fail(PlatformError.systemError({ _tag: "WriteZero", module: "FileSystem", method: "sink" }))
+          : fs.sink(path, options)
+    }))
+  )
+
+/** A server with a key and an owner. */
+const startFull = Effect.gen(function*() {
+  const server = yield* NatsServer.make()
+  yield* Effect.gen(function*() {
+    yield* (yield* openBucket(buckets.apiKeys)).put("key", "a key")
+    yield* (yield* openBucket(buckets.owners)).put("owner", "a salt")
+  }).pipe(Effect.provide(connectionsTo(server)))
+  return server
+})
+
+describe("a backup", { timeout: 30_000 }, () => {
+  it.live("is restored into an empty server", () =>
+    Effect.gen(function*() {
+      const folder = yield* folderNamed("backup")
+      const saved = yield* Effect.provide(saveAll(folder), connectionsTo(yield* startFull))
+      yield* Effect.gen(function*() {
+        assert.deepStrictEqual(yield* restoreAll(folder), saved)
+        assert.deepStrictEqual(yield* (yield* openBucket(buckets.apiKeys)).get("key"), Option.some("a key"))
+        assert.deepStrictEqual(yield* (yield* openBucket(buckets.owners)).get("owner"), Option.some("a salt"))
+      }).pipe(Effect.provide(connectionsTo(yield* NatsServer.make())))
+    }).pipe(Effect.provide(NodeServices.layer)))
+
+  it.live("that was interrupted is not restored, nor is a folder that does not exist", () =>
+    Effect.gen(function*() {
+      const folder = yield* folderNamed("backup")
+      const server = connectionsTo(yield* startFull)
+      yield* saveAll(folder).pipe(withoutRoomFor("KV_OWNERS"), Effect.flip, Effect.provide(server))
+      const fs = yield* FileSystem.FileSystem
+      assert.include(yield* fs.readDirectory(folder), "KV_API_KEYS.json")
+      yield* Effect.gen(function*() {
+        for (const one of [folder, `${folder}-of-yesterday`]) {
+          const error = yield* Effect.flip(restoreAll(one))
+          assert.include(error.message, `The folder ${one} holds no complete backup`)
+        }
+      }).pipe(Effect.provide(connectionsTo(yield* NatsServer.make())))
+    }).pipe(Effect.provide(NodeServices.layer)))
+})
