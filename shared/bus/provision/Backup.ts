@@ -59,11 +59,16 @@ const filesOf = (folder: string, stream: string) =>
     pieces: path.join(folder, `${stream}.snapshot`)
   }))
 
+const exists = Effect.fnUntraced(function*(account: Account, stream: string) {
+  const { connection } = yield* natsOf({ account })
+  const manager = yield* attempt(() => jetstreamManager(connection, { checkAPI: false }))
+  return (yield* attempt(() => orMissing(manager.streams.info(stream)))) !== undefined
+})
+
 const save = Effect.fnUntraced(function*(folder: string, account: Account, stream: string) {
   const fs = yield* FileSystem.FileSystem
   const nats = yield* natsOf({ account })
-  const manager = yield* attempt(() => jetstreamManager(nats.connection, { checkAPI: false }))
-  if ((yield* attempt(() => orMissing(manager.streams.info(stream)))) === undefined) return []
+  if (!(yield* exists(account, stream))) return []
   const files = yield* filesOf(folder, stream)
   const snapshot = yield* Snapshot.take(nats, stream, { consumers: true })
   yield* Stream.run(snapshot.pieces, fs.sink(files.pieces, { mode: 0o600 }))
@@ -94,6 +99,12 @@ export class NoBackup extends Schema.TaggedError<NoBackup>()("NoBackup", { folde
   }
 }
 
+export class NatsNotEmpty extends Schema.TaggedError<NatsNotEmpty>()("NatsNotEmpty", { stream: Schema.String }) {
+  override get message() {
+    return `NATS already has the stream ${this.stream}: restore into an empty NATS, before any service or command uses it.`
+  }
+}
+
 const load = Effect.fnUntraced(function*(folder: string, account: Account, stream: string) {
   const fs = yield* FileSystem.FileSystem
   const files = yield* filesOf(folder, stream)
@@ -104,12 +115,15 @@ const load = Effect.fnUntraced(function*(folder: string, account: Account, strea
   return { stream, messages: messagesIn(about) } satisfies Copied
 })
 
-/** Restores every stream of the backup in this folder. Fails with `JetStreamFailed` if one exists. Returns them in order. */
+/** Restores every stream of the backup in this folder, or none if one exists. Returns them in order. */
 export const restoreAll = Effect.fn("Backup.restoreAll")(function*(folder: string) {
   const fs = yield* FileSystem.FileSystem
   const contents = yield* contentsOf(folder)
   if (!(yield* fs.exists(contents))) return yield* new NoBackup({ folder })
   const { streams } = yield* decodeContents(yield* fs.readFileString(contents))
   const wanted = saved.filter(([, stream]) => streams.includes(stream))
+  for (const [account, stream] of wanted) {
+    if (yield* exists(account, stream)) return yield* new NatsNotEmpty({ stream })
+  }
   return yield* Effect.forEach(wanted, ([account, stream]) => load(folder, account, stream))
 })

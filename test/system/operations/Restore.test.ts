@@ -1,10 +1,11 @@
-/** A backup brings back everything or nothing: a folder without a complete backup restores nothing. */
+/** A backup brings back everything or nothing: an incomplete backup, or one for a server that is not empty, restores nothing. */
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
+import { jetstreamManager } from "@nats-io/jetstream"
 import { ConfigProvider, Effect, FileSystem, Layer, Option, PlatformError, Sink } from "effect"
 import { restoreAll, saveAll } from "../../../shared/bus/provision/Backup.ts"
 import { openBucket } from "../../../shared/nats/KeyValue.ts"
-import { layerBoth } from "../../../shared/nats/Nats.ts"
+import { layerBoth, Nats } from "../../../shared/nats/Nats.ts"
 import { buckets } from "../../../shared/nats/Storage.ts"
 import { type NatsAddress, NatsServer } from "../../fixture/nats/NatsServer.ts"
 
@@ -50,6 +51,20 @@ describe("a backup", { timeout: 30_000 }, () => {
         assert.deepStrictEqual(yield* restoreAll(folder), saved)
         assert.deepStrictEqual(yield* (yield* openBucket(buckets.apiKeys)).get("key"), Option.some("a key"))
         assert.deepStrictEqual(yield* (yield* openBucket(buckets.owners)).get("owner"), Option.some("a salt"))
+      }).pipe(Effect.provide(connectionsTo(yield* NatsServer.make())))
+    }).pipe(Effect.provide(NodeServices.layer)))
+
+  it.live("is not restored at all if a stream exists", () =>
+    Effect.gen(function*() {
+      const folder = yield* folderNamed("backup")
+      yield* Effect.provide(saveAll(folder), connectionsTo(yield* startFull))
+      yield* Effect.gen(function*() {
+        yield* openBucket(buckets.owners)
+        const error = yield* Effect.flip(restoreAll(folder))
+        assert.include(error.message, "NATS already has the stream KV_OWNERS")
+        const { connection } = yield* Nats
+        const { streams } = yield* Effect.promise(() => jetstreamManager(connection))
+        assert.deepStrictEqual(yield* Effect.promise(() => streams.names().next()), ["KV_OWNERS"])
       }).pipe(Effect.provide(connectionsTo(yield* NatsServer.make())))
     }).pipe(Effect.provide(NodeServices.layer)))
 
