@@ -10,6 +10,9 @@ import type { Nats } from "../../nats/Nats.ts"
 /** How long the server may take to answer or to send a piece of a snapshot, in milliseconds. */
 const withinMs = 10_000
 
+/** How long the server may take to unpack each MiB of a stream when it has all pieces, in milliseconds: a slow disk's pace. */
+const unpackedWithinMs = 250
+
 const pieceBytes = 128 * 1024
 
 /** The stream of a snapshot: its configuration and state, both as JetStream's JSON. */
@@ -24,8 +27,13 @@ const decodeAnswer = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Struc
   deliver_subject: Schema.optionalKey(Schema.String)
 })))
 
-const ask = async (connection: NatsConnection, subject: string, question: string | Uint8Array) => {
-  const { data } = await connection.request(subject, question, { timeout: withinMs })
+const ask = async (
+  connection: NatsConnection,
+  subject: string,
+  question: string | Uint8Array,
+  timeout = withinMs
+) => {
+  const { data } = await connection.request(subject, question, { timeout })
   // the answer to an accepted piece is empty
   const answer = decodeAnswer(data.length === 0 ? "{}" : Buffer.from(data).toString())
   if (answer.error !== undefined) throw new Error(`${subject}: ${answer.error.description}`)
@@ -82,5 +90,11 @@ export const restore = Effect.fn("Snapshot.restore")(function*<E, R>(
   const { deliver_subject: target = "" } = yield* attempt(() =>
     ask(to, `$JS.API.STREAM.RESTORE.${stream}`, JSON.stringify({ config, state }))
   )
-  yield* Stream.runForEach(pieces, (piece) => attempt(() => ask(to, target, piece)))
+  const { bytes = 0 } = state as { readonly bytes?: number }
+  const unpackMs = withinMs + (bytes / 1024 ** 2) * unpackedWithinMs
+  yield* Stream.runForEach(
+    pieces,
+    // the server unpacks the stream before it answers the last piece
+    (piece) => attempt(() => ask(to, target, piece, piece.length === 0 ? unpackMs : withinMs))
+  )
 })
