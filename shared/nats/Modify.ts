@@ -11,7 +11,7 @@ const maxTries = 1_000
 
 /**
  * Writes the value that `change` makes of the stored one, and returns its result. Writes nothing if there is no value. If another write
- * came first, `change` runs again with what that has stored.
+ * came first, `change` runs again with what that has stored. The value should be unique to its writer, as for `Bucket.update`.
  */
 export const modify = Effect.fnUntraced(function*<A, E, R>(
   bucket: Revisions,
@@ -26,7 +26,7 @@ export const modify = Effect.fnUntraced(function*<A, E, R>(
   return yield* new JetStreamFailed({ detail: `other writes of ${key} came first ${maxTries} times` })
 })
 
-/** `false` if another write came first. */
+/** `false` if another write came first. A write whose answer was lost counts as another, unless its value is found in the bucket. */
 const write = (
   bucket: Revisions,
   key: string,
@@ -34,7 +34,11 @@ const write = (
   value: string
 ): Effect.Effect<boolean, JetStreamFailed> =>
   Option.match(stored, {
-    onNone: () => bucket.create(key, value),
+    onNone: () =>
+      Effect.flatMap(bucket.create(key, value), (isCreated) =>
+        isCreated
+          ? Effect.succeed(true)
+          : Effect.map(bucket.getRevision(key), Option.exists((found) => found.value === value))),
     onSome: ({ revision }) => Effect.map(bucket.update(key, value, revision), Option.isSome)
   })
 

@@ -1,7 +1,8 @@
 /** A change of a record that others may change at the same time. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Option } from "effect"
-import { modify, type Revisions } from "../../../shared/nats/Modify.ts"
+import { Effect, Option, Schedule } from "effect"
+import { JetStreamFailed } from "../../../shared/nats/JetStream.ts"
+import { modify, retrying, type Revisions } from "../../../shared/nats/Modify.ts"
 
 /** A bucket with one record, into which `others` writes that many times, each time after it was read. */
 const bucketOf = (first: string | undefined, others: number) => {
@@ -50,6 +51,24 @@ describe("a change of a record", () => {
         yield* modify(bucket, "key", append)
         assert.deepStrictEqual(writes, [written])
       }
+    }))
+
+  it.effect("is made once if it creates a record and its answer is lost", () =>
+    Effect.gen(function*() {
+      const { bucket, writes } = bucketOf(undefined, 0)
+      const { create } = bucket
+      let isLost = true
+      const losing: Revisions = {
+        ...bucket,
+        create: (key, text) =>
+          Effect.flatMap(create(key, text), (isCreated) => {
+            if (!isLost) return Effect.succeed(isCreated)
+            isLost = false
+            return Effect.fail(new JetStreamFailed({ detail: "timeout" }))
+          })
+      }
+      yield* modify(retrying(losing, Schedule.recurs(1)), "key", append)
+      assert.deepStrictEqual(writes, ["x"])
     }))
 
   it.effect("writes nothing if there is nothing to change", () =>
