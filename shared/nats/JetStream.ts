@@ -44,8 +44,13 @@ export const isOtherKind = (wanted: Partial<StreamConfig>, { retention, storage 
   (wanted.retention ?? retention) !== retention || (wanted.storage ?? storage) !== storage
 export const otherKind = (name: string): Error => new Error(`stream ${name} exists with another retention or storage`)
 
+const givenReplicas = Config.schema(atLeast(1), "NATS_REPLICAS")
+
 /** Reads `NATS_REPLICAS`: how many servers store each stream, bucket and object store, 1 to 5; default 1. */
-export const replicas = Config.schema(atLeast(1), "NATS_REPLICAS").pipe(Config.withDefault(1))
+export const replicas = givenReplicas.pipe(Config.withDefault(1))
+
+/** `NATS_REPLICAS` for what has a number of replicas already; `None` if it is not set. */
+export const otherReplicas = Config.option(givenReplicas)
 
 /**
  * Whether this process may create streams and buckets. Reads `GATEWAY_PROVISION` (default true); with `false` a service only opens

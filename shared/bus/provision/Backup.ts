@@ -6,9 +6,9 @@
  * of limits, and console sessions.
  */
 import { jetstreamManager } from "@nats-io/jetstream"
-import { Array, Effect, FileSystem, Path, Schema, Stream } from "effect"
+import { Array, Effect, FileSystem, Option, Path, Schema, Stream } from "effect"
 import { workloads } from "../../contract/Operation.ts"
-import { attempt, orMissing } from "../../nats/JetStream.ts"
+import { attempt, orMissing, otherReplicas } from "../../nats/JetStream.ts"
 import { natsOf } from "../../nats/Nats.ts"
 import { type Account, buckets, bucketStream, events, queues, stores, storeStream } from "../../nats/Storage.ts"
 import { batchQueue, jobStream, type QueueName, taskQueueOf, versionsOf } from "../protocol/Subjects.ts"
@@ -109,13 +109,18 @@ const load = Effect.fnUntraced(function*(folder: string, account: Account, strea
   const fs = yield* FileSystem.FileSystem
   const files = yield* filesOf(folder, stream)
   const about = yield* decode(yield* fs.readFileString(files.about))
+  const num_replicas = Option.getOrUndefined(yield* otherReplicas)
+  const config = num_replicas === undefined ? about.config : { ...about.config as object, num_replicas }
   const { connection } = yield* natsOf({ account })
   const pieces = fs.stream(files.pieces, { chunkSize: 128 * 1024 }).pipe(Stream.concat(Stream.make(new Uint8Array(0))))
-  yield* Snapshot.restore(connection, stream, about, pieces)
+  yield* Snapshot.restore(connection, stream, { ...about, config }, pieces)
   return { stream, messages: messagesIn(about) } satisfies Copied
 })
 
-/** Restores every stream of the backup in this folder, or none if one exists. Returns them in order. */
+/**
+ * Restores every stream of the backup in this folder, or none if one exists. Returns them in order. If `NATS_REPLICAS` is set, they get
+ * that many replicas instead of their former number, for which the servers may be too few.
+ */
 export const restoreAll = Effect.fn("Backup.restoreAll")(function*(folder: string) {
   const fs = yield* FileSystem.FileSystem
   const contents = yield* contentsOf(folder)

@@ -9,9 +9,11 @@ import { layerBoth, Nats } from "../../../shared/nats/Nats.ts"
 import { buckets } from "../../../shared/nats/Storage.ts"
 import { type NatsAddress, NatsServer } from "../../fixture/nats/NatsServer.ts"
 
+const settings = (environment: Readonly<Record<string, string>>) =>
+  ConfigProvider.layer(ConfigProvider.fromUnknown(environment))
+
 /** The administrator's connections to a server. */
-const connectionsTo = ({ url }: NatsAddress) =>
-  Layer.fresh(layerBoth).pipe(Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({ NATS_URL: url }))))
+const connectionsTo = ({ url }: NatsAddress) => Layer.fresh(layerBoth).pipe(Layer.provide(settings({ NATS_URL: url })))
 
 const folderNamed = (name: string) =>
   Effect.gen(function*() {
@@ -52,6 +54,21 @@ describe("a backup", { timeout: 30_000 }, () => {
         assert.deepStrictEqual(yield* (yield* openBucket(buckets.apiKeys)).get("key"), Option.some("a key"))
         assert.deepStrictEqual(yield* (yield* openBucket(buckets.owners)).get("owner"), Option.some("a salt"))
       }).pipe(Effect.provide(connectionsTo(yield* NatsServer.make())))
+    }).pipe(Effect.provide(NodeServices.layer)))
+
+  it.live("of a cluster is restored into one server with NATS_REPLICAS=1", () =>
+    Effect.gen(function*() {
+      const fs = yield* FileSystem.FileSystem
+      const folder = yield* folderNamed("backup")
+      const saved = yield* Effect.provide(saveAll(folder), connectionsTo(yield* startFull))
+      for (const { stream } of saved) {
+        const file = `${folder}/${stream}.json`
+        const text = yield* fs.readFileString(file)
+        assert.include(text, `"num_replicas":1`)
+        yield* fs.writeFileString(file, text.replace(`"num_replicas":1`, `"num_replicas":3`))
+      }
+      const restored = restoreAll(folder).pipe(Effect.provide(settings({ NATS_REPLICAS: "1" })))
+      assert.deepStrictEqual(yield* Effect.provide(restored, connectionsTo(yield* NatsServer.make())), saved)
     }).pipe(Effect.provide(NodeServices.layer)))
 
   it.live("is not restored at all if a stream exists", () =>
