@@ -188,6 +188,18 @@ describe("a worker of chat, in its own account,", { timeout: 30_000 }, () => {
     await worker.close()
   })
 
+  it("lists the records of a bucket that it may read", async () => {
+    const subject = `$KV.${buckets.responses.name}.owner.response.0`
+    const ingress = await connectAs("ingress")
+    await ingress.request(subject, "a record")
+    await ingress.close()
+    const worker = await connectAs("chat")
+    const { streams } = await jetstreamManager(worker, { checkAPI: false })
+    const { state } = await streams.info(bucketStream(buckets.responses), { subjects_filter: ">" })
+    await worker.close()
+    assert.deepStrictEqual(state.subjects, { [subject]: 1 })
+  })
+
   it.each(harmless)("changes nothing by: $name", async ({ play }) => {
     const stream = bucketStream(buckets.videoTasks)
     const before = await stateOf("data", stream)
