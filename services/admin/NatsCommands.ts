@@ -60,7 +60,8 @@ const keys = Command.make(
     const fs = yield* FileSystem.FileSystem
     const path = yield* Path.Path
     const file = (name: string) => path.join(folder, name)
-    const seedIn = (name: string) => Effect.map(fs.readFileString(file(name)), Redacted.make<string>)
+    const publicKeyIn = (name: string) =>
+      Effect.flatMap(fs.readFileString(file(name)), (seed) => publicKeyOf(Redacted.make(seed), file(name)))
     yield* fs.makeDirectory(folder, { recursive: true, mode: 0o700 })
     // these seeds are from the version with one account: its processes keep their rights until they are replaced
     const known = yield* Effect.filter(identities, (identity) => fs.exists(file(current(identity))))
@@ -78,9 +79,9 @@ const keys = Command.make(
         const seed = yield* generate
         yield* fs.writeFileString(file(current(identity)), Redacted.value(seed), { mode: 0o600, flag: "wx" })
       }
-      const seeds = [yield* seedIn(current(identity))]
-      if (yield* fs.exists(file(former(identity)))) seeds.push(yield* seedIn(former(identity)))
-      return [identity, yield* Effect.forEach(seeds, (seed) => publicKeyOf(seed))] as const
+      const publicKeys = [yield* publicKeyIn(current(identity))]
+      if (yield* fs.exists(file(former(identity)))) publicKeys.push(yield* publicKeyIn(former(identity)))
+      return [identity, publicKeys] as const
     })
     const all: PublicKeys = new Map(yield* Effect.forEach(identities, keysOf))
     const withFormer = yield* fs.exists(file(formerRights))

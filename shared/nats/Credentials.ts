@@ -23,7 +23,7 @@ export class CredentialsUnusable extends Schema.TaggedError<CredentialsUnusable>
 /** Generates the seed of a new identity. The service keeps the seed; the server's configuration gets the public key. */
 export const generate = Effect.sync(() => Redacted.make(new TextDecoder().decode(nkeys.createUser().getSeed())))
 
-/** The public key of a user's seed: `U` and 55 characters. Errors name `variable`, from which the seed was read. */
+/** The public key of a user's seed: `U` and 55 characters. Errors name the variable or file from which the seed was read. */
 export const publicKeyOf = (
   seed: Redacted.Redacted,
   variable = "NATS_NKEY_SEED"
