@@ -42,7 +42,11 @@ export const ensureStream = async (manager: JetStreamManager, config: NamedStrea
 /** Whether an existing stream has another retention or storage, which can never change. */
 export const isOtherKind = (wanted: Partial<StreamConfig>, { retention, storage }: StreamConfig): boolean =>
   (wanted.retention ?? retention) !== retention || (wanted.storage ?? storage) !== storage
-export const otherKind = (name: string): Error => new Error(`stream ${name} exists with another retention or storage`)
+export const otherKind = (name: string): Error =>
+  new Error(
+    `stream ${name} exists with another retention or storage. A queue of jobs is on disk only if NATS_REPLICAS is above 1: is it set as ` +
+      "when the stream was created?"
+  )
 
 const givenReplicas = Config.schema(atLeast(1), "NATS_REPLICAS")
 

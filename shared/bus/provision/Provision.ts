@@ -86,14 +86,21 @@ export const provisionAll = Effect.fn("Provision.all")(function*(pools: Readonly
     const { connection } = yield* natsOf(kept)
     return { connection, manager: yield* attempt(() => jetstreamManager(connection)) }
   })
+  const jobs = ([...workloads.flatMap(queuesOf), batchQueue] as const).flatMap((queue) =>
+    versionsOf(queue).map((version) => streamConfig(queue, version, num_replicas))
+  )
+  // before any change: with another NATS_REPLICAS than before, the first of these streams would get its number and the next fail
+  for (const config of jobs) {
+    yield* attempt(async () => {
+      const known = await orMissing(manager.streams.info(config.name))
+      if (known !== undefined && isOtherKind(config, known.config)) throw otherKind(config.name)
+    })
+  }
   const done: Array<Provisioned> = (yield* moveAll).map((name) => ({ name, outcome: "moved" }))
   const note = (run: () => Promise<Provisioned>) => Effect.map(attempt(run), (one) => void done.push(one))
 
-  for (const queue of [...workloads.flatMap(queuesOf), batchQueue] as const) {
-    for (const version of versionsOf(queue)) {
-      const config = streamConfig(queue, version, num_replicas)
-      yield* note(() => stream(manager, config.name, () => manager.streams.add(config), config))
-    }
+  for (const config of jobs) {
+    yield* note(() => stream(manager, config.name, () => manager.streams.add(config), config))
   }
   for (const kept of Object.values(events)) {
     const { manager } = yield* placeOf(kept)
