@@ -18,7 +18,14 @@ import * as Metrics from "../telemetry/Metrics.ts"
 import type { Announcer } from "../webhooks/Announcer.ts"
 import * as Assembly from "./Assembly.ts"
 import { mistakeOf } from "./BatchLine.ts"
-import { type BatchProgress, type BatchRequest, type BatchResult, decodeRequest, type Mistake } from "./BatchRecord.ts"
+import {
+  type BatchProgress,
+  type BatchRequest,
+  type BatchResult,
+  decodeRequest,
+  ends,
+  type Mistake
+} from "./BatchRecord.ts"
 import { type Ran, run, type RunDependencies } from "./BatchRun.ts"
 import { batchOf } from "./BatchState.ts"
 import { linesOf } from "./lines/InputLines.ts"
@@ -52,6 +59,8 @@ const damaged: Mistake = { ...gone, code: "file_damaged", message: "The content 
 
 export const make = (dependencies: Dependencies): TaskWork => {
   const { files, log } = dependencies
+  // counters start at 0, so that the first increase is visible
+  for (const end of ends) Metrics.update(Metrics.batches(end), 0)
 
   const validate = (owner: Owner, batch: BatchRequest, file: ClientFile) =>
     linesOf(files.read(owner, file)).pipe(
