@@ -4,14 +4,15 @@
  * Each worker has its own circuits, from `effect/persistence`. This file uses the store of the circuits directly, because a probe
  * succeeds with the first byte of its answer, long before the call ends.
  */
-import { Clock, Duration, Effect, Metric, Predicate, Scope } from "effect"
+import { Clock, Duration, Effect, Predicate, Scope } from "effect"
 import { CircuitBreaker } from "effect/persistence"
 import { monotonicMs, steady } from "../../bounds/MonotonicClock.ts"
+import { Catalogue, type Snapshot } from "../../catalogue/Catalogue.ts"
 import { type Breaker, defaultBreaker } from "../../catalogue/Provider.ts"
 import type { JobError } from "../../contract/JobError.ts"
 import * as Metrics from "../../telemetry/Metrics.ts"
 import { Skipped } from "./Skipped.ts"
-import type { Candidate } from "./Route.ts"
+import { type Candidate, isTarget } from "./Route.ts"
 
 /** Permission for a call. While a `probe` runs, all other calls are rejected. */
 export type Admission = CircuitBreaker.Admission
@@ -57,20 +58,27 @@ const settingsOf = ({ endpoint }: Candidate): Breaker => endpoint.provider.break
 /** The values of the metric `gateway_provider_breaker_state`. */
 const level = { Closed: 0, HalfOpen: 1, Open: 2 } as const
 
-const report = ({ endpoint }: Candidate, transition: CircuitBreaker.Transition | undefined): Effect.Effect<void> => {
-  if (transition === undefined) return Effect.void
+/** Whether calls depend on the candidate's circuit. An edit of the catalogue may remove the target, or disable its breaker. */
+const isInUse = ({ endpoint, key }: Candidate, snapshot: Snapshot): boolean =>
+  isTarget(snapshot, key) && (snapshot.providers.get(endpoint.name)?.breaker ?? defaultBreaker).enabled
+
+const report = (
+  { endpoint }: Candidate,
+  circuit: Circuit,
+  transition: CircuitBreaker.Transition
+): Effect.Effect<void> => {
   const { model, name: provider } = endpoint
+  circuit.level = level[transition.to]
   const text = transition.to === "Closed" ? "circuit closed" : "circuit half-open: probing the provider"
-  return Effect.andThen(
-    Metric.update(Metrics.breakerState(provider, model), level[transition.to]),
-    transition.to === "Open"
-      ? Effect.logWarning("circuit opened", { provider, model, restMs: Duration.toMillis(transition.retryAfter) })
-      : Effect.logInfo(text, { provider, model })
-  )
+  return transition.to === "Open"
+    ? Effect.logWarning("circuit opened", { provider, model, restMs: Duration.toMillis(transition.retryAfter) })
+    : Effect.logInfo(text, { provider, model })
 }
 
 /** A circuit's state outside the store: a cache for the start and the end of every call. */
 interface Circuit {
+  /** The state after the last transition. */
+  level: typeof level[keyof typeof level]
   /** The shared permission while the circuit is closed and has never opened. */
   closed: Effect.Effect<Admission> | undefined
   /** Consecutive successful calls. */
@@ -79,27 +87,37 @@ interface Circuit {
   openUntil: number
 }
 
-export const make: Effect.Effect<CircuitBreakers, never, CircuitBreaker.CircuitBreakerStore | Scope.Scope> = Effect.gen(
+export const make: Effect.Effect<
+  CircuitBreakers,
+  never,
+  Catalogue | CircuitBreaker.CircuitBreakerStore | Scope.Scope
+> = Effect.gen(
   function*() {
+    const catalogue = yield* Catalogue
     const store = yield* CircuitBreaker.CircuitBreakerStore
     const scope = yield* Effect.scope
     const clock = yield* Clock.Clock
     const now = monotonicMs(clock)
     const onSteadyClock = Effect.provideService(Clock.Clock, steady(clock))
     const circuits = new Map<string, Circuit>()
-    const circuitOf = ({ endpoint, key }: Candidate): Circuit => {
-      let circuit = circuits.get(key)
-      if (circuit === undefined) {
-        circuits.set(key, circuit = { closed: undefined, successes: 0, openUntil: notOpen })
-        Metrics.update(Metrics.breakerState(endpoint.name, endpoint.model), level.Closed)
-      }
+    const gauges: Array<() => void> = []
+    yield* Effect.addFinalizer(() => Effect.sync(() => gauges.forEach((forget) => forget())))
+    const add = (candidate: Candidate): Circuit => {
+      const { endpoint, key } = candidate
+      const circuit: Circuit = { level: level.Closed, closed: undefined, successes: 0, openUntil: notOpen }
+      circuits.set(key, circuit)
+      const read = () => isInUse(candidate, catalogue.current()) ? circuit.level : level.Closed
+      gauges.push(Metrics.observeUnsafe(Metrics.breakerState(endpoint.name, endpoint.model), read))
       return circuit
     }
+    const circuitOf = (candidate: Candidate): Circuit => circuits.get(candidate.key) ?? add(candidate)
 
     const admit = (candidate: Candidate, circuit: Circuit): Effect.Effect<Admission, Skipped> =>
       Effect.matchEffect(onSteadyClock(Scope.provide(store.admit(candidate.key), scope)), {
         onSuccess: (admission) => {
-          if (admission.transition !== undefined) return Effect.as(report(candidate, admission.transition), admission)
+          if (admission.transition !== undefined) {
+            return Effect.as(report(candidate, circuit, admission.transition), admission)
+          }
           const admitted = Effect.succeed(admission)
           if (!admission.probe && admission.consecutiveOpenings === 0) circuit.closed = admitted
           return admitted
@@ -137,7 +155,7 @@ export const make: Effect.Effect<CircuitBreakers, never, CircuitBreaker.CircuitB
             circuit.openUntil = transition.to === "Open"
               ? now() + Duration.toMillis(transition.retryAfter)
               : notOpen
-            return report(candidate, transition)
+            return report(candidate, circuit, transition)
           },
           onFailure: Effect.die
         })

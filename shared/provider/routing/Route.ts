@@ -38,6 +38,19 @@ export interface Route {
 /** See `Candidate`. */
 export const keyOf = (provider: string, model: string): string => `${provider}\0${model}`
 
+/** The keys of all targets of each catalogue, made on first use. */
+const targets = new WeakMap<Snapshot, ReadonlySet<string>>()
+
+/** Whether the candidate with this key is a target of a model. */
+export const isTarget = (snapshot: Snapshot, key: string): boolean => {
+  let keys = targets.get(snapshot)
+  if (keys === undefined) {
+    const all = [...snapshot.models].flatMap(([name, model]) => model.targets.map((target) => ({ name, ...target })))
+    targets.set(snapshot, keys = new Set(all.map(({ model, name, provider }) => keyOf(provider, model ?? name))))
+  }
+  return keys.has(key)
+}
+
 /** The routes of each catalogue, made on first use. */
 const known = new WeakMap<Snapshot, Map<string, Route>>()
 

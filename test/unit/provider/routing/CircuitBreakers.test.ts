@@ -1,6 +1,7 @@
 /** Circuit breakers per provider and model. */
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Fiber } from "effect"
+import { PrometheusMetrics } from "effect/observability"
 import { TestClock } from "effect/testing"
 import { randomFrom } from "../../../fixture/general/Random.ts"
 import { answers, fails, type Outcome, rateLimited, rejected, Scripted, status, streams } from "./Scripted.ts"
@@ -28,6 +29,12 @@ const times = <A>(count: number, effect: Effect.Effect<A>) =>
 const failure = (outcome: Outcome) => outcome.kind === "failed" ? outcome.error : assert.fail("it was answered")
 const circuitOpen = (retryAfterMs: number) =>
   ({ _tag: "ProviderFailed", provider: "a", reason: "resting", retryAfterMs }) as const
+
+/** The circuit of `a/m` in the metrics: 0 closed, 1 half open, 2 open. */
+const reported = Effect.map(
+  PrometheusMetrics.format(),
+  (text) => /^gateway_provider_breaker_state\{provider="a",model="m"\} (\d)$/m.exec(text)?.[1]
+)
 
 describe("a circuit breaker", () => {
   it.effect("does not open with a success after four failures", () =>
@@ -128,6 +135,26 @@ describe("a circuit breaker", () => {
       assert.strictEqual((yield* Fiber.join(probe)).kind, "answered")
       scripted.behave("a/m", answers())
       assert.isTrue((yield* times(5, scripted.request("single"))).every(({ kind }) => kind === "answered"))
+    }))
+
+  it.effect("is reported as open until an edit of the catalogue removes the target, or disables the breaker", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(catalogue)
+      scripted.behave("a/m", status(500))
+      yield* times(5, scripted.request("single"))
+      assert.strictEqual(yield* reported, "2")
+      for (
+        const [from, to] of [
+          // the provider stays, for the target of another model
+          [/\{ provider: a, model: m \}/g, "{ provider: spare, model: m }"],
+          [/a: \{ protocol: local,/g, "a: { protocol: local, breaker: { enabled: false },"]
+        ] as const
+      ) {
+        yield* scripted.edit(catalogue.replace(from, to))
+        assert.strictEqual(yield* reported, "0")
+        yield* scripted.edit(catalogue)
+        assert.strictEqual(yield* reported, "2")
+      }
     }))
 
   it.effect("closes at the first byte of a probe's answer", () =>
