@@ -106,7 +106,7 @@ const tellAfterMs = 5_000
 const tellIdleMs = 30_000
 
 /** Records the latest time up to which all stored events are counted. Never ends. */
-const tellProgress = Effect.fnUntraced(function*(bucket: Bucket, next: () => number) {
+const tellProgress = Effect.fnUntraced(function*(bucket: Bucket, progress: Progress, next: () => number) {
   let toldOf = 0
   let activeUntil = 0
   let toldAt = 0
@@ -116,8 +116,10 @@ const tellProgress = Effect.fnUntraced(function*(bucket: Bucket, next: () => num
     if (now > activeUntil && now - toldAt < tellIdleMs && next() - 1 === toldOf) continue
     const last = yield* lastSequence(events.usage)
     if (last !== toldOf) activeUntil = now + tellAfterMs
+    if (next() <= last) progress.behindSince ??= now
     while (next() <= last) yield* Effect.sleep(countedWithinMs)
     yield* bucket.put(countedUntilKey, String(now))
+    progress.behindSince = undefined
     toldOf = last
     toldAt = now
   }
@@ -130,6 +132,8 @@ const countedWithinMs = 100
 interface Progress {
   /** The end time of the oldest event that was read but not counted yet. */
   since: number | undefined
+  /** Since when there may be events that were not even read, because counting has failed or its reader gets none. */
+  behindSince: number | undefined
   recent: RecentEvents | undefined
 }
 
@@ -168,20 +172,26 @@ const countOnce = Effect.fnUntraced(function*(progress: Progress) {
       progress.since = undefined
     }))
   )
-  yield* Effect.raceFirst(counting, tellProgress(spending, () => next))
+  yield* Effect.raceFirst(counting, tellProgress(spending, progress, () => next))
 })
 
-/** Counts events until interrupted. Retries failures of JetStream. */
+/** Counts events until interrupted. Retries failures of JetStream. Reports the delay even after a defect has stopped the counting. */
 export const countUsage = Effect.gen(function*() {
   const clock = yield* Clock.Clock
-  const progress: Progress = { since: undefined, recent: undefined }
-  const delayMs = () => progress.since === undefined ? 0 : Math.max(0, clock.currentTimeMillisUnsafe() - progress.since)
+  const progress: Progress = { since: undefined, behindSince: undefined, recent: undefined }
+  const delayMs = () => {
+    const now = clock.currentTimeMillisUnsafe()
+    return Math.max(0, now - (progress.since ?? now), now - (progress.behindSince ?? now))
+  }
   yield* Metrics.observe(Metrics.usageDelay(), () => delayMs() / 1_000)
   return yield* countOnce(progress).pipe(
+    Effect.tapCause(() => Effect.sync(() => void (progress.behindSince ??= clock.currentTimeMillisUnsafe()))),
     Effect.tapError((error) => Effect.logWarning("counting usage failed and is retried", { detail: error.message })),
     Effect.retry(whileJetStreamFails),
-    Effect.tapCause((cause) =>
-      Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError("counting usage has stopped", cause)
+    Effect.catchCause((cause) =>
+      Cause.hasInterruptsOnly(cause)
+        ? Effect.interrupt
+        : Effect.andThen(Effect.logError("counting usage has stopped", cause), Effect.never)
     )
   )
 }).pipe(

@@ -1,12 +1,17 @@
 /** Usage events are counted and listed once each, and the counters can be queried by all their dimensions. */
 import { assert, describe, it } from "@effect/vitest"
+import { jetstreamManager } from "@nats-io/jetstream"
 import { Array, Context, Effect, Layer, Option, Schedule } from "effect"
 import { PrometheusMetrics } from "effect/observability"
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { join } from "node:path"
 import { RequestLog } from "../../../services/console/handlers/RequestLog.ts"
+import { eventConfig } from "../../../shared/nats/EventStream.ts"
 import { type Bucket, openBucket } from "../../../shared/nats/KeyValue.ts"
+import { Nats } from "../../../shared/nats/Nats.ts"
+import { events } from "../../../shared/nats/Storage.ts"
+import { KeyTeams } from "../../../shared/usage/KeyTeams.ts"
 import { countedUntilKey, dailyTally, monthlyTally } from "../../../shared/usage/Tally.ts"
 import { UsageCounters } from "../../../shared/usage/UsageCounters.ts"
 import { inherited } from "../../fixture/general/Inherited.ts"
@@ -25,6 +30,13 @@ const november = { from: "2026-11-01", to: "2026-11-30" }
 const byKey = { ...november, by: "key" } as const
 
 const startCounters = (server: NatsServer) => usageProcess(server, UsageCounters.layer)
+
+/** Waits until the metric of the delay in seconds is like this; it is `NaN` if there is none. */
+const untilDelay = (holds: (seconds: number) => boolean) =>
+  PrometheusMetrics.format().pipe(
+    Effect.map((text) => Number(/^gateway_usage_delay_seconds (.*)$/m.exec(text)?.[1])),
+    Effect.repeat({ until: holds, schedule: Schedule.spaced("20 millis") })
+  )
 
 describe("counters", () => {
   it.live("hold the usage of each key, model and operation by day", () =>
@@ -284,12 +296,6 @@ describe("a failure while counting", { timeout: 60_000 }, () => {
   it.live("over an unreadable record reports its delay, and catches up once the record is gone", () =>
     Effect.gen(function*() {
       const context = yield* startCounters(yield* NatsServer.make())
-      const delay = PrometheusMetrics.format().pipe(
-        Effect.map((text) => Number(/^gateway_usage_delay_seconds (.*)$/m.exec(text)?.[1])),
-        Effect.provideContext(context)
-      )
-      const untilDelay = (holds: (seconds: number) => boolean) =>
-        Effect.repeat(delay, { until: holds, schedule: Schedule.spaced("20 millis") })
       yield* untilDelay((seconds) => seconds === 0)
       const bucket = yield* openBucket(dailyTally.bucket).pipe(Effect.provideContext(context))
       yield* bucket.put("2020-01.01.key_a", "of a newer gateway")
@@ -302,6 +308,36 @@ describe("a failure while counting", { timeout: 60_000 }, () => {
       const range = { from: "2020-01-01", to: "2020-01-31", by: "key" } as const
       const rows = yield* Context.get(context, UsageCounters).query(range)
       assert.deepStrictEqual(rows.map(({ requests }) => requests), [1])
+    }))
+
+  it.live("without access to events reports its delay, and catches up once it has access", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const context = yield* usageProcess(server, UsageCounters.layerQuery)
+      const { connection } = Context.get(context, Nats)
+      const { consumers, streams } = yield* Effect.promise(() => jetstreamManager(connection))
+      // the stream has no room for the counters' reader
+      yield* Effect.promise(async () => {
+        await streams.add({ ...eventConfig(events.usage, 1), max_consumers: 1 })
+        await consumers.add(events.usage.name, { durable_name: "other", ack_policy: "explicit" })
+      })
+      yield* store([usageEvent({ id: "1" })]).pipe(Effect.provideContext(context))
+      const counters = Context.get(yield* startCounters(server), UsageCounters)
+      yield* untilDelay((seconds) => seconds > 0)
+      yield* Effect.promise(() => consumers.delete(events.usage.name, "other"))
+      yield* untilDelay((seconds) => seconds === 0)
+      assert.deepStrictEqual((yield* counters.query(byKey)).map(({ requests }) => requests), [1])
+    }))
+
+  it.live("by a defect reports its delay", () =>
+    Effect.gen(function*() {
+      const teams = Layer.succeed(KeyTeams, () => {
+        throw new Error("a defect")
+      })
+      const context = yield* usageProcess(yield* NatsServer.make(), UsageCounters.layer.pipe(Layer.provide(teams)))
+      yield* store([usageEvent({ id: "1" })]).pipe(Effect.provideContext(context))
+      const first = yield* untilDelay((seconds) => seconds > 0)
+      yield* untilDelay((seconds) => seconds > first)
     }))
 
   it.live("of NATS itself interrupts only the counting", () =>
