@@ -96,10 +96,12 @@ const make = <E>(
     const credentials = yield* Credentials.options(account)
     const service = yield* ServiceName
     const run = Effect.runForkWith(yield* Effect.context<never>())
-    const connected = Metrics.natsConnected(account)
     const reconnects = Metrics.natsReconnects(account)
     const errors = Metrics.natsErrors(account)
 
+    // also while a service waits for its first connection
+    let isConnected = () => false
+    yield* Metrics.observe(Metrics.natsConnected(account), () => isConnected() ? 1 : 0)
     const choice = new ServerChoice()
     const options = { ...credentials, name: service, inboxPrefix: Credentials.inboxPrefix(service) }
     const connection = yield* Effect.acquireRelease(
@@ -118,8 +120,7 @@ const make = <E>(
     const now = monotonicMs(yield* Clock.Clock)
     let awaySince: number | undefined
     let backSince = Number.NEGATIVE_INFINITY
-    const isConnected = () => awaySince === undefined && !connection.isClosed()
-    yield* Metrics.observe(connected, () => isConnected() ? 1 : 0)
+    isConnected = () => awaySince === undefined && !connection.isClosed()
     // counters start at 0, so that the first increase is visible
     Metrics.update(reconnects, 0)
     Metrics.update(errors, 0)

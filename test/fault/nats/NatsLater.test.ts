@@ -54,6 +54,7 @@ const assertAlive = async ({ healthUrl }: ServiceProcess) => {
   const [status, metrics] = await ask("/metrics")
   assert.strictEqual(status, 200)
   assert.include(metrics, "gateway_resident_memory_bytes")
+  assert.match(metrics, /^gateway_nats_connected\{account="data"\} 0$/m)
 }
 
 /** Checks that a waiting service rejects clients with 503 and its own kind of error. */
