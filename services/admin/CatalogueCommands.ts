@@ -3,13 +3,15 @@ import { Console, Effect, FileSystem, Result } from "effect"
 import { Argument, Command } from "effect/cli"
 import { queueTimeout } from "../../shared/bus/ingress/QueueTimeout.ts"
 import * as Catalogue from "../../shared/catalogue/Catalogue.ts"
-import { formatLocated } from "../../shared/catalogue/CatalogueFile.ts"
+import { CatalogueInvalid, formatLocated } from "../../shared/catalogue/CatalogueFile.ts"
 import * as Models from "../../shared/catalogue/Models.ts"
 import { lint } from "../../shared/catalogue/Lint.ts"
-import { serves } from "../../shared/provider/protocols/protocols.ts"
+import { findOptionMistakes, serves } from "../../shared/provider/protocols/protocols.ts"
 import { stringify } from "yaml"
 
 const hasPackage = (name: string): boolean => Result.isSuccess(Result.try(() => import.meta.resolve(name)))
+
+const count = (number: number, noun: string): string => `${number} ${noun}${number === 1 ? "" : "s"}`
 
 const file = Argument.String("file").pipe(Argument.withDescription("Catalogue file (YAML)"))
 
@@ -18,6 +20,10 @@ const check = Command.make(
   { file },
   Effect.fn(function*({ file }) {
     const { at, value: snapshot } = yield* Catalogue.inspect(file)
+    const [mistake, ...others] = [...snapshot.providers].flatMap(([name, provider]) =>
+      findOptionMistakes(provider).map(({ message, path }) => at(["providers", name, "options", ...path], message))
+    )
+    if (mistake !== undefined) return yield* new CatalogueInvalid({ file, mistakes: [mistake, ...others] })
     const fs = yield* FileSystem.FileSystem
     const remarks = yield* lint(snapshot, {
       hasVariable: (name) => (process.env[name] ?? "") !== "",
@@ -29,7 +35,9 @@ const check = Command.make(
     for (const { message, path } of remarks) {
       yield* Console.log(formatLocated(file, at(path, `warning: ${message}`)))
     }
-    yield* Console.log(`${file}: ${snapshot.models.size} models, ${snapshot.providers.size} providers`)
+    yield* Console.log(
+      `${file}: ${count(snapshot.models.size, "model")}, ${count(snapshot.providers.size, "provider")}`
+    )
   })
 ).pipe(
   Command.withDescription(

@@ -16,7 +16,10 @@ export const read = (
   const document = parseDocument(text, { lineCounter: lines, merge: true, prettyErrors: false })
   const lineAt = (offset: number): number => Math.max(1, lines.linePos(offset).line)
   if (document.errors.length > 0) {
-    return Result.fail(document.errors.map(({ message, pos }) => ({ line: lineAt(pos[0]), message })))
+    return Result.fail(document.errors.map(({ code, message, pos: [at] }) => ({
+      line: lineAt(at),
+      message: code === "DUPLICATE_KEY" ? `the key ${keyAt(text, at)} occurs twice: rename or remove one` : message
+    })))
   }
   return Result.try({
     try: (): YamlText => ({ value: document.toJS(), lineOf: (path) => lineAt(offsetOf(document, path)) }),
@@ -24,6 +27,10 @@ export const read = (
     catch: (cause) => [{ line: 1, message: cause instanceof Error ? cause.message : "cannot be read" }]
   })
 }
+
+/** The key of a map at this offset, as it is written. */
+const keyAt = (text: string, offset: number): string =>
+  /^(?:"[^"\n]*"|'[^'\n]*'|[^\s:]*)/.exec(text.slice(offset))?.[0] ?? ""
 
 /** The offset of the innermost existing value on the path: in an object of its key, in a list of the item. */
 const offsetOf = (document: Document, path: ReadonlyArray<PropertyKey>): number => {

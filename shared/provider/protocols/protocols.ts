@@ -1,4 +1,4 @@
-/** Selects, for each protocol in the catalogue, the function that makes its calls and the operations that it serves. */
+/** Selects, for each protocol in the catalogue, the function that makes its calls, the operations that it serves, and its options. */
 import { Effect, Record } from "effect"
 import { type Provider, videoProtocols } from "../../catalogue/Provider.ts"
 import { compaction } from "../../contract/operations/Compaction.ts"
@@ -7,10 +7,15 @@ import { rerank } from "../../contract/operations/Rerank.ts"
 import { responses } from "../../contract/operations/Responses.ts"
 import { videoGenerations } from "../../contract/operations/VideoGenerations.ts"
 import * as Images from "../dialects/images/Images.ts"
+import type { SchemaError } from "../../contract/SchemaErrors.ts"
+import * as Options from "../call/Options.ts"
+import { CohereOptions } from "../dialects/cohere/CohereOptions.ts"
 import * as AiSdk from "./ai-sdk/AiSdk.ts"
+import { AiSdkOptions } from "./ai-sdk/AiSdkOptions.ts"
 import { anthropic } from "./anthropic/Anthropic.ts"
 import * as Cohere from "./cohere/Cohere.ts"
 import * as DashScope from "./dashscope/DashScope.ts"
+import { DashScopeOptions } from "./dashscope/DashScopeVideo.ts"
 import { gemini } from "./gemini/Gemini.ts"
 import { GuardedFetch } from "../transport/GuardedFetch.ts"
 import * as HttpCall from "../exchange/HttpCall.ts"
@@ -73,3 +78,18 @@ export const serves = (protocol: Provider["protocol"], operation: string): boole
       return served[protocol].includes(operation)
   }
 }
+
+/** The mistakes in the options of each protocol. The worker checks those of `local`, since they belong to its engine. */
+const optionMistakes: Record<Provider["protocol"], (options: unknown) => ReadonlyArray<SchemaError>> = {
+  "ai-sdk": Options.checker(AiSdkOptions),
+  anthropic: Options.checker(anthropic.chat.dialect.options),
+  cohere: Options.checker(CohereOptions),
+  dashscope: Options.checker(DashScopeOptions),
+  gemini: Options.checker(gemini.chat.dialect.options),
+  openai: Options.checker(openAi.chat.dialect.options),
+  local: () => []
+}
+
+/** Finds the mistakes in a provider's options. */
+export const findOptionMistakes = ({ options = {}, protocol }: Provider): ReadonlyArray<SchemaError> =>
+  optionMistakes[protocol](options)

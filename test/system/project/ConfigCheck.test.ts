@@ -182,7 +182,7 @@ models:
       lines: [
         "FILE:3 providers.missing.options.package: warning: '@ai-sdk/unheard-of' is not installed here: " +
         "npm install --save-exact @ai-sdk/unheard-of",
-        "FILE: 1 models, 2 providers"
+        "FILE: 1 model, 2 providers"
       ]
     })
     const unnamed = await check(`
@@ -195,6 +195,28 @@ models:
       code: 1,
       lines: ["FILE:2 providers.a.options.package: is required: the name of an installed package"]
     })
+  })
+
+  it("names every mistake in the options of a protocol", async () => {
+    const { code, lines } = await check(`
+providers:
+  open: { protocol: openai, baseUrl: "http://a/v1", options: { maxTokenField: max_tokens, apis: [chat] } }
+  claude:
+    protocol: anthropic
+    baseUrl: "http://b"
+    options:
+      maxTokens: none
+  google: { protocol: gemini, baseUrl: "http://c/v1beta", options: { thinking: budget } }
+models:
+  one: { workload: chat, targets: [{ provider: open }, { provider: claude }, { provider: google }] }
+`)
+    assert.deepStrictEqual([code, ...lines], [
+      1,
+      "FILE:2 providers.open.options.maxTokenField: is unknown: the known fields are maxTokensField, promptCacheKey, " +
+      "cacheControl, apis and encryptedReasoning",
+      "FILE:2 providers.open.options.apis[0]: must be \"chatCompletions\" or \"responses\"",
+      "FILE:7 providers.claude.options.maxTokens: must be a whole number greater than 0"
+    ])
   })
 
   it("prints the models' part, which ingress accepts in place of the whole", async () => {

@@ -107,7 +107,7 @@ ${
 const mistakes: ReadonlyArray<readonly [what: string, text: () => string, ...lines: ReadonlyArray<string>]> = [
   ["no YAML", () => "providers: {", ":1 Flow map in block collection must be sufficiently indented"],
   ["YAML with tabs", () => "providers:\n\t- x", ":2 Tabs are not allowed as indentation"],
-  ["a duplicate key", () => `${valid}\nmodels: {}`, ":14 Map keys must be unique"],
+  ["a duplicate key", () => `${valid}\nmodels: {}`, ":14 the key models occurs twice: rename or remove one"],
   ["an alias that expands exponentially", () => billionLaughs, ":1 Excessive alias count"],
   ["nothing", () => "", ":1 the file must be an object"],
   ["a list", () => "- models", ":1 the file must be an object"],

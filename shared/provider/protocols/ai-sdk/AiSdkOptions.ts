@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import { JsonObject } from "../../../contract/Fields.ts"
 import * as Options from "../../call/Options.ts"
 
-const AiSdkOptions = Schema.Struct({
+export const AiSdkOptions = Schema.Struct({
   /** An installed package of AI SDK providers: `@ai-sdk/fal`. */
   package: Schema.String.check(
     Schema.isPattern(/^(@[a-z0-9~-][a-z0-9._~-]*\/)?[a-z0-9~-][a-z0-9._~-]*$/, { expected: "the name of a package" })

@@ -21,10 +21,12 @@ import {
 } from "../../call/VideoEngine.ts"
 
 /** The catalogue's options. */
-const optionsOf = Options.reader(Schema.Struct({
+export const DashScopeOptions = Schema.Struct({
   /** The time between two polls of a task, in milliseconds. Default 5,000. */
   pollIntervalMs: Schema.optionalKey(Schema.Int.check(Schema.isGreaterThan(0)))
-}))
+})
+
+const optionsOf = Options.reader(DashScopeOptions)
 
 // Paths
 
