@@ -4,6 +4,7 @@ import { createHmac } from "node:crypto"
 import * as Fiberless from "../../bounds/Fiberless.ts"
 import { defaultTimeouts, type Provider } from "../../catalogue/Provider.ts"
 import { type JobError, ProviderFailed } from "../../contract/JobError.ts"
+import * as SchemaErrors from "../../contract/SchemaErrors.ts"
 import type { Secrets } from "./Secrets.ts"
 import type { Address } from "./Upstream.ts"
 
@@ -15,6 +16,24 @@ export interface Endpoint {
   readonly model: string
 }
 
+/** The providers whose missing secret has been logged. The catalogue has new ones after each change. */
+const logged = new WeakSet<Provider>()
+
+/** Fails because a reference in the catalogue cannot be resolved. Logs the first failure: only the operator can correct it. */
+export const secretMissing = (
+  { name, provider }: Endpoint,
+  reference: string
+): Effect.Effect<never, ProviderFailed> => {
+  const failure = Effect.fail(new ProviderFailed({ provider: name, reason: "credentials" }))
+  if (logged.has(provider)) return failure
+  logged.add(provider)
+  const field = SchemaErrors.formatPath(["providers", name])
+  return Effect.andThen(
+    Effect.logError(`${field} in the catalogue needs ${reference}, which has no value here`),
+    failure
+  )
+}
+
 /** The provider's key; `None` if it needs none. Fails if the catalogue's reference cannot be resolved. */
 export const keyOf = (
   endpoint: Endpoint,
@@ -24,10 +43,7 @@ export const keyOf = (
   if (apiKey === undefined) return Effect.succeedNone
   return Fiberless.flatMap(
     secrets.resolve(apiKey),
-    (key): ReturnType<typeof keyOf> =>
-      Option.isSome(key)
-        ? Effect.succeed(key)
-        : Effect.fail(new ProviderFailed({ provider: endpoint.name, reason: "credentials" }))
+    (key): ReturnType<typeof keyOf> => Option.isSome(key) ? Effect.succeed(key) : secretMissing(endpoint, apiKey)
   )
 }
 

@@ -3,7 +3,7 @@ import { Effect, Equal, Option, Predicate, Redacted } from "effect"
 import * as undici from "undici"
 import type { Provider } from "../../../catalogue/Provider.ts"
 import * as SecretReference from "../../../catalogue/SecretReference.ts"
-import { InternalError, type JobError, ProviderFailed } from "../../../contract/JobError.ts"
+import { InternalError, type JobError } from "../../../contract/JobError.ts"
 import * as Endpoint from "../../transport/Endpoint.ts"
 import type { GuardedFetch } from "../../transport/GuardedFetch.ts"
 import type { Secrets } from "../../transport/Secrets.ts"
@@ -96,7 +96,7 @@ const factoryOf = (name: string, options: AiSdkOptions, loaded: object): Effect.
 
 /** The settings with their references replaced by secrets. */
 const resolveSettings = Effect.fnUntraced(function*(
-  { name: provider }: Endpoint.Endpoint,
+  endpoint: Endpoint.Endpoint,
   settings: object,
   keys: Secrets["Service"]
 ) {
@@ -108,9 +108,7 @@ const resolveSettings = Effect.fnUntraced(function*(
   })
   for (const text of named) {
     const secret = yield* keys.resolve(text)
-    if (Option.isNone(secret)) {
-      return yield* new ProviderFailed({ provider, reason: "credentials" })
-    }
+    if (Option.isNone(secret)) return yield* Endpoint.secretMissing(endpoint, text)
     values.set(text, Redacted.value(secret.value))
   }
   const filled: object = JSON.parse(JSON.stringify(settings), (_name, value: unknown) => values.get(value) ?? value)

@@ -1,9 +1,11 @@
 /** Resolution of a provider's key. */
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { assert, it } from "@effect/vitest"
-import { ConfigProvider, Effect, FileSystem, Layer, Option, Redacted } from "effect"
+import { ConfigProvider, Effect, FileSystem, Layer, Logger, Option, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { inspect } from "node:util"
+import type { Provider } from "../../../../shared/catalogue/Provider.ts"
+import * as Endpoint from "../../../../shared/provider/transport/Endpoint.ts"
 import { Secrets } from "../../../../shared/provider/transport/Secrets.ts"
 import { secretsIn } from "../../../fixture/ProviderKey.ts"
 
@@ -35,6 +37,20 @@ it.effect("a secret is always redacted", () =>
       assert.notInclude(shown, "plaintext")
     }
   }).pipe(Effect.provide(secretsIn({ KEY: "plaintext" }))))
+
+it.effect("a key that is missing is logged once, by its name in the catalogue", () =>
+  Effect.gen(function*() {
+    const provider: Provider = { protocol: "openai", apiKey: "${NOWHERE}" }
+    const logged: Array<string> = []
+    const logger = Logger.make<unknown, void>(({ logLevel, message }) => {
+      logged.push(`${logLevel} ${String(message)}`)
+    })
+    const secrets = yield* Secrets
+    const call = Effect.flip(Endpoint.keyOf({ name: "paid", provider, model: "m" }, secrets))
+    const errors = yield* Effect.all([call, call]).pipe(Effect.provide(Logger.layer([logger])))
+    for (const error of errors) assert.deepInclude(error, { _tag: "ProviderFailed", reason: "credentials" })
+    assert.deepStrictEqual(logged, ["Error providers.paid in the catalogue needs ${NOWHERE}, which has no value here"])
+  }).pipe(Effect.provide(secretsIn({}))))
 
 it.effect("two workers in one process have separate secrets", () =>
   Effect.gen(function*() {
