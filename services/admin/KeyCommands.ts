@@ -23,15 +23,23 @@ const store = TeamStore.layer.pipe(
 /** The actor that the audit log names. */
 const actor = Effect.sync(() => `${userInfo().username} at the command line`)
 
-const name = Flag.String("name").pipe(Flag.withDescription("Name, such as the team or application that uses the key"))
+const name = Flag.String("name").pipe(
+  Flag.withMetavar("NAME"),
+  Flag.withDescription("Name, such as the team or application that uses the key")
+)
 
 const id = Argument.String("id").pipe(Argument.withDescription("Key id, as `keys list` prints it"))
+
+const stateOf = ({ disabled, expiresAt }: ApiKey): string => {
+  if (disabled) return "disabled"
+  return expiresAt !== null && DateTime.isPastUnsafe(expiresAt) ? "expired" : "active"
+}
 
 const describe = (key: ApiKey): string =>
   [
     key.id,
     key.owner === key.id ? [] : `owner ${key.owner}`,
-    key.disabled ? "disabled" : "active",
+    stateOf(key),
     `created ${DateTime.formatIso(key.createdAt)}`,
     key.editedAt === null ? [] : `edited ${DateTime.formatIso(key.editedAt)}`,
     key.expiresAt === null ? "never expires" : `expires ${DateTime.formatIso(key.expiresAt)}`,

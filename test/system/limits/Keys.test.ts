@@ -18,7 +18,11 @@ describe("keys", { timeout: 90_000 }, () => {
       await eventually(() => use(secret), ({ kind }) => kind === "whole", 1_000)
 
       const listed = await gateway.admin("keys", "list")
-      assert.match(listed, new RegExp(`^${id}.*short-lived$`, "m"))
+      assert.match(listed, new RegExp(`^${id}  active  .*short-lived$`, "m"))
+      assert.match(
+        await gateway.admin("keys", "create", "--name", "late", "--expires", "2020-01-01"),
+        /^key_\w+  expired  /m
+      )
 
       const revoked = gateway.admin("keys", "revoke", id)
       let refusedAt = Infinity
