@@ -21,6 +21,9 @@ const run = Effect.gen(function*() {
   const { catalogue: file, consolePort, port } = yield* Settings
   const abandoned = yield* claimDataFolder
   const hasConsole = yield* isConsoleThere
+  if (hasConsole && consolePort === port) {
+    return yield* new StartFailed({ detail: `CONSOLE_PORT and GATEWAY_PORT are both ${port}: set one to another port` })
+  }
   yield* requirePort(port, "GATEWAY_PORT", abandoned)
   if (hasConsole) yield* requirePort(consolePort, "CONSOLE_PORT", abandoned)
   const catalogue = yield* Catalogue.load(file).pipe(

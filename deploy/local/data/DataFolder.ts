@@ -29,7 +29,7 @@ export const claimDataFolder = Effect.gen(function*() {
     const words = pid === process.pid ? [] : yield* commandLine(pid)
     if (words.some((word) => word.endsWith("deploy/local/launch.js"))) {
       const running = `The gateway is already running from ${data} (process ${pid})`
-      const advice = "stop it, or set GATEWAY_DATA and GATEWAY_PORT to run another one"
+      const advice = "stop it, or set GATEWAY_DATA, GATEWAY_PORT and CONSOLE_PORT to run another one"
       return yield* new StartFailed({ detail: `${running}: ${advice}` })
     }
     yield* fs.remove(file, { force: true })

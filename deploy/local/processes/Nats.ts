@@ -7,6 +7,9 @@ import { commandLine, endProcess } from "./Processes.ts"
 import { Settings, StartFailed } from "../settings/Settings.ts"
 import { Supervisor } from "./Supervisor.ts"
 
+/** The port at which commands look for NATS by default. */
+const usualPort = 4222
+
 const unusable = (server: string, why: string) =>
   new StartFailed({ detail: `The NATS server at ${server} ${why}: start one with JetStream there, or unset NATS_URL` })
 
@@ -52,7 +55,7 @@ const requireJetStream = Effect.fn("Nats.requireJetStream")(
 const addresses = (urls: string) =>
   urls.split(",").map((text) => {
     const { hostname, port } = new URL(text.includes("://") ? text.trim() : `nats://${text.trim()}`)
-    return { host: hostname.replace(/^\[|\]$/g, ""), port: port === "" ? 4222 : Number(port) }
+    return { host: hostname.replace(/^\[|\]$/g, ""), port: port === "" ? usualPort : Number(port) }
   })
 
 const requireOneOf = Effect.fn("Nats.requireOneOf")(function*(urls: string) {
@@ -94,7 +97,7 @@ export const startNats = Effect.gen(function*() {
   const pidFile = path.join(data, "nats-server.pid")
   yield* endLeftover(pidFile, store)
 
-  const port = yield* freePort(4222)
+  const port = yield* freePort(usualPort)
   // two starts may choose the same free port: the name tells the servers apart
   const name = `local-${process.pid}`
   const isOurs = Effect.filterOrFail(
@@ -106,7 +109,9 @@ export const startNats = Effect.gen(function*() {
     ...["--addr", "127.0.0.1", "--port", String(port), "--server_name", name],
     ...["--jetstream", "--store_dir", store, "--pid", pidFile]
   ]
-  yield* Console.log(`starting nats-server at 127.0.0.1:${port}`)
+  const url = `nats://127.0.0.1:${port}`
+  const advice = port === usualPort ? "" : `: set NATS_URL=${url} for \`npm run keys\` and other commands`
+  yield* Console.log(`starting nats-server at 127.0.0.1:${port}${advice}`)
   const environment = { ...memory, ...ofProgram(process.env) }
   const { ready } = yield* supervisor.supervise({
     name: "nats-server",
@@ -114,5 +119,5 @@ export const startNats = Effect.gen(function*() {
     launch: Effect.succeed({ command: "nats-server", args, environment, endsWithInput: false, isReady: isOurs })
   })
   yield* ready
-  return `nats://127.0.0.1:${port}`
+  return url
 })

@@ -353,6 +353,30 @@ describe("npm start", () => {
       assert.isFalse(existsSync(join(place.data, "supervisor.pid")))
     }))
 
+  it.live("says how commands reach its nats-server if the usual port is in use", () =>
+    Effect.gen(function*() {
+      const first = yield* gateway((yield* makePlace).environment)
+      yield* first.line(/^ready/)
+      const second = yield* gateway((yield* makePlace).environment)
+      const line = yield* second.line(/^starting nats-server/)
+      assert.match(
+        line,
+        / at 127\.0\.0\.1:(\d+): set NATS_URL=nats:\/\/127\.0\.0\.1:\1 for `npm run keys` and other commands$/
+      )
+    }))
+
+  it.live("rejects one port for ingress and console", () =>
+    Effect.gen(function*() {
+      const place = yield* makePlace
+      mkdirSync(join(place.folder, "services", "console"))
+      writeFileSync(join(place.folder, "services", "console", "main.ts"), "")
+      const started = yield* gateway({ ...place.environment, CONSOLE_PORT: String(place.port) })
+      assert.strictEqual(yield* started.exited, 1)
+      assert.deepStrictEqual(started.lines, [
+        `error: CONSOLE_PORT and GATEWAY_PORT are both ${place.port}: set one to another port`
+      ])
+    }))
+
   it.live("rejects a state folder in use by another start, and leaves that one alone", () =>
     Effect.gen(function*() {
       const place = yield* makePlace
