@@ -82,7 +82,7 @@ export class MediaTypeUnsupported extends Schema.TaggedError<MediaTypeUnsupporte
 export class RouteNotFound extends Schema.TaggedError<RouteNotFound>()("RouteNotFound", {
   method: Schema.String,
   path: Schema.String,
-  /** The path of an existing route that the client probably meant. */
+  /** The path, or the method and path, of a route that the client probably meant. */
   suggestion: Schema.UndefinedOr(Schema.String)
 }) {
   override get message() {

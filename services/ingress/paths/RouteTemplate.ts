@@ -82,11 +82,19 @@ for (const { kind, paths: [path] } of operations) {
   }
 }
 
-/** The error of a path without a route. Suggests the path with `/v1`, which clients often leave out of their base URL. */
+/** The methods of all routes. */
+const methods = ["POST", "GET", "DELETE"]
+
+/**
+ * The error of a path without a route. Suggests the path with `/v1`, which clients often leave out of their base URL, or the path's
+ * own method.
+ */
 export const notFound = (method: string, url: string): RouteNotFound => {
   const path = pathOf(url)
-  const suggestion = `/v1${path}`
-  return new RouteNotFound({ method, path, suggestion: of(method, suggestion) === undefined ? undefined : suggestion })
+  const versioned = `/v1${path}`
+  if (of(method, versioned) !== undefined) return new RouteNotFound({ method, path, suggestion: versioned })
+  const other = methods.find((other) => of(other, path) !== undefined)
+  return new RouteNotFound({ method, path, suggestion: other === undefined ? undefined : `${other} ${path}` })
 }
 
 /** The path of a request's target, which proxies may send as a whole URL. */

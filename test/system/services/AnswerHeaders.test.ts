@@ -103,6 +103,13 @@ describe("ingress and worker", () => {
     assert.include(error.message, "Did you mean /v1/chat/completions?")
   })
 
+  it("a client with the wrong method gets the right one", async () => {
+    const answer = await fetch(`${shared().url}/v1/chat/completions`)
+    const { error } = await answer.json() as { readonly error: { readonly message: string } }
+    assert.strictEqual(answer.status, 404)
+    assert.include(error.message, "Did you mean POST /v1/chat/completions?")
+  })
+
   it("ingress logs one line per request, without its content", async () => {
     const gateway = shared()
     const secret = "a word that is nobody's business"
