@@ -93,7 +93,9 @@ export const answer = Effect.fnUntraced(function*(
   if (Number.isNaN(after)) return yield* InvalidRequest.at(position, "must be the number of an event")
   const now = yield* Clock.currentTimeMillis
   const refuse = (why: string) => InvalidRequest.at("stream", why, "not_supported")
-  if (task.request?.streams !== true) return yield* refuse("requires that the request was made with `stream`")
+  if (task.request?.streams !== true) {
+    return yield* refuse("is not available: the response was not created with `stream: true`")
+  }
   if (task.ended !== null && now - task.ended > readableForMs) {
     return yield* refuse("is not available later than an hour after the end: get the answer as a whole")
   }

@@ -131,7 +131,9 @@ export const of = {
   tasks: [new IngressError.TaskNotFound()],
   storedResponses: [new JobError.ReferenceNotFound({ param: "response_id" })],
   responseReads: [new JobError.QueueFull({ retryAfterMs: 1_000 })],
-  storedStreams: [invalid("stream", "requires that the request was made with `stream`", "not_supported")],
+  storedStreams: [
+    invalid("stream", "is not available: the response was not created with `stream: true`", "not_supported")
+  ],
   streamPositions: [invalid("starting_after", "must be the number of an event")],
   eventPositions: [invalid("last-event-id", "must be the number of an event")],
   cancellations: [invalid("response_id", "was not created with `background`, so it cannot be cancelled")],

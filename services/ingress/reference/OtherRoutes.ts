@@ -1,4 +1,4 @@
-/** The reference of the routes that are not operations: models, files and the reference itself. */
+/** The reference of the routes that are not operations: models, results behind URLs, and the reference itself. */
 import { Schema } from "effect"
 import { constant, field } from "../../../shared/contract/Fields.ts"
 import { resultsPath } from "../../../shared/files/SignedUrl.ts"

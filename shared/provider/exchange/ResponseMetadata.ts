@@ -1,4 +1,4 @@
-/** Finds response metadata for spans, the model that answered and why the answer ended, in the first and the last pieces. */
+/** Finds what spans say about an answer, its model and the reason why it ended, in its first and last pieces. */
 import type { Tracer } from "effect"
 import * as Attributes from "../../telemetry/Attributes.ts"
 import * as EstimatedUsage from "../call/EstimatedUsage.ts"

@@ -111,6 +111,14 @@ describe("the admin API", () => {
     }
   })
 
+  it("says of a body that is not JSON that it is not", async () => {
+    const headers = { "content-type": "application/json" }
+    const response = await client.fetch("/api/keys", { method: "POST", headers, body: "{\"name\":" })
+    assert.strictEqual(response.status, 400)
+    const { detail } = await response.json() as { readonly detail: string }
+    assert.strictEqual(detail, "The request body is not valid JSON")
+  })
+
   it("rejects an edit with an unknown field", async () => {
     const { key } = await create({ name: "as it was", requestsPerMinute: 10 })
     const answer = await client.send<{ readonly detail: string }>("PATCH", `/api/keys/${key.id}`, {
