@@ -124,7 +124,8 @@ const load = Effect.fnUntraced(function*(folder: string, account: Account, strea
 export const restoreAll = Effect.fn("Backup.restoreAll")(function*(folder: string) {
   const fs = yield* FileSystem.FileSystem
   const contents = yield* contentsOf(folder)
-  if (!(yield* fs.exists(contents))) return yield* new NoBackup({ folder })
+  // the whole path, because npm runs commands in the root of the clone
+  if (!(yield* fs.exists(contents))) return yield* new NoBackup({ folder: (yield* Path.Path).resolve(folder) })
   const { streams } = yield* decodeContents(yield* fs.readFileString(contents))
   const wanted = saved.filter(([, stream]) => streams.includes(stream))
   for (const [account, stream] of wanted) {
