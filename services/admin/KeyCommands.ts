@@ -20,6 +20,12 @@ const store = TeamStore.layer.pipe(
   Layer.provideMerge(ControlNats.layer)
 )
 
+/** The defaults of a team for new keys. An error names the flag. */
+const keyDefaultsOf = (team: KeyChanges["team"]) =>
+  Effect.flatMap(TeamStore, ({ keyDefaults }) => keyDefaults(team)).pipe(
+    Effect.catchTag("TeamMisplaced", ({ mistake }) => new InvalidInput({ message: `--team: ${mistake}` }))
+  )
+
 /** The actor that the audit log names. */
 const actor = Effect.sync(() => `${userInfo().username} at the command line`)
 
@@ -66,14 +72,14 @@ const create = Command.make(
   { name, ...KeyFlags.flags },
   Effect.fn(function*({ name, ...given }) {
     const settings = yield* KeyFlags.decodeSettings({ ...given, name: Option.some(name) })
-    const keyDefaults = yield* (yield* TeamStore).keyDefaults(settings.team)
+    const keyDefaults = yield* keyDefaultsOf(settings.team)
     yield* show(yield* (yield* KeyStore).create({ ...keyDefaults, ...settings, name }))
   }, Effect.provide(store))
 ).pipe(Command.withDescription("Create a key and print its secret"))
 
 const change = (id: string, changes: KeyChanges) =>
   Effect.gen(function*() {
-    yield* (yield* TeamStore).keyDefaults(changes.team)
+    yield* keyDefaultsOf(changes.team)
     const key = yield* (yield* KeyStore).edit(id, changes)
     yield* (yield* KeyAudit).edited(yield* actor, key, changes)
     yield* Console.log(describe(key))

@@ -35,7 +35,9 @@ const toJson = (text: string, setting: string): unknown => {
   return texts.includes(setting) || text.trim() === "" || Number.isNaN(Number(text)) ? text : Number(text)
 }
 
-const decode = flagDecoder(KeyChanges, Rec.map(table, ([name]) => name))
+const orNone = new Set(Rec.keys(Rec.filter(table, ([, , description]) => description.endsWith("or none"))))
+
+const decode = flagDecoder(KeyChanges, Rec.map(table, ([name]) => name), orNone)
 
 /** Decodes the settings given as flags. */
 export const decodeSettings = (given: Readonly<Record<keyof typeof table | "name", Option.Option<string>>>) =>

@@ -71,7 +71,7 @@ const heightOf = (teams: Teams, id: string): number => {
 export const parentMistake = (teams: Teams, id: string | undefined, parent: string | null): string | undefined => {
   if (parent === null) return undefined
   const path = pathOf(teams, parent)
-  if (path === undefined) return `must be the id of a team: none has the id ${parent}`
+  if (path === undefined) return `no team has the id ${parent}`
   if (path.some((team) => team.id === id)) return "must not be the team itself, nor a team below it"
   const depth = path.length + (id === undefined ? 1 : heightOf(teams, id))
   return depth > maxDepth ? `must leave at most ${maxDepth} levels of teams: there would be ${depth}` : undefined

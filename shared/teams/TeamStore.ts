@@ -137,7 +137,7 @@ export class TeamStore extends Context.Service<TeamStore, {
           const { keyDefaults } = yield* find(id).pipe(
             Effect.catchTag(
               "TeamNotFound",
-              () => new TeamMisplaced({ field: "team", mistake: `must be the id of a team: none has the id ${id}` })
+              () => new TeamMisplaced({ field: "team", mistake: `no team has the id ${id}` })
             )
           )
           return keyDefaults

@@ -75,7 +75,7 @@ describe("the admin API", () => {
     const mistakes: ReadonlyArray<readonly [method: string, path: string, body: object, says: string]> = [
       ["PATCH", `/api/teams/${upper.id}`, { parent: lower.id }, "must not be the team itself, nor a team below it"],
       ["PATCH", `/api/teams/${upper.id}`, { parent: upper.id }, "must not be the team itself, nor a team below it"],
-      ["POST", "/api/teams", { name: "a", parent: "team_unknown" }, "none has the id team_unknown"]
+      ["POST", "/api/teams", { name: "a", parent: "team_unknown" }, "no team has the id team_unknown"]
     ]
     for (const [method, path, body, says] of mistakes) {
       const answer = await send<{ readonly field: string; readonly message: string }>(method, path, body)
@@ -114,7 +114,7 @@ describe("the admin API", () => {
       assert.strictEqual(status, 400)
       assert.deepInclude(body, {
         field: "team",
-        message: "team: must be the id of a team: none has the id team_unknown"
+        message: "team: no team has the id team_unknown"
       })
     }
     assert.strictEqual((await send("PATCH", `/api/keys/${key.id}`, { team: null })).status, 200)

@@ -118,7 +118,8 @@ describe("keys", { timeout: 90_000 }, () => {
         [["--name", ""], /--name: must be a string of 1 to 200 characters/],
         [["--weight", "0"], /--weight: must be a whole number from 1 to 100/],
         [["--class", "urgent"], /--class: must be "interactive", "standard" or "batch"/],
-        [["--budget", "much"], /--budget: must be a number greater than 0/],
+        [["--budget", "much"], /--budget: must be a number greater than 0, or none/],
+        [["--team", "team_4fJ2kQz8sT1a"], /--team: no team has the id team_4fJ2kQz8sT1a/],
         [["--models", "a*b"], /--models: must be a model's name/],
         [[], /No changes given/]
       ]

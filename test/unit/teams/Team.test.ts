@@ -43,7 +43,7 @@ describe("a team's parent", () => {
     assert.isUndefined(parentMistake(tree, undefined, "team_c"))
     assert.include(parentMistake(tree, "team_a", "team_a"), "must not be the team itself")
     assert.include(parentMistake(tree, "team_org", "team_c"), "nor a team below it")
-    assert.include(parentMistake(tree, undefined, "team_z"), "none has the id team_z")
+    assert.include(parentMistake(tree, undefined, "team_z"), "no team has the id team_z")
   })
 
   it("leaves a bounded number of levels", () => {
