@@ -11,7 +11,9 @@ export const withMessage = (text: string) => ({
 
 export class NotSignedIn extends Schema.TaggedError<NotSignedIn>()(
   "NotSignedIn",
-  withMessage("Sign in first, or send the admin token as 'Authorization: Bearer <token>'"),
+  withMessage(
+    "Not signed in, or with a wrong token. Sign in first, or send the admin token as 'Authorization: Bearer <token>'"
+  ),
   { httpApiStatus: 401 }
 ) {}
 

@@ -41,7 +41,7 @@ export class SessionApi extends HttpApiGroup.make("session")
       .middleware(Admin)
       .annotate(
         OpenApi.Summary,
-        "Sign out. Every copy of the session's cookie becomes invalid. With 200, open the URL to sign out at the OpenID provider, too"
+        "Sign out. Every copy of the session's cookie becomes invalid. After a 200, open the answer's URL to sign out at the OpenID provider, too"
       ),
     HttpApiEndpoint.post("signIn", "/api/session", {
       payload: SignIn,
