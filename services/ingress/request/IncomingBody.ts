@@ -112,6 +112,8 @@ const notUtf8 = wrongBody("The request body is not valid UTF-8", "invalid_json")
 
 export const notJson = wrongBody("The request body is not valid JSON", "invalid_json")
 
+const noBody = wrongBody("The request has no body. Send the request as JSON.", "invalid_json")
+
 /** Pictures, a mask and settings: far more than any model accepts. */
 const maxParts = 1_000
 
@@ -167,9 +169,12 @@ const excessFailure = (excess: string | undefined) =>
 const textOf = (bytes: Uint8Array) => Result.try({ try: () => utf8.decode(bytes), catch: () => notUtf8 })
 
 const parse = (bytes: Uint8Array, text: string, bounds: JsonBounds): Result.Result<unknown, InvalidRequest> =>
-  Result.flatMap(Result.try({ try: (): unknown => JSON.parse(text), catch: () => notJson }), (value) => {
-    const repeated = bounds.repeatsMember(value) ? repeatedMember(bytes) : undefined
-    return repeated === undefined
-      ? Result.succeed(value)
-      : Result.fail(InvalidRequest.at(repeated, "must appear only once", "invalid_json"))
-  })
+  Result.flatMap(
+    Result.try({ try: (): unknown => JSON.parse(text), catch: () => text === "" ? noBody : notJson }),
+    (value) => {
+      const repeated = bounds.repeatsMember(value) ? repeatedMember(bytes) : undefined
+      return repeated === undefined
+        ? Result.succeed(value)
+        : Result.fail(InvalidRequest.at(repeated, "must appear only once", "invalid_json"))
+    }
+  )

@@ -18,6 +18,14 @@ describe("a body", () => {
       assert.strictEqual(yield* outcomeOf(`{"model":"small",${messages}}`), "small")
     }))
 
+  it.effect("that is missing is an error of its own", () =>
+    Effect.gen(function*() {
+      assert.deepInclude(yield* Effect.flip(decode(chatCompletions, {}, Buffer.alloc(0))), {
+        message: "The request has no body. Send the request as JSON.",
+        code: "invalid_json"
+      })
+    }))
+
   it.effect("with two models is refused, however they are spelt", () =>
     Effect.gen(function*() {
       for (const name of ["model", "mod\\u0065l"]) {
