@@ -70,9 +70,17 @@ const endsFrame = (bytes: Uint8Array, at: number, start: number): boolean => {
 }
 
 const prefix = Buffer.from("data:")
-const joint = Buffer.of(newline)
+const laterPrefix = Buffer.from("\ndata:")
+const space = 0x20
 
-const beginsWithPrefix = (frame: Uint8Array): boolean => prefix.every((byte, index) => frame[index] === byte)
+const beginsWithPrefix = (frame: Uint8Array, from: number): boolean => {
+  for (let at = 0; at < prefix.length; at++) if (frame[from + at] !== prefix[at]) return false
+  return true
+}
+
+/** Where the text of the data line at `from` begins. */
+const textAt = (frame: Uint8Array, from: number): number =>
+  frame[from + prefix.length] === space ? from + prefix.length + 1 : from + prefix.length
 
 /** The `data` of a frame; `undefined` if there is none or it is empty. Several lines are joined by newlines, as in the standard. */
 export const dataOf = (frame: Uint8Array): Uint8Array | undefined => {
@@ -82,22 +90,34 @@ export const dataOf = (frame: Uint8Array): Uint8Array | undefined => {
 
 const linesOf = (frame: Uint8Array): Uint8Array | undefined => {
   // nearly every frame is one `data` line and a blank one
-  if (frame.indexOf(newline) === frame.length - 2 && beginsWithPrefix(frame) && frame.at(-3) !== carriageReturn) {
-    return frame.subarray(frame[prefix.length] === 0x20 ? prefix.length + 1 : prefix.length, -2)
+  if (frame.indexOf(newline) === frame.length - 2 && beginsWithPrefix(frame, 0) && frame.at(-3) !== carriageReturn) {
+    return frame.subarray(textAt(frame, 0), -2)
   }
-  const lines: Array<Uint8Array> = []
-  let start = 0
+  const bytes = Buffer.from(frame.buffer, frame.byteOffset, frame.length)
+  const first = beginsWithPrefix(frame, 0) ? 0 : bytes.indexOf(laterPrefix) + 1
+  if (!beginsWithPrefix(frame, first)) return undefined
+  if (bytes.includes(laterPrefix, first)) return joinedLines(frame, first)
+  const newlineAt = frame.indexOf(newline, first)
+  const end = newlineAt === -1 ? frame.length : newlineAt
+  return frame.subarray(textAt(frame, first), frame[end - 1] === carriageReturn ? end - 1 : end)
+}
+
+/** Copies byte by byte: a view of each line would take seconds if a frame has millions. */
+const joinedLines = (frame: Uint8Array, first: number): Uint8Array => {
+  const joined = Buffer.allocUnsafe(frame.length)
+  let length = 0
+  let start = first
   while (start < frame.length) {
-    const newlineAt = frame.indexOf(newline, start)
-    const end = newlineAt === -1 ? frame.length : newlineAt
-    const line = frame.subarray(start, frame[end - 1] === carriageReturn ? end - 1 : end)
-    if (Buffer.compare(line.subarray(0, prefix.length), prefix) === 0) {
-      lines.push(line.subarray(line[prefix.length] === 0x20 ? prefix.length + 1 : prefix.length))
+    const isData = beginsWithPrefix(frame, start)
+    let at = isData ? textAt(frame, start) : start
+    for (; at < frame.length && frame[at] !== newline; at++) if (isData) joined[length++] = frame[at] ?? 0
+    if (isData) {
+      if (frame[at - 1] === carriageReturn) length--
+      joined[length++] = newline
     }
-    start = end + 1
+    start = at + 1
   }
-  if (lines.length <= 1) return lines[0]
-  return Buffer.concat(lines.flatMap((line, index) => index === 0 ? [line] : [joint, line]))
+  return joined.subarray(0, length - 1)
 }
 
 /** Replaces the data that `dataOf` returned. The replacement may have newlines only if the data has several lines. */
@@ -109,6 +129,22 @@ export const replaceData = (frame: Uint8Array, data: Uint8Array, replacement: Ui
   }
   // as latin1, in which every byte is one character
   const others = Buffer.from(frame).toString("latin1").replaceAll(/^data:[^\n]*\n/gm, "")
-  const lines = Buffer.from(replacement).toString("latin1").split("\n").map((line) => `data: ${line}\n`)
-  return Buffer.from(lines.join("") + others, "latin1")
+  return Buffer.concat([dataLines(replacement), Buffer.from(others, "latin1")])
+}
+
+const linePrefix = Buffer.from("data: ")
+
+/** The lines of a text as lines of data. Byte by byte, like `joinedLines`. */
+const dataLines = (text: Uint8Array): Uint8Array => {
+  let count = 1
+  for (let at = 0; at < text.length; at++) if (text[at] === newline) count++
+  const lines = Buffer.allocUnsafe(text.length + 1 + count * linePrefix.length)
+  let length = 0
+  for (let at = 0; at <= text.length; at++) {
+    if (at === 0 || text[at - 1] === newline) {
+      for (let index = 0; index < linePrefix.length; index++) lines[length++] = linePrefix[index] ?? 0
+    }
+    lines[length++] = text[at] ?? newline
+  }
+  return lines
 }

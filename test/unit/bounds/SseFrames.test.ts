@@ -104,11 +104,21 @@ describe("a frame's data", () => {
     [": comment\n\n", undefined],
     ["\n", undefined],
     ["database: a\n\n", undefined],
-    [" data: a\n\n", undefined]
+    [" data: a\n\n", undefined],
+    ["event: x\r\ndata: a\r\n\r\n", "a"],
+    ["data: a\nid: 1\r\ndatabase: b\ndata: c\r\n\n", "a\nc"],
+    ["id: 1\ndata: a\ndata: b", "a\nb"]
   ])("of %j is %j", (frame, expected) => {
     const data = dataOf(Buffer.from(frame))
     assert.strictEqual(data === undefined ? undefined : toText(data), expected)
   })
+})
+
+it("many lines of data are joined without a view of each, which would take seconds", () => {
+  const frame = Buffer.from(`event: x\n${"data:\n".repeat(1_000)}\n`)
+  const views = vi.spyOn(frame, "subarray")
+  assert.strictEqual(dataOf(frame)?.length, 999)
+  assert.strictEqual(views.mock.calls.length, 0)
 })
 
 it.prop("replacing a frame's data keeps every other line", [anyFrame, anyFrame], ([{ data, text }, other]) => {
