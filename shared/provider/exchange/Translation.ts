@@ -4,7 +4,7 @@ import { type JobError, ProviderRejected } from "../../contract/JobError.ts"
 import type { Usage } from "../../contract/Usage.ts"
 import * as UsageSum from "../../contract/UsageSum.ts"
 import * as ClientRequest from "../dialects/conversation/ClientRequest.ts"
-import type { Conversation, Setting, SettingNames } from "../dialects/conversation/Conversation.ts"
+import { type Conversation, seedsOf, type Setting, type SettingNames } from "../dialects/conversation/Conversation.ts"
 import { type ClientDialect, newIdentity } from "../dialects/conversation/Dialect.ts"
 import * as InlineMedia from "../dialects/conversation/InlineMedia.ts"
 import * as Signature from "../dialects/conversation/Signature.ts"
@@ -22,6 +22,9 @@ import { TranslatedAnswer, TranslatedPart } from "./TranslatedAnswer.ts"
 
 /** Maximum number of exchanges for one request. */
 const maxExchanges = 8
+
+/** Maximum size of all bodies that differ only in their seed, in bytes. */
+const maxSeededBytes = 64 * 1024 * 1024
 
 const utf8 = new TextEncoder()
 
@@ -58,14 +61,26 @@ export const translate = <Request, Options>(
     let firstChoice = 0
     for (const conversation of conversations) {
       const inlined = yield* InlineMedia.inline(conversation, dialect.needsInline, guard)
-      yield* turn
-      const request = dialect.toRequest(inlined, { model, streams, session: call.session, losses }, options)
-      yield* turn
-      const json = JSON.stringify(request)
-      yield* turn
-      const body = utf8.encode(json)
       const times = exchangesFor(conversation)
-      for (let choice = 0; choice < times; choice++) requests.push({ body, firstChoice: firstChoice + choice })
+      const seeds = dialect.settings.seed === undefined ? [undefined] : seedsOf(conversation, times)
+      // calls without seeds of their own share a body
+      const sharers = times / seeds.length
+      for (const [index, seed] of seeds.entries()) {
+        yield* turn
+        const target = { model, streams, session: call.session, losses }
+        const request = dialect.toRequest(seed === undefined ? inlined : { ...inlined, seed }, target, options)
+        yield* turn
+        const json = JSON.stringify(request)
+        yield* turn
+        const body = utf8.encode(json)
+        if (index === 0 && seeds.length > 1 && body.length * seeds.length > maxSeededBytes) {
+          losses.refuseOf("choices", "must be 1 for so large a request with a seed")
+          break
+        }
+        for (let choice = 0; choice < sharers; choice++) {
+          requests.push({ body, firstChoice: firstChoice + index + choice })
+        }
+      }
       firstChoice += conversation.choices
     }
     yield* losses.failIfRefused

@@ -223,6 +223,10 @@ export interface Conversation extends Cacheable {
   readonly user?: string | undefined
 }
 
+/** The seeds of the calls for a conversation's choices: with the same seed, all choices would be equal. */
+export const seedsOf = ({ seed }: Conversation, calls: number): ReadonlyArray<number | undefined> =>
+  seed === undefined ? [undefined] : Array.from({ length: calls }, (_, call) => seed + call)
+
 /** The mark for a request with a cache key, which says that other requests begin in the same way. */
 export const cacheOf = ({ prompt_cache_key: key }: { readonly prompt_cache_key?: string | null }) =>
   key ? { type: "ephemeral" } : undefined

@@ -69,6 +69,8 @@ const answer = Effect.fnUntraced(function*(
     const { stream } = yield* Effect.tryPromise(() =>
       model.doStream({
         ...prompt,
+        // with the same seed, all choices would be equal
+        ...(prompt.seed === undefined ? {} : { seed: prompt.seed + choice }),
         abortSignal,
         headers: traceparent === undefined ? {} : { traceparent },
         providerOptions: providerOptions(opened, model, {})

@@ -823,7 +823,8 @@ No field is dropped silently:
 
 \`x-translation: strict\` in the request refuses every loss.
 
-* If the provider gives only one choice per call, several choices become parallel calls, at most eight.
+* If the provider gives only one choice per call, several choices become parallel calls, at most eight. With a \`seed\`
+  each further choice gets the next higher seed, since the same one would make them equal.
 * Signatures of reasoning go back only to a provider of the dialect they come from. Clients of another dialect get them wrapped
   (\`Signature.ts\`), in chat completions as \`reasoning_details\`, and must send them back with the message. OpenAI's and Google's go
   back only to the same account (a provider with its key): a mark before the signature identifies it. For others the reasoning is

@@ -174,6 +174,16 @@ describe("a conversation", () => {
       })
     ))
 
+  it.live("has different choices although the request has a seed", () =>
+    bench(({ ask, provider }) =>
+      Effect.gen(function*() {
+        provider.say("an answer")
+        yield* ask(chatCompletions, { messages: user("a question"), n: 3, seed: 7 }, packages[2])
+        const seeds = provider.requests.map(({ json }) => (json as { readonly seed?: number }).seed)
+        assert.sameMembers(seeds, [7, 8, 9])
+      })
+    ))
+
   it.live("is possible in every dialect", () =>
     bench(({ ask, provider }) =>
       Effect.gen(function*() {

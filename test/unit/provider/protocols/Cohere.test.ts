@@ -6,6 +6,7 @@ import { embeddings, engineEmbeddings } from "../../../../shared/contract/operat
 import type { JobError } from "../../../../shared/contract/JobError.ts"
 import type { Operation } from "../../../../shared/contract/Operation.ts"
 import { chatCompletions } from "../../../../shared/contract/operations/ChatCompletions.ts"
+import { completions } from "../../../../shared/contract/operations/Completions.ts"
 import { responses } from "../../../../shared/contract/operations/Responses.ts"
 import { rerank } from "../../../../shared/contract/operations/Rerank.ts"
 import { FakeProvider } from "../../../fixture/provider/FakeProvider.ts"
@@ -179,6 +180,24 @@ describe("chat", () => {
         assert.strictEqual(provider.requests[0]?.path, "/v2/chat")
         assert.strictEqual(provider.requests[0]?.headers.authorization, `Bearer ${key}`)
         assert.deepStrictEqual(provider.requests[0]?.json, { ...request, model: "upstream-model" })
+      })
+    ))
+
+  it.live("has different choices although the request has a seed, unless the requests were too large together", () =>
+    bench(({ ask, provider }) =>
+      Effect.gen(function*() {
+        provider.say("They dance.")
+        yield* ask(chatCompletions, { ...request, n: 3, seed: 7 })
+        const seeds = () => provider.requests.map(({ json }) => (json as { readonly seed?: number }).seed)
+        assert.sameMembers(seeds(), [7, 8, 9])
+        yield* ask(completions, { model: "alias", prompt: ["One", "Two"], n: 2, seed: 0 })
+        assert.sameMembers(seeds().slice(3), [0, 0, 1, 1])
+        const messages = [{ role: "user", content: "bees ".repeat(2 * 1024 * 1024) }]
+        assert.deepInclude(yield* Effect.flip(ask(chatCompletions, { ...request, messages, n: 8, seed: 7 })), {
+          _tag: "InvalidRequest",
+          param: "n"
+        })
+        assert.lengthOf(provider.requests, 7)
       })
     ))
 
