@@ -2,6 +2,12 @@
 import * as Json from "../../json/Json.ts"
 import type { Citation } from "../conversation/ModelEvent.ts"
 
+/**
+ * Maximum size of what all segments repeat, in characters. In this dialect they refer to their sources by number, but repeat their text;
+ * in the others they repeat the addresses of their sources.
+ */
+const maxRepeated = 4 * 1024 * 1024
+
 /** Where each byte of a text's UTF-8 is in the text. */
 const charactersOf = (text: string): (byte: number) => number => {
   if (Buffer.byteLength(text) === text.length) return (byte) => Math.min(byte, text.length)
@@ -26,7 +32,7 @@ const bytesOf = (text: string): (at: number) => number => {
   return (at) => bytes[at] ?? byte
 }
 
-/** A source that supports no segment is cited at the end of the text. */
+/** A source that supports no segment is cited at the end of the text. Beyond the maximum, each source is cited only once. */
 export const fromGrounding = (metadata: unknown, text: string): ReadonlyArray<Citation> => {
   const { groundingChunks, groundingSupports } = Json.fields(metadata)
   const sources = Json.list(groundingChunks).map((chunk) => {
@@ -36,10 +42,16 @@ export const fromGrounding = (metadata: unknown, text: string): ReadonlyArray<Ci
   if (sources.length === 0) return []
   const characterAt = charactersOf(text)
   const cited = new Set<unknown>()
+  let repeated = 0
   const citationOf = (index: unknown, start: number, end: number): ReadonlyArray<Citation> => {
-    const { title, uri } = sources[Json.count(index) ?? -1] ?? {}
+    const source = sources[Json.count(index) ?? -1] ?? {}
+    const url = Json.string(source["uri"])
+    const title = Json.string(source["title"]) ?? ""
+    if (url === undefined) return []
+    if (cited.has(index)) repeated += url.length + title.length
+    if (cited.has(index) && repeated > maxRepeated) return []
     cited.add(index)
-    return typeof uri === "string" ? [{ url: uri, title: Json.string(title) ?? "", start, end, quote: "" }] : []
+    return [{ url, title, start, end, quote: "" }]
   }
   const supported = Json.list(groundingSupports).flatMap((support) => {
     const { groundingChunkIndices: indices, segment } = Json.fields(support)
@@ -57,10 +69,14 @@ export const fromGrounding = (metadata: unknown, text: string): ReadonlyArray<Ci
 export const toGrounding = (citations: ReadonlyArray<Citation>, text: string) => {
   const byteAt = bytesOf(text)
   const indices = new Map<string, number>()
+  let repeated = 0
   const groundingSupports = citations.map(({ end, start, url }) => {
     const index = indices.get(url) ?? indices.size
     indices.set(url, index)
-    const segment = { startIndex: byteAt(start), endIndex: byteAt(end), text: text.slice(start, end) }
+    const supported = text.slice(start, end)
+    repeated += supported.length
+    const place = { startIndex: byteAt(start), endIndex: byteAt(end) }
+    const segment = repeated > maxRepeated ? place : { ...place, text: supported }
     return { segment, groundingChunkIndices: [index] }
   })
   const titles = new Map(citations.map(({ title, url }) => [url, title]))

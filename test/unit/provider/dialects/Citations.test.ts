@@ -270,6 +270,37 @@ describe("a source", () => {
     assert.deepStrictEqual(encode(clients["responses"]!, events).whole, [{ ...page, supports: "" }])
   })
 
+  it("is not repeated without a limit, however many segments it supports", () => {
+    const url = `https://bees.example/${"b".repeat(10_000)}`
+    const groundingMetadata = {
+      groundingChunks: [{ web: { uri: url, title: "" } }, { web: { uri: page.url, title: "" } }],
+      groundingSupports: Array.from({ length: 2_000 }, (_, at) => ({
+        segment: { startIndex: at, endIndex: at + 1 },
+        groundingChunkIndices: [0]
+      }))
+    }
+    const whole = { candidates: [candidate("b".repeat(2_000), { finishReason: "STOP", groundingMetadata })] }
+    const events = decode({ ...providers["generateContent"]!, whole }, false)
+    const cited = events.flatMap((event) => event.type === "citation" ? [event.citation.url] : [])
+    assert.lengthOf(cited.filter((each) => each === url), 419)
+    assert.strictEqual(cited.at(-1), page.url)
+  })
+
+  it("of a large text keeps its place, but not all segments repeat their text", () => {
+    const long = "b".repeat(10_000)
+    const annotations = Array.from(
+      { length: 2_000 },
+      () => ({ ...nested.url_citation, start_index: 0, end_index: 10_000 })
+    )
+    const message = { content: long, annotations: annotations.map((url_citation) => ({ url_citation })) }
+    const whole = { choices: [{ index: 0, message, finish_reason: "stop" }] }
+    const events = decode({ ...providers["chat completions"]!, whole }, false)
+    const body = clients["generateContent"]!.encoder(identity).body(events) as Answered
+    const segments = body.candidates[0]!.groundingMetadata!.groundingSupports.map(({ segment }) => segment)
+    assert.lengthOf(segments, 2_000)
+    assert.lengthOf(segments.filter((segment) => "text" in segment), 419)
+  })
+
   it("of another provider is removed from a conversation that is relayed to Anthropic", () => {
     const body = clients["messages"]!.encoder(identity).body(decode(providers["responses"]!, false)) as Answered
     const history = [{ role: "assistant", content: body.content }]
