@@ -2,6 +2,7 @@
 import { Predicate } from "effect"
 import type { Usage } from "../../../contract/Usage.ts"
 import * as Json from "../../json/Json.ts"
+import { JsonEnd } from "../../json/JsonEnd.ts"
 import { usageOf } from "./OpenAiUsage.ts"
 import { Choices } from "../conversation/Choices.ts"
 import { fromUrlCitation } from "./UrlCitation.ts"
@@ -15,8 +16,12 @@ interface Choice {
   readonly calls: Array<string>
   /** Position of the last call by the provider's index. */
   readonly places: Map<unknown, number>
-  /** What the provider said after the start of the last call, whose arguments may not be complete yet. */
+  /** The end of the last call's arguments. */
+  end: JsonEnd
+  /** What the provider said after the start of the last call, until its arguments are whole. */
   readonly late: Array<ModelEvent>
+  /** Whether something was said after the last call, which cannot take further arguments. */
+  isClosed: boolean
   /** The last piece was reasoning. */
   thinking: boolean
   refused: boolean
@@ -28,7 +33,9 @@ export class Decoder implements AnswerDecoder {
   readonly #choices = new Choices<Choice>(() => ({
     calls: [],
     places: new Map(),
+    end: new JsonEnd(),
     late: [],
+    isClosed: false,
     thinking: false,
     refused: false,
     finish: undefined,
@@ -76,7 +83,8 @@ export class Decoder implements AnswerDecoder {
 
   /** `false` if malformed. */
   #decodeMessage(number: number, choice: Choice, message: Json.Fields, events: Array<ModelEvent>): boolean {
-    const said = choice.calls.length === 0 ? events : choice.late
+    const said = choice.calls.length === 0 || choice.end.isWhole ? events : choice.late
+    const before = events.length
     const content = contentOf(message["content"])
     // DeepSeek's name, and that of vLLM and OpenRouter
     const reasoning = Json.string(message["reasoning_content"]) || Json.string(message["reasoning"]) ||
@@ -107,6 +115,7 @@ export class Decoder implements AnswerDecoder {
       const { media, mediaType } = fromUrl(url)
       if (media.type === "base64") said.push({ type: "media", choice: number, mediaType, data: media.data })
     }
+    choice.isClosed ||= events.length > before
     return calls.every((call) => this.#decodeCall(number, choice, Json.fields(call), events))
   }
 
@@ -122,12 +131,20 @@ export class Decoder implements AnswerDecoder {
       if (name === "") return false
       choice.places.set(index, choice.calls.length)
       choice.calls.push(id)
+      choice.end = new JsonEnd()
+      choice.isClosed = false
       for (const event of choice.late.splice(0)) events.push(event)
       const call = choice.calls.length - 1
       events.push({ type: "toolCall", choice: number, call, id: id || ToolCalls.newId(), name })
     } else if (at !== choice.calls.length - 1) return delta === ""
+    else if (choice.isClosed) return delta.trim() === ""
     if (delta !== "") {
+      choice.end.push(delta)
       events.push({ type: "toolArguments", choice: number, call: choice.calls.length - 1, delta })
+      if (choice.end.isWhole && choice.late.length > 0) {
+        choice.isClosed = true
+        for (const event of choice.late.splice(0)) events.push(event)
+      }
     }
     return true
   }

@@ -71,3 +71,40 @@ describe("the arguments of a call between whose pieces the server says something
     ])
   })
 })
+
+describe("what the server says after a call", () => {
+  const start = (json: string) => {
+    const decoder = chatCompletionsProvider.decoder()
+    const read = (delta: object) => decoder.frame({ choices: [{ index: 0, delta }] })
+    read(called(0, { id: "call_1", function: { name: "find", arguments: json } }))
+    return { decoder, read }
+  }
+  const text = { type: "text", choice: 0, delta: "One moment. " } as const
+
+  it("is passed on at once if the arguments are whole, and otherwise as soon as they are", () => {
+    const whole = start("{\"what\":\"}\"}")
+    assert.deepStrictEqual(whole.read({ content: "One moment. " }), [text])
+    assert.deepStrictEqual(whole.read(called(0, { function: { arguments: "\n" } })), [])
+    assert.deepStrictEqual(whole.decoder.last().map(({ type }) => type), ["finish"])
+
+    const half = start("{\"what\":\"}")
+    assert.deepStrictEqual(half.read({ content: "One moment. " }), [])
+    const end = { type: "toolArguments", choice: 0, call: 0, delta: "\"}" } as const
+    assert.deepStrictEqual(half.read(called(0, { function: { arguments: "\"}" } })), [end, text])
+  })
+
+  it("ends the arguments: the answer is malformed if others follow", () => {
+    const { read } = start("{}")
+    read({ content: "One moment. " })
+    assert.isUndefined(read(called(0, { function: { arguments: "{}" } })))
+  })
+
+  it("is in a block of its own at once", () => {
+    const { read } = start("{}")
+    const encoder = messages.encoder({ model: "m", max_tokens: 9, messages: [] }, identity)
+    encoder.frames({ type: "toolCall", choice: 0, call: 0, id: "call_1", name: "find" })
+    const frames = (read({ content: "One moment. " }) ?? []).map((event) => encoder.frames(event)).join("")
+    const types = frames.split("\n").flatMap((line) => line.startsWith("event: ") ? [line.slice("event: ".length)] : [])
+    assert.deepStrictEqual(types, ["content_block_stop", "content_block_start", "content_block_delta"])
+  })
+})
