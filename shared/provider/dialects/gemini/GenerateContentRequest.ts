@@ -34,8 +34,8 @@ export const settings: SettingNames = {
 
 const part: Fate = {
   ...carried("text", "thought", "thoughtSignature"),
-  inlineData: carried("mimeType", "data", "displayName"),
-  fileData: carried("mimeType", "fileUri", "displayName"),
+  inlineData: carried("mimeType", "data"),
+  fileData: carried("mimeType", "fileUri"),
   functionCall: carried("id", "name", "args"),
   functionResponse: { ...carried("id", "name", "response"), parts: "meaning" },
   ...meaning("executableCode", "codeExecutionResult", "videoMetadata")

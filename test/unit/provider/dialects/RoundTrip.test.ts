@@ -354,6 +354,10 @@ const contentRows = (() => {
   const base = { contents: [hello] }
   const part = (field: string, ...parts: ReadonlyArray<object>) =>
     row(base)(field, { contents: [{ role: "user", parts: [{ text: "Hello" }, ...parts] }] })
+  const named = (field: string, file: object) =>
+    row(base)(`contents[].parts[].${field}.displayName`, {
+      contents: [{ role: "user", parts: [{ [field]: { ...file, displayName: "A picture" } }] }]
+    }, { contents: [{ role: "user", parts: [{ [field]: file }] }] })
   const model = (field: string, parts: ReadonlyArray<object>, without: ReadonlyArray<object> = [{ text: "Hi" }]) =>
     row(base)(field, { contents: [hello, { role: "model", parts }, hello] }, {
       contents: [hello, { role: "model", parts: without }, hello]
@@ -392,6 +396,8 @@ const contentRows = (() => {
     part("contents[].parts[].fileData, address of a picture", {
       fileData: { mimeType: "image/png", fileUri: "https://example.com/a.png" }
     }),
+    named("inlineData", { mimeType: "image/png", data: png }),
+    named("fileData", { mimeType: "image/png", fileUri: "https://example.com/a.png" }),
     part("contents[].parts[].fileData, gs:", {
       fileData: { mimeType: "application/pdf", fileUri: "gs://bucket/a.pdf" }
     }),
