@@ -152,6 +152,7 @@ const toTurns = (items: ReadonlyArray<Item>, losses: Losses): ReadonlyArray<Turn
         path
       })
     } else if (isOf(item, "reasoning")) {
+      if (item.summary?.length && item.content?.length) losses.warn(`${path}.content`, "gives way to the summary")
       const reasoning = toReasoning(item, path)
       if (reasoning === undefined) losses.warn(path, "is reasoning without a text")
       else assistant(path).content.push(reasoning)

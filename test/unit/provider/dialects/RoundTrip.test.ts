@@ -489,12 +489,12 @@ const responseRows = (() => {
   const two = { tools: [tool, { ...tool, name: "g" }] }
   const added = (field: string, another: object) => row(base)(field, { tools: [tool, another] }, tools)
   const format = { type: "json_schema", name: "a", schema: closed }
-  const reasoning = (origin: string, of: Signature.Origin) =>
-    item(`input[].reasoning, of ${origin}`, {
-      type: "reasoning",
-      summary: [{ type: "summary_text", text: "Hm" }],
-      encrypted_content: signed(of, "responses")
-    })
+  const thought = (of: Signature.Origin) => ({
+    type: "reasoning",
+    summary: [{ type: "summary_text", text: "Hm" }],
+    encrypted_content: signed(of, "responses")
+  })
+  const reasoning = (origin: string, of: Signature.Origin) => item(`input[].reasoning, of ${origin}`, thought(of))
   return [
     ...plain({ model: "m", input: "Hi" })({ input: "Hello" }),
     ...plain(base)({ instructions: "Be brief" }),
@@ -522,6 +522,9 @@ const responseRows = (() => {
     reasoning("a provider of chat completions", "openai"),
     reasoning("Anthropic", "anthropic"),
     reasoning("Gemini", "gemini"),
+    row(base)("input[].reasoning.content, besides a summary", {
+      input: [hello, { ...thought("openai"), content: [{ type: "reasoning_text", text: "Hm, bees" }] }, said, hello]
+    }, { input: [hello, thought("openai"), said, hello] }),
     item("input[].image_generation_call", { type: "image_generation_call", id: "ig_1", result: png }),
     item("input[].compaction, sealed by another service", { type: "compaction", encrypted_content: "sealed" }),
     item("input[].additional_tools", { type: "additional_tools", tools: [tool] }),
