@@ -76,6 +76,14 @@ const marked = (cache: CacheControl | undefined): { readonly providerOptions?: S
   }
 }
 
+/** The mark of a turn that takes only one, which is its own or that of its last part. Warns of the others. */
+const markOf = ({ cache: own, content, path = "" }: Turn, losses: Losses): CacheControl | undefined => {
+  const marks = content.filter(({ cache }) => cache !== undefined)
+  const last = own === undefined && content.at(-1)?.cache !== undefined ? marks.pop() : undefined
+  for (const part of marks) losses.warn(`${part.path ?? path}.cache_control`)
+  return own ?? last?.cache
+}
+
 const toPrompt = (
   turns: ReadonlyArray<Turn>,
   version: Version,
@@ -83,25 +91,25 @@ const toPrompt = (
 ): Array<LanguageModelV4Message> => {
   const toolNames = new Map<string | undefined, string>()
   return turns.map((turn): LanguageModelV4Message => {
-    const parts = turn.content.flatMap((part) => toParts(part, version, losses))
+    const partsOf = () => turn.content.flatMap((part) => toParts(part, version, losses))
     switch (turn.role) {
       case "system":
-        return { role: "system", content: toText(turn, losses), ...marked(turn.content.at(-1)?.cache) }
+        return { role: "system", content: toText(turn, losses), ...marked(markOf(turn, losses)) }
       case "user":
-        return { role: "user", content: parts }
+        return { role: "user", content: partsOf() }
       case "assistant": {
         const calls = turn.toolCalls.map(({ arguments: json, cache, id, name }) => {
           toolNames.set(id, name)
           const input = ToolCalls.toObject(json)
           return { type: "tool-call" as const, toolCallId: id, toolName: name, input, ...marked(cache) }
         })
-        return { role: "assistant", content: [...parts, ...calls] }
+        return { role: "assistant", content: [...partsOf(), ...calls] }
       }
       case "tool": {
         const { failed, toolCallId = "" } = turn
         const output = { type: failed === true ? "error-text" as const : "text" as const, value: toText(turn, losses) }
         const toolName = toolNames.get(toolCallId) ?? ""
-        const mark = marked(turn.cache ?? turn.content.at(-1)?.cache)
+        const mark = marked(markOf(turn, losses))
         return { role: "tool", content: [{ type: "tool-result", toolCallId, toolName, output, ...mark }] }
       }
     }
@@ -123,7 +131,9 @@ const toParts = (
 ): ReadonlyArray<LanguageModelV4TextPart | LanguageModelV4FilePart> => {
   switch (part.type) {
     case "text":
-      return part.text === "" ? [] : [{ type: "text", text: part.text, ...marked(part.cache) }]
+      if (part.text !== "") return [{ type: "text", text: part.text, ...marked(part.cache) }]
+      if (part.cache !== undefined) losses.warn(`${part.path ?? ""}.cache_control`)
+      return []
     case "reasoning":
       // only the package could prove that the provider itself wrote it
       losses.warn(part.path ?? "", foreignReasoning)

@@ -220,6 +220,36 @@ describe("a field that a package does not support", () => {
     ))
 })
 
+describe("a mark for a cache", () => {
+  const text = (text: string, mark = {}) => ({ type: "text", text, ...mark })
+  const mark = { cache_control: { type: "ephemeral" } }
+
+  it.live("is carried over where the package has a place for it, and otherwise named in a warning", () =>
+    bench(({ ask, provider }) =>
+      Effect.gen(function*() {
+        provider.say("an answer")
+        const call = { type: "tool_use", id: "call_1", name: "look", input: {} }
+        const result = { type: "tool_result", tool_use_id: "call_1", content: [text("a", mark), text("b", mark)] }
+        const { head } = yield* ask(messages, {
+          max_tokens: 50,
+          system: [text("Be brief.", mark), text("Be kind.", mark), text("Be fair.")],
+          messages: [
+            { role: "user", content: [text("One.", mark), text("", mark), text("Two.", mark)] },
+            { role: "assistant", content: [call] },
+            { role: "user", content: [result] }
+          ]
+        })
+        assert.deepStrictEqual(head?.headers["x-translation-warnings"]?.split("; ").map((each) => each.split(" ")[0]), [
+          "system[0].cache_control",
+          "system[1].cache_control",
+          "messages[0].content[1].cache_control",
+          "messages[2].content[0].content[0].cache_control"
+        ])
+        assert.lengthOf(provider.requests[0]?.body.toString().match(/"cache_control"/g) ?? [], 3)
+      })
+    ))
+})
+
 describe("a picture", () => {
   it.live("reaches the provider as data; no package fetches it", () =>
     bench(({ ask, provider }) =>
