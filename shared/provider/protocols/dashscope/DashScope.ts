@@ -46,7 +46,8 @@ const toInput = Effect.fnUntraced(function*({ images, input, prompt }: ImageRequ
   const urls = new Map<unknown, string>()
   for (const image of images) urls.set(image.content, yield* urlOf(image))
   if (input !== undefined) return withUrls(input, urls)
-  const pictures = [...urls.values()].map((image) => ({ image }))
+  // one for each picture, even if several are equal: the prompt may count them
+  const pictures = images.map(({ content }) => ({ image: urls.get(content) }))
   return { messages: [{ role: "user", content: [...pictures, { text: prompt }] }] }
 })
 

@@ -214,6 +214,17 @@ describe("an image edit", () => {
       })
     ))
 
+  it.live("has each of several equal pictures", () =>
+    bench(({ ask, picture, posted, provider, root }) =>
+      Effect.gen(function*() {
+        provider.behaveOnce({ kind: "raw", pieces: [answerOf([`${root}/1.png`])], headers: json })
+        const image = toDataUrl(picture)
+        yield* ask(imageEdits, { model: "painter", prompt: "mix", image: [image, image] })
+        const content = [{ image }, { image }, { text: "mix" }]
+        assert.deepInclude(posted(), { input: { messages: [{ role: "user", content }] } })
+      })
+    ))
+
   it.live("by a form is translated to messages with its files", () =>
     bench(({ ask, picture, posted, provider, root }) =>
       Effect.gen(function*() {
