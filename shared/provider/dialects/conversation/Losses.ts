@@ -146,6 +146,15 @@ export const lostIn = (request: unknown, fates: Fate, path = ""): ReadonlyArray<
   return losses.warnings
 }
 
+/** The files of a form that are not among the known fields: no provider gets them. */
+export const lostFiles = (form: FormData, known: ReadonlySet<string>): ReadonlyArray<string> => {
+  // parts of a list are named `name[]`
+  const files = [...form].flatMap(([name, value]) =>
+    typeof value === "string" ? [] : [[name.replace(/\[.*$/s, ""), "file"]]
+  )
+  return lostIn(Object.fromEntries(files), carried(...known))
+}
+
 const isList = (fates: Fate): fates is readonly [Fate] => Array.isArray(fates)
 
 /** Whether a value means the same as an absent field. */

@@ -147,6 +147,7 @@ const fromJson = (body: unknown, request: ImageGenerationRequest | ImageEditRequ
 const fromForm = (fields: FormData, form: ImageEditForm): ImageRequest => ({
   ...settingsOf(form, undefined),
   ...unknownIn(Object.fromEntries([...fields].filter(([, value]) => typeof value === "string"))),
+  lost: Losses.lostFiles(fields, known),
   prompt: form.prompt,
   promptParam: "prompt",
   images: sourcesOf(form.image),

@@ -1,5 +1,5 @@
 /** Transcribes sound with AI SDK packages. They return text with timestamps, from which every format is made here. */
-import { Effect, Schema } from "effect"
+import { Effect, Schema, SchemaGetter } from "effect"
 import {
   type TranscriptFormat,
   transcriptFormats,
@@ -12,6 +12,7 @@ import type { Call, Perform } from "../../call/Protocol.ts"
 import { formOf, isForm, reader, turnFor, unreadable } from "../../call/RequestBody.ts"
 import { fileOf } from "../../call/SoundFile.ts"
 import * as TranslationWarnings from "../../call/TranslationWarnings.ts"
+import { lostFiles } from "../../dialects/conversation/Losses.ts"
 import { toTranscriptUsage, transcriptUsageOf } from "../../dialects/openai/OpenAiUsage.ts"
 import { unknownFields } from "../../json/UnknownFields.ts"
 import { attempt } from "./AiSdkCall.ts"
@@ -22,10 +23,11 @@ const fromJson = reader(TranscriptionRequest)
 const fromForm = Schema.decodeUnknownEffect(TranscriptionForm)
 
 const read = Effect.fnUntraced(function*(call: Call) {
-  if (!isForm(call)) return yield* fromJson(call)
+  if (!isForm(call)) return { ...yield* fromJson(call), files: [] }
   const form = yield* formOf(call)
   const request = yield* Effect.mapError(fromForm(form), unreadable)
-  return { json: Object.fromEntries([...form].filter(([name]) => !name.includes("["))), request }
+  const texts = [...form].filter(([, value]) => typeof value === "string")
+  return { json: SchemaGetter.makeTreeRecord(texts), request, files: lostFiles(form, known) }
 })
 
 const known = new Set(Object.keys(TranscriptionRequest.fields))
@@ -38,7 +40,7 @@ const isFormat = (name: string): name is TranscriptFormat => transcriptFormats.s
 export const make = (open: Opener): Perform =>
   Effect.fnUntraced(function*(call, sink) {
     const { endpoint } = call
-    const { json, request } = yield* read(call)
+    const { files, json, request } = yield* read(call)
     const { language, prompt, temperature, timestamp_granularities: granularities } = request
     const format = request.response_format ?? "json"
     if (!isFormat(format)) {
@@ -81,6 +83,7 @@ export const make = (open: Opener): Perform =>
       status: 200,
       contentType,
       headers: TranslationWarnings.toHeaders([
+        ...files,
         ...lost.filter((name) => (request[name] ?? undefined) !== undefined).map((name) =>
           `${name} is not carried over`
         ),

@@ -64,8 +64,13 @@ const unknownIn = (call: Call): Effect.Effect<ReadonlyArray<string>> => {
 
 const bodyOf = ({ body, contentType }: Call): unknown =>
   contentType.startsWith("multipart/")
-    ? Object.fromEntries(MultipartText.names(body, contentType).map((name) => [name, "text"]))
+    ? Object.fromEntries(namesIn(body, contentType).map((name) => [name, "text"]))
     : Json.parse(text.decode(body))
+
+/** The names of a form's fields. Parts of a list are named `name[]`. */
+const namesIn = (body: Uint8Array, contentType: string): ReadonlyArray<string> =>
+  [...MultipartText.names(body, contentType), ...MultipartText.fileNames(body, contentType)]
+    .map((name) => name.replace(/\[.*$/s, ""))
 
 /** Adds warnings to the head of the answer. */
 const warning = (sink: Sink, warnings: ReadonlyArray<string>): Sink => ({

@@ -12,16 +12,15 @@ const boundaryOf = (contentType: string): string | undefined => {
   return quoted ?? plain
 }
 
-/** The name of a text field; `undefined` for a file. */
-const nameIn = (headers: string): string | undefined => {
-  const disposition = headers.split(crlf).find((line) => /^content-disposition:/i.test(line))
-  if (disposition === undefined || /;\s*filename\*?=/i.test(disposition)) return undefined
+const dispositionIn = (headers: string): Pick<Field, "isFile" | "name"> => {
+  const disposition = headers.split(crlf).find((line) => /^content-disposition:/i.test(line)) ?? ""
   const [, quoted, plain] = /;\s*name=(?:"([^"]*)"|([^\s;]+))/i.exec(disposition) ?? []
-  return quoted ?? plain
+  return { name: quoted ?? plain, isFile: /;\s*filename\*?=/i.test(disposition) }
 }
 
 interface Field {
   readonly name: string | undefined
+  readonly isFile: boolean
   /** The range of the value, in bytes. */
   readonly start: number
   readonly end: number
@@ -44,7 +43,7 @@ const fieldsOf = (body: Buffer, boundary: string): ReadonlyArray<Field> => {
     if (line !== -1 && blank !== -1 && at + blank < next) {
       const start = at + blank + 4
       const headers = part.toString("latin1", line + 2, blank)
-      fields.push({ name: nameIn(headers), start, end: Math.max(start, next) })
+      fields.push({ ...dispositionIn(headers), start, end: Math.max(start, next) })
     }
     at = next + delimiter.length
   }
@@ -53,16 +52,25 @@ const fieldsOf = (body: Buffer, boundary: string): ReadonlyArray<Field> => {
 const bufferOf = (body: Uint8Array): Buffer => Buffer.from(body.buffer, body.byteOffset, body.byteLength)
 
 /** The names of a form's text fields. */
-export const names = (body: Uint8Array, contentType: string): ReadonlyArray<string> => {
+export const names = (body: Uint8Array, contentType: string): ReadonlyArray<string> => namesOf(body, contentType, false)
+
+/** The names of a form's files. */
+export const fileNames = (body: Uint8Array, contentType: string): ReadonlyArray<string> =>
+  namesOf(body, contentType, true)
+
+const namesOf = (body: Uint8Array, contentType: string, ofFiles: boolean): ReadonlyArray<string> => {
   const boundary = boundaryOf(contentType)
-  return boundary === undefined ? [] : fieldsOf(bufferOf(body), boundary).flatMap(({ name }) => name ?? [])
+  if (boundary === undefined) return []
+  return fieldsOf(bufferOf(body), boundary).flatMap(({ isFile, name }) => isFile === ofFiles ? name ?? [] : [])
 }
+
+const hasText = (name: string) => (field: Field): boolean => !field.isFile && field.name === name
 
 /** The value of a text field; `undefined` if there is none. If several have the name, the last one counts. */
 export const valueOf = (body: Uint8Array, contentType: string, name: string): string | undefined => {
   const boundary = boundaryOf(contentType)
   const bytes = bufferOf(body)
-  const field = boundary === undefined ? undefined : fieldsOf(bytes, boundary).findLast((field) => field.name === name)
+  const field = boundary === undefined ? undefined : fieldsOf(bytes, boundary).findLast(hasText(name))
   return field && bytes.toString("utf8", field.start, field.end)
 }
 
@@ -76,7 +84,7 @@ export const setField = (
   const boundary = boundaryOf(contentType)
   if (boundary === undefined) return undefined
   const bytes = bufferOf(body)
-  const fields = fieldsOf(bytes, boundary).filter((field) => field.name === name)
+  const fields = fieldsOf(bytes, boundary).filter(hasText(name))
   if (fields.length === 0) return undefined
   const pieces: Array<Uint8Array> = []
   let copied = 0

@@ -1,7 +1,7 @@
 /** Edits a field of a form without touching its files. */
 import { assert, describe, it } from "@effect/vitest"
 import { randomBytes } from "node:crypto"
-import { names, setField, valueOf } from "../../../../shared/provider/protocols/openai/MultipartText.ts"
+import { fileNames, names, setField, valueOf } from "../../../../shared/provider/protocols/openai/MultipartText.ts"
 
 const encoded = async (form: FormData) => {
   const response = new Response(form)
@@ -41,13 +41,14 @@ describe("a form", () => {
     assert.strictEqual(Buffer.from(other ?? []).toString(), parts("zz").replace("alias", ""))
   })
 
-  it("lists the names of its fields that are not files", async () => {
+  it("lists the names of its texts, and those of its files", async () => {
     const form = new FormData()
     form.append("image[]", "data:image/png;base64,AAAA")
     form.append("image[]", new File(["x"], "a.png"))
     form.append("model", "x")
     const { body, type } = await encoded(form)
     assert.deepStrictEqual(names(body, type), ["image[]", "model"])
+    assert.deepStrictEqual(fileNames(body, type), ["image[]"])
     assert.strictEqual(valueOf(body, type, "model"), "x")
     assert.isUndefined(valueOf(body, type, "prompt"))
     assert.isEmpty(names(body, "multipart/form-data"))
