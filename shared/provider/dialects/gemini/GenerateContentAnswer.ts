@@ -21,9 +21,12 @@ const toFinishReason = (reason: FinishReason | undefined): string => {
   }
 }
 
+type Part = Record<string, unknown>
+
 interface Candidate {
-  readonly parts: Array<Record<string, unknown>>
-  readonly calls: Map<number, { readonly id: string; readonly name: string; text: string }>
+  readonly parts: Array<Part>
+  /** The last call, until the next part shows that its arguments are whole. */
+  call: { readonly id: string; readonly name: string; text: string } | undefined
   text: string
   readonly citations: Array<Citation>
   finish: FinishReason | undefined
@@ -34,7 +37,7 @@ export class Encoder implements AnswerEncoder {
   readonly #identity: AnswerIdentity
   readonly #candidates = new Choices<Candidate>(() => ({
     parts: [],
-    calls: new Map(),
+    call: undefined,
     text: "",
     citations: [],
     finish: undefined
@@ -46,68 +49,71 @@ export class Encoder implements AnswerEncoder {
   }
 
   frames(event: ModelEvent): string {
-    const part = this.#take(event)
-    return part === undefined || event.type === "usage" ? "" : this.#frame([this.#candidate(event.choice, [part])])
+    const parts = this.#take(event)
+    return parts.length === 0 || event.type === "usage" ? "" : this.#frame([this.#candidate(event.choice, parts)])
   }
 
   /** One frame with the finish reason of each candidate and the usage. */
   lastFrames(): string {
     const last = [...this.#candidates].map(([index, candidate]) =>
-      this.#candidate(index, callParts(candidate), candidate)
+      this.#candidate(index, takeCall(candidate), candidate)
     )
     return this.#frame(last, this.#usage)
   }
 
   body(events: ReadonlyArray<ModelEvent>): Contract.GenerateContentAnswer {
     for (const event of events) {
-      const part = this.#take(event)
-      if (part !== undefined && event.type !== "usage") append(this.#candidates.of(event.choice).parts, part)
+      const parts = this.#take(event)
+      if (event.type === "usage") continue
+      for (const part of parts) append(this.#candidates.of(event.choice).parts, part)
     }
     const candidates = [...this.#candidates].map(([index, candidate]) =>
-      this.#candidate(index, [...candidate.parts, ...callParts(candidate)], candidate)
+      this.#candidate(index, [...candidate.parts, ...takeCall(candidate)], candidate)
     )
     return this.#answer(candidates, this.#usage)
   }
 
-  /** Records the event. Returns the part that it adds immediately, if any. */
-  #take(event: ModelEvent): Record<string, unknown> | undefined {
+  /** Records the event. Returns the parts that it completes. */
+  #take(event: ModelEvent): ReadonlyArray<Part> {
     if (event.type === "usage") {
       this.#usage = event.usage
-      return undefined
+      return []
     }
     const candidate = this.#candidates.of(event.choice)
     switch (event.type) {
       case "text":
         candidate.text += event.delta
-        return { text: event.delta }
+        return [...takeCall(candidate), { text: event.delta }]
       case "refusal":
-        return { text: event.delta }
+        return [...takeCall(candidate), { text: event.delta }]
       case "citation":
         candidate.citations.push(event.citation)
-        return undefined
+        return []
       case "reasoning":
-        return { text: event.delta, thought: true }
-      case "signature":
-        return { text: "", thought: true, thoughtSignature: Signature.toClient(event.signature, "gemini") }
-      case "media":
-        return { inlineData: { mimeType: event.mediaType, data: event.data } }
-      case "toolCall":
-        candidate.calls.set(event.call, { id: event.id, name: event.name, text: "" })
-        return undefined
-      case "toolArguments": {
-        const call = candidate.calls.get(event.call)
-        if (call !== undefined) call.text += event.delta
-        return undefined
+        return [...takeCall(candidate), { text: event.delta, thought: true }]
+      case "signature": {
+        const thoughtSignature = Signature.toClient(event.signature, "gemini")
+        return [...takeCall(candidate), { text: "", thought: true, thoughtSignature }]
       }
+      case "media":
+        return [...takeCall(candidate), { inlineData: { mimeType: event.mediaType, data: event.data } }]
+      case "toolCall": {
+        const before = takeCall(candidate)
+        candidate.call = { id: event.id, name: event.name, text: "" }
+        return before
+      }
+      case "toolArguments":
+        if (candidate.call !== undefined) candidate.call.text += event.delta
+        return []
       case "finish":
         candidate.finish = event.reason
-        return undefined
+        return []
     }
   }
 
   #candidate(
     index: number,
-    parts: ReadonlyArray<Record<string, unknown>>,
+    parts: ReadonlyArray<Part>,
     { citations = [], finish, text = "" }: Partial<Candidate> = {}
   ): Contract.GenerateContentAnswer["candidates"][number] {
     return {
@@ -133,11 +139,17 @@ export class Encoder implements AnswerEncoder {
   }
 }
 
-const callParts = ({ calls }: Candidate) =>
-  [...calls.values()].map(({ id, name, text }) => ({ functionCall: { id, name, args: ToolCalls.toObject(text) } }))
+/** The part of the last call, if it is not part of the answer yet. */
+const takeCall = (candidate: Candidate): ReadonlyArray<Part> => {
+  const { call } = candidate
+  candidate.call = undefined
+  return call === undefined
+    ? []
+    : [{ functionCall: { id: call.id, name: call.name, args: ToolCalls.toObject(call.text) } }]
+}
 
 /** Joins pieces of text into one part, up to a signature. */
-const append = (parts: Array<Record<string, unknown>>, part: Record<string, unknown>): void => {
+const append = (parts: Array<Part>, part: Part): void => {
   const last = parts.at(-1)
   if (
     typeof last?.["text"] === "string" && typeof part["text"] === "string" && last["thought"] === part["thought"] &&

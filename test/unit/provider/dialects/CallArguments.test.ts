@@ -2,6 +2,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { messages } from "../../../../shared/provider/dialects/anthropic/Messages.ts"
 import type { AnswerEncoder } from "../../../../shared/provider/dialects/conversation/Dialect.ts"
+import type { ModelEvent } from "../../../../shared/provider/dialects/conversation/ModelEvent.ts"
+import { generateContent } from "../../../../shared/provider/dialects/gemini/GenerateContent.ts"
 import { chatCompletionsProvider } from "../../../../shared/provider/dialects/openai/ChatCompletionsProvider.ts"
 import { responses } from "../../../../shared/provider/dialects/responses/Responses.ts"
 
@@ -106,5 +108,39 @@ describe("what the server says after a call", () => {
     const frames = (read({ content: "One moment. " }) ?? []).map((event) => encoder.frames(event)).join("")
     const types = frames.split("\n").flatMap((line) => line.startsWith("event: ") ? [line.slice("event: ".length)] : [])
     assert.deepStrictEqual(types, ["content_block_stop", "content_block_start", "content_block_delta"])
+  })
+})
+
+describe("calls to a client of generateContent", () => {
+  const events: ReadonlyArray<ModelEvent> = [
+    { type: "text", choice: 0, delta: "Looking." },
+    ...["honey", "bees"].flatMap((what, call): ReadonlyArray<ModelEvent> => [
+      { type: "toolCall", choice: 0, call, id: `call_${call}`, name: "find" },
+      { type: "toolArguments", choice: 0, call, delta: "{\"what\":" },
+      { type: "toolArguments", choice: 0, call, delta: `"${what}"}` }
+    ]),
+    { type: "text", choice: 0, delta: "Done." },
+    { type: "finish", choice: 0, reason: "tool_calls" }
+  ]
+  const callOf = (call: number, what: string) => ({
+    functionCall: { id: `call_${call}`, name: "find", args: { what } }
+  })
+  const parts = [{ text: "Looking." }, callOf(0, "honey"), callOf(1, "bees"), { text: "Done." }]
+  const encoder = () => generateContent.encoder({ contents: [] }, identity)
+
+  it("come in their place, each as soon as something follows", () => {
+    const streaming = encoder()
+    const frames = events.map((event) => streaming.frames(event))
+    const partsIn = (frame: string): unknown =>
+      frame === "" ? [] : JSON.parse(frame.slice("data: ".length)).candidates[0].content.parts
+    assert.deepStrictEqual(frames.map(partsIn), [[parts[0]], [], [], [], [parts[1]], [], [], [parts[2], parts[3]], []])
+    assert.deepStrictEqual(partsIn(streaming.lastFrames()), [])
+    assert.deepNestedInclude(encoder().body(events), { "candidates[0].content.parts": parts })
+  })
+
+  it("come with the end if nothing follows", () => {
+    const streaming = encoder()
+    for (const event of events.slice(0, 4)) streaming.frames(event)
+    assert.include(streaming.lastFrames(), JSON.stringify(callOf(0, "honey")))
   })
 })
