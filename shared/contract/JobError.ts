@@ -96,7 +96,8 @@ const forTheOperator = "the operator of the gateway must fix this"
  * The provider failed:
  *
  * * `unreachable`: nothing was sent to the provider.
- * * `credentials`, `credit`: the provider rejected the gateway's account, or the account has no credit left.
+ * * `credentials`, `credit`: the provider rejected the gateway's account, or the account has no credit left. Without a status the
+ *   gateway has no credentials.
  * * `cut`: the connection closed before the answer was complete.
  * * `unconfirmed`: the provider may have started paid work that it never confirmed.
  * * `result`: the provider finished the work, but the result cannot be fetched.
@@ -131,7 +132,9 @@ export class ProviderFailed extends Schema.TaggedError<ProviderFailed>()("Provid
       case "status":
         return `The provider '${this.provider}' failed with status ${this.status}`
       case "credentials":
-        return `The provider '${this.provider}' refused the gateway's credentials: ${forTheOperator}`
+        return this.status === null
+          ? `The gateway has no credentials for the provider '${this.provider}': ${forTheOperator}`
+          : `The provider '${this.provider}' refused the gateway's credentials: ${forTheOperator}`
       case "credit":
         return `The gateway's account at the provider '${this.provider}' has no credit left: ${forTheOperator}`
       case "cut":

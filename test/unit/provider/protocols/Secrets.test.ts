@@ -48,7 +48,10 @@ it.effect("a key that is missing is logged once, by its name in the catalogue", 
     const secrets = yield* Secrets
     const call = Effect.flip(Endpoint.keyOf({ name: "paid", provider, model: "m" }, secrets))
     const errors = yield* Effect.all([call, call]).pipe(Effect.provide(Logger.layer([logger])))
-    for (const error of errors) assert.deepInclude(error, { _tag: "ProviderFailed", reason: "credentials" })
+    for (const error of errors) {
+      assert.deepInclude(error, { _tag: "ProviderFailed", reason: "credentials" })
+      assert.match(error.message, /^The gateway has no credentials for the provider 'paid'/)
+    }
     assert.deepStrictEqual(logged, ["Error providers.paid in the catalogue needs ${NOWHERE}, which has no value here"])
   }).pipe(Effect.provide(secretsIn({}))))
 
