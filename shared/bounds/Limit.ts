@@ -1,5 +1,5 @@
 /**
- * The terms of limits of keys and providers, which hold across all replicas of a service.
+ * Describes the limits of keys and providers, which hold across all replicas of a service.
  *
  * A limit counts units, such as requests or tokens. With a window, a unit counts for that long after it was taken; without
  * one, until it is returned.
