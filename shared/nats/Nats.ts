@@ -207,10 +207,13 @@ const leaveStalledServer = Effect.fnUntraced(function*(
 ) {
   if (!isConnected() || connection.getServers().length < 2) return
   const askedAt = now()
+  const { inBytes } = connection.stats()
   const hasAnswered = yield* flush(connection, answerWithinMs)
+  // on a slow link the answer may wait behind other messages, such as 8 MiB of a snapshot
+  const isSending = connection.stats().inBytes > inBytes
   // after a stall of this process, the answer may have arrived but not been read
   const wasStalled = now() - askedAt > 1.5 * answerWithinMs
-  if (hasAnswered || wasStalled || !isConnected()) return
+  if (hasAnswered || isSending || wasStalled || !isConnected()) return
   yield* Effect.logWarning("the NATS server does not answer: changing to another")
   choice.avoid(connection.getServer())
   yield* Effect.promise(() => connection.reconnect())

@@ -1,6 +1,6 @@
 /** A process that cannot connect to NATS waits if the server may still come up, and exits if waiting cannot help. */
 import { assert, describe, it } from "@effect/vitest"
-import { ConfigProvider, Context, Effect, Fiber, Latch, Layer, Logger } from "effect"
+import { ConfigProvider, Context, Deferred, Effect, Fiber, Latch, Layer, Logger } from "effect"
 import { mkdtempSync, rmSync } from "node:fs"
 import { createServer, type Socket } from "node:net"
 import { tmpdir } from "node:os"
@@ -171,12 +171,14 @@ describe("a service that gains nothing by waiting", { timeout: 30_000 }, () => {
 })
 
 describe("a service in a cluster", () => {
-  /** A server of this version, as far as a client can tell. */
-  const playServer = (version: string) => (socket: Socket) => {
-    const info = { server_id: "one", version, proto: 1, headers: true, max_payload: 1_048_576 }
-    socket.write(`INFO ${JSON.stringify(info)}\r\n`)
-    socket.on("data", (bytes) => bytes.includes("PING") ? socket.write("PONG\r\n") : true)
-  }
+  /** A server of this version, as far as a client can tell. `answer` returns its answer to each ping, which are counted from 1. */
+  const playServer =
+    (version: string, others: ReadonlyArray<string> = [], answer = (_: number) => "PONG\r\n") => (socket: Socket) => {
+      const info = { server_id: "one", version, proto: 1, headers: true, max_payload: 1_048_576, connect_urls: others }
+      let pings = 0
+      socket.write(`INFO ${JSON.stringify(info)}\r\n`)
+      socket.on("data", (bytes) => bytes.includes("PING") ? socket.write(answer(++pings)) : true)
+    }
 
   it.live.each([["2.11.9", "3", true], ["2.12.0-RC.2", "3", false], ["2.11.9", "1", false]] as const)(
     "warns of servers that lose replicas: %s with %s of them",
@@ -199,5 +201,19 @@ describe("a service in a cluster", () => {
       const { connection } = yield* nats
       const known = connection.getServers().map(({ port }) => port)
       assert.deepStrictEqual(known.toSorted(), ports.toSorted())
+    }))
+
+  it.live("stays with a server that sends, although an answer waits behind other messages for more than a second", () =>
+    Effect.gen(function*() {
+      const [port, other] = [nextPort(), nextPort()]
+      const outcome = yield* Deferred.make<string>()
+      const answer = (ping: number): string => {
+        if (ping === 4) Deferred.doneUnsafe(outcome, Effect.succeed("stayed"))
+        return ping === 1 ? "PONG\r\n" : "MSG a 1 5\r\nhello\r\n"
+      }
+      yield* listen(port, playServer("2.12.0", [`127.0.0.1:${other}`], answer))
+      yield* listen(other, () => Deferred.doneUnsafe(outcome, Effect.succeed("left")))
+      yield* buildNats({ NATS_URL: `nats://127.0.0.1:${port}` }).nats
+      assert.strictEqual(yield* Deferred.await(outcome), "stayed")
     }))
 })
