@@ -161,9 +161,12 @@ export const entriesOf = (
         const missing = awaited = awaited?.intersection(stored) ?? stored
         if (missing.size === 0) return Stream.make(nothing)
         const { consumers } = jetstream(nats.connection, { timeout: answerWithinMs })
-        // a bucket stores one record per key, so all messages are current records
         const consumer = yield* openConsumer(() =>
-          consumers.getPushConsumer(stream, { deliver_policy: DeliverPolicy.All, filter_subjects: prefix + filter })
+          consumers.getPushConsumer(stream, {
+            // nats-server 2.9 keeps a record that is replaced during a snapshot beside its successor
+            deliver_policy: DeliverPolicy.LastPerSubject,
+            filter_subjects: prefix + filter
+          })
         )
         const messages = yield* openMessages(nats, () => consumer.consume())
         return messages.pipe(

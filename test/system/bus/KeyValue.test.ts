@@ -14,6 +14,8 @@ import {
   Schedule,
   Stream
 } from "effect"
+import { randomBytes } from "node:crypto"
+import * as Snapshot from "../../../shared/bus/provision/Snapshot.ts"
 import { type Bucket, openBucket, type WatchEvent } from "../../../shared/nats/KeyValue.ts"
 import { Nats } from "../../../shared/nats/Nats.ts"
 import { Cable } from "../../fixture/nats/Cable.ts"
@@ -102,6 +104,19 @@ describe("a bucket", () => {
       assert.strictEqual(yield* bucket.purge("a.>"), 2)
       assert.strictEqual(yield* bucket.purge("a.>"), 0)
       assert.deepStrictEqual(yield* bucket.keys(">"), ["b"])
+    }))
+
+  it.live("lists the present value of a record that was replaced during a snapshot", () =>
+    Effect.gen(function*() {
+      const { bucket, nats } = yield* bucketOf(yield* NatsServer.make())
+      yield* bucket.put("a", "1")
+      // more than the server sends ahead
+      yield* Effect.forEach(Array.from({ length: 40 }, (_, at) => `b.${at}`), (key) =>
+        bucket.put(key, randomBytes(512_000)))
+      const { pieces } = yield* Snapshot.take(nats, "KV_RECORDS", { consumers: false })
+      yield* Stream.runDrain(Stream.take(pieces, 1))
+      yield* bucket.put("a", "2")
+      assert.deepStrictEqual(yield* Stream.runCollect(bucket.matching("a")), [{ key: "a", value: Option.some("2") }])
     }))
 
   it.live("updates a record only at the given revision", () =>
