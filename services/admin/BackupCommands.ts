@@ -6,8 +6,13 @@ import { layerBoth } from "../../shared/nats/Nats.ts"
 
 const folder = Argument.String("folder")
 
+const lineOf = ({ messages, stream, writes }: Copied): string =>
+  `${stream}: ${messages} messages${
+    writes === undefined ? "" : `; records that were replaced by ${writes} writes meanwhile may be missing`
+  }`
+
 const report = (all: ReadonlyArray<Copied>) =>
-  Effect.forEach(all, ({ messages, stream }) => Console.log(`${stream}: ${messages} messages`), { discard: true })
+  Effect.forEach(all, (copied) => Console.log(lineOf(copied)), { discard: true })
 
 export const backup = Command.make(
   "backup",

@@ -39,13 +39,20 @@ export const saved: ReadonlyArray<readonly [Account, string]> = [
 export interface Copied {
   readonly stream: string
   readonly messages: number
+  /** How many writes came to the bucket while it was saved. Records that they have replaced may be missing. */
+  readonly writes?: number
 }
+
+/** How often a bucket of at most this size is saved until no write comes meanwhile. */
+const maxTries = 5
+const againBytes = 64 * 1024 ** 2
 
 const Description = Schema.fromJsonString(Snapshot.StreamState)
 const encode = Schema.encodeSync(Description)
 const decode = Schema.decodeUnknownEffect(Description)
 
-const messagesIn = ({ state }: Snapshot.StreamState): number => (state as { readonly messages?: number }).messages ?? 0
+/** The fields of a stream's state that matter here. */
+const stateIn = ({ state }: Snapshot.StreamState) => state as { readonly messages: number; readonly last_seq: number }
 
 /** The names of a backup's streams. This file is written last, so a backup that was interrupted has none. */
 const Contents = Schema.fromJsonString(Schema.Struct({ streams: Schema.Array(Schema.String) }))
@@ -59,22 +66,38 @@ const filesOf = (folder: string, stream: string) =>
     pieces: path.join(folder, `${stream}.snapshot`)
   }))
 
-const exists = Effect.fnUntraced(function*(account: Account, stream: string) {
+const infoOf = Effect.fnUntraced(function*(account: Account, stream: string) {
   const { connection } = yield* natsOf({ account })
   const manager = yield* attempt(() => jetstreamManager(connection, { checkAPI: false }))
-  return (yield* attempt(() => orMissing(manager.streams.info(stream)))) !== undefined
+  return yield* attempt(() => orMissing(manager.streams.info(stream)))
 })
 
-const save = Effect.fnUntraced(function*(folder: string, account: Account, stream: string) {
+const saveOnce = Effect.fnUntraced(function*(folder: string, account: Account, stream: string) {
   const fs = yield* FileSystem.FileSystem
-  const nats = yield* natsOf({ account })
-  if (!(yield* exists(account, stream))) return []
   const files = yield* filesOf(folder, stream)
-  const snapshot = yield* Snapshot.take(nats, stream, { consumers: true })
+  const snapshot = yield* Snapshot.take(yield* natsOf({ account }), stream, { consumers: true })
   yield* Stream.run(snapshot.pieces, fs.sink(files.pieces, { mode: 0o600 }))
   yield* fs.writeFileString(files.about, encode(snapshot), { mode: 0o600 })
-  return [{ stream, messages: messagesIn(snapshot) } satisfies Copied]
+  return snapshot
 }, Effect.scoped)
+
+/**
+ * Saves a stream if it exists. A small bucket is saved again if a write came meanwhile: the server copies a stream block by block, so
+ * a snapshot lacks a record whose value was replaced before its block was copied, and whose new value came too late.
+ */
+const save = Effect.fnUntraced(function*(folder: string, account: Account, stream: string) {
+  const info = yield* infoOf(account, stream)
+  if (info === undefined) return []
+  const isBucket = info.config.max_msgs_per_subject === 1
+  for (let tries = 1;; tries++) {
+    const snapshot = yield* saveOnce(folder, account, stream)
+    const copied: Copied = { stream, messages: stateIn(snapshot).messages }
+    const now = isBucket ? yield* infoOf(account, stream) : undefined
+    const writes = now === undefined ? 0 : now.state.last_seq - stateIn(snapshot).last_seq
+    if (writes === 0) return [copied]
+    if (tries === maxTries || info.state.bytes > againBytes) return [{ ...copied, writes }]
+  }
+})
 
 /** Saves every stream that exists to this folder, which must be empty or new. Returns them in order. */
 export const saveAll = Effect.fn("Backup.saveAll")(function*(folder: string) {
@@ -114,7 +137,7 @@ const load = Effect.fnUntraced(function*(folder: string, account: Account, strea
   const { connection } = yield* natsOf({ account })
   const pieces = fs.stream(files.pieces, { chunkSize: 128 * 1024 }).pipe(Stream.concat(Stream.make(new Uint8Array(0))))
   yield* Snapshot.restore(connection, stream, { ...about, config }, pieces)
-  return { stream, messages: messagesIn(about) } satisfies Copied
+  return { stream, messages: stateIn(about).messages } satisfies Copied
 })
 
 /**
@@ -129,7 +152,7 @@ export const restoreAll = Effect.fn("Backup.restoreAll")(function*(folder: strin
   const { streams } = yield* decodeContents(yield* fs.readFileString(contents))
   const wanted = saved.filter(([, stream]) => streams.includes(stream))
   for (const [account, stream] of wanted) {
-    if (yield* exists(account, stream)) return yield* new NatsNotEmpty({ stream })
+    if ((yield* infoOf(account, stream)) !== undefined) return yield* new NatsNotEmpty({ stream })
   }
   return yield* Effect.forEach(wanted, ([account, stream]) => load(folder, account, stream))
 })

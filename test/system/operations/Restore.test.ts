@@ -21,18 +21,19 @@ const folderNamed = (name: string) =>
     return `${yield* fs.makeTempDirectoryScoped()}/${name}`
   })
 
-/** Fails to write the files of a stream, as on a full disk. */
-const withoutRoomFor = (stream: string) =>
+type MakeSink = FileSystem.FileSystem["sink"]
+
+/** Writes the pieces of a stream in another way. */
+const withSinkOf = (stream: string, change: (sink: ReturnType<MakeSink>) => ReturnType<MakeSink>) =>
   Effect.provideServiceEffect(
     FileSystem.FileSystem,
-    Effect.map(FileSystem.FileSystem, (fs) => ({
+    Effect.map(FileSystem.FileSystem, (fs): FileSystem.FileSystem => ({
       ...fs,
-      sink: (path: string, options?: Parameters<typeof fs.sink>[1]) =>
-        path.includes(stream)
-          ? Sink.fail(PlatformError.systemError({ _tag: "WriteZero", module: "FileSystem", method: "sink" }))
-          : fs.sink(path, options)
+      sink: (path, options) => path.includes(stream) ? change(fs.sink(path, options)) : fs.sink(path, options)
     }))
   )
+
+const diskIsFull = Sink.fail(PlatformError.systemError({ _tag: "WriteZero", module: "FileSystem", method: "sink" }))
 
 /** A server with a key and an owner. */
 const startFull = Effect.gen(function*() {
@@ -54,6 +55,35 @@ describe("a backup", { timeout: 30_000 }, () => {
         assert.deepStrictEqual(yield* (yield* openBucket(buckets.apiKeys)).get("key"), Option.some("a key"))
         assert.deepStrictEqual(yield* (yield* openBucket(buckets.owners)).get("owner"), Option.some("a salt"))
       }).pipe(Effect.provide(connectionsTo(yield* NatsServer.make())))
+    }).pipe(Effect.provide(NodeServices.layer)))
+
+  it.live("has the records that were replaced while it was made", () =>
+    Effect.gen(function*() {
+      const folder = yield* folderNamed("backup")
+      yield* Effect.gen(function*() {
+        const keys = yield* openBucket(buckets.apiKeys)
+        const replace = yield* Effect.cached(Effect.orDie(keys.put("key", "a newer key")))
+        yield* saveAll(folder).pipe(
+          withSinkOf("KV_API_KEYS", (sink) => Sink.unwrap(Effect.as(replace, sink)))
+        )
+      }).pipe(Effect.provide(connectionsTo(yield* startFull)))
+      yield* Effect.gen(function*() {
+        yield* restoreAll(folder)
+        assert.deepStrictEqual(yield* (yield* openBucket(buckets.apiKeys)).get("key"), Option.some("a newer key"))
+      }).pipe(Effect.provide(connectionsTo(yield* NatsServer.make())))
+    }).pipe(Effect.provide(NodeServices.layer)))
+
+  it.live("counts the writes that came each time that a bucket was saved", () =>
+    Effect.gen(function*() {
+      const folder = yield* folderNamed("backup")
+      yield* Effect.gen(function*() {
+        const keys = yield* openBucket(buckets.apiKeys)
+        const replace = Effect.orDie(keys.put("key", "a newer key"))
+        const saved = yield* saveAll(folder).pipe(
+          withSinkOf("KV_API_KEYS", (sink) => Sink.unwrap(Effect.as(replace, sink)))
+        )
+        assert.strictEqual(saved.find(({ stream }) => stream === "KV_API_KEYS")?.writes, 1)
+      }).pipe(Effect.provide(connectionsTo(yield* startFull)))
     }).pipe(Effect.provide(NodeServices.layer)))
 
   it.live("of a cluster is restored into one server with NATS_REPLICAS=1", () =>
@@ -89,7 +119,7 @@ describe("a backup", { timeout: 30_000 }, () => {
     Effect.gen(function*() {
       const folder = yield* folderNamed("backup")
       const server = connectionsTo(yield* startFull)
-      yield* saveAll(folder).pipe(withoutRoomFor("KV_OWNERS"), Effect.flip, Effect.provide(server))
+      yield* saveAll(folder).pipe(withSinkOf("KV_OWNERS", () => diskIsFull), Effect.flip, Effect.provide(server))
       const fs = yield* FileSystem.FileSystem
       assert.include(yield* fs.readDirectory(folder), "KV_API_KEYS.json")
       yield* Effect.gen(function*() {
