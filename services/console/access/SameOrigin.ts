@@ -5,10 +5,16 @@
 import { Effect } from "effect"
 import { type Headers, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { pageHeader } from "../api/Admin.ts"
-import { signedOutPath } from "../api/SignIn.ts"
+import { callbackPath, isPage, signedOutPath, startPath } from "../api/SignIn.ts"
 import * as PublicAddress from "./PublicAddress.ts"
 
 const rejected = (message: string) => HttpServerResponse.jsonUnsafe({ _tag: "CrossSite", message }, { status: 403 })
+
+/**
+ * Whether other sites may lead a browser here: a page shows nothing without a session, and the OpenID provider sends browsers back. All
+ * other paths are protected, because the router also finds the admin API at paths such as `/API/keys` and `/%61pi/keys`.
+ */
+const isLinkable = (path: string): boolean => isPage(path) || path === startPath || path === callbackPath
 
 const isSafe = (method: string): boolean => method === "GET" || method === "HEAD"
 
@@ -34,8 +40,7 @@ export const layer = HttpRouter.middleware(
         if (!isOurs(headers["host"] ?? "")) {
           return Effect.succeed(rejected("Unknown host name. Set CONSOLE_PUBLIC_URL to the console's public URL"))
         }
-        // other sites may link to a page, which shows nothing without a session
-        if (isSafe(method) && !path.startsWith("/api/") && !path.startsWith("/gateway/")) return handler
+        if (isSafe(method) && isLinkable(path)) return handler
         if (isCrossOrigin(headers, hosts)) return Effect.succeed(rejected("The request comes from another site"))
         // browsers never add a bearer token on their own
         if (!isSafe(method) && headers["authorization"] === undefined && headers[pageHeader] === undefined) {

@@ -153,6 +153,13 @@ describe("the admin API", () => {
       assert.notProperty(answer.headers, "access-control-allow-origin")
     }
     assert.strictEqual((await raw("DELETE", "/api/keys/key_0", ours)).status, 404)
+    // the router finds the admin API at these paths, too
+    for (const path of ["/API/keys", "/%61pi/keys", "//api/keys", "/api//keys"]) {
+      assert.strictEqual((await raw("GET", path, [...ours, "sec-fetch-site: same-site"])).status, 403, path)
+    }
+    for (const path of ["/", "/keys", "/sign-in"]) {
+      assert.strictEqual((await raw("GET", path, [cookie, "sec-fetch-site: cross-site"])).status, 200, path)
+    }
     const preflight = await raw("OPTIONS", "/api/keys", [
       "origin: https://evil.example",
       "access-control-request-method: POST",
