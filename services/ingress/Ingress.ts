@@ -6,6 +6,7 @@ import { HttpMiddleware, HttpRouter } from "effect/http"
 import { atLeast } from "../../shared/contract/Fields.ts"
 import { JobClient } from "../../shared/bus/ingress/JobClient.ts"
 import { provisionPatiently } from "../../shared/bus/provision/JobStreams.ts"
+import { mayCreate } from "../../shared/nats/JetStream.ts"
 import { layerBothPatient, Nats } from "../../shared/nats/Nats.ts"
 import { Presence } from "../../shared/bus/provision/Presence.ts"
 import { newestOf, queuesIn, versionsOf } from "../../shared/bus/protocol/Subjects.ts"
@@ -72,7 +73,8 @@ const readiness = Layer.effectDiscard(Effect.gen(function*() {
 
 /**
  * Creates the queues of every model in the catalogue, before the first job and after each reconnect. Does not wait for queues of
- * older protocol versions, which may have no leader.
+ * older protocol versions, which may have no leader, nor for any that only `provision` may create: a pool that was not provisioned
+ * must not keep ingress from serving the others.
  */
 const queues = Layer.effectDiscard(Effect.gen(function*() {
   const nats = yield* Nats
@@ -91,7 +93,7 @@ const queues = Layer.effectDiscard(Effect.gen(function*() {
       { discard: true, concurrency: "unbounded" }
     )
   )
-  yield* ensure
+  yield* (yield* mayCreate) ? ensure : Effect.forkScoped(ensure)
   yield* Effect.acquireRelease(
     Effect.sync(() => nats.onReconnect(() => void run(ensure))),
     (forget) => Effect.sync(forget)
