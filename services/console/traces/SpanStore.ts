@@ -94,6 +94,26 @@ const topOf = (spans: ReadonlyArray<StoredSpan>, span: StoredSpan): StoredSpan =
   return top
 }
 
+/** The key of the request that each span of a trace belongs to; empty without one. Takes each step towards a server span only once. */
+const keysIn = (spans: ReadonlyArray<StoredSpan>): (span: StoredSpan) => string => {
+  const byId = new Map<string | null, StoredSpan>(spans.map((span) => [span.spanId, span]))
+  const known = new Map<StoredSpan, string>()
+  return (span) => {
+    const passed: Array<StoredSpan> = []
+    let top = span
+    // bounded, because received spans may form a cycle
+    while (!known.has(top) && top.kind !== "server" && passed.length < spans.length) {
+      passed.push(top)
+      const parent = byId.get(top.parentSpanId)
+      if (parent === undefined) break
+      top = parent
+    }
+    const key = known.get(top) ?? String(top.attributes[name.tenant] ?? "")
+    for (const one of [top, ...passed]) known.set(one, key)
+    return key
+  }
+}
+
 /** A span and its descendants. */
 const below = (spans: ReadonlyArray<StoredSpan>, top: StoredSpan): ReadonlyArray<StoredSpan> => {
   const found = new Set([top])
@@ -132,13 +152,10 @@ export class SpanStore {
    */
   find(id: string, isWithin?: (key: string) => boolean): ReadonlyArray<StoredSpan> {
     const found = this.#lookUp(id).toSorted((a, b) => a.start - b.start)
-    return isWithin === undefined ? found : found.filter((span) => isWithin(this.#keyOf(span)))
-  }
-
-  /** The key of the request that a span belongs to; empty without one. */
-  #keyOf(span: StoredSpan): string {
-    const spans = this.#traces.get(span.traceId) ?? []
-    return String(topOf(spans, span).attributes[name.tenant] ?? "")
+    const [first] = found
+    if (isWithin === undefined || first === undefined) return found
+    const keyOf = keysIn(this.#traces.get(first.traceId) ?? [])
+    return found.filter((span) => isWithin(keyOf(span)))
   }
 
   #lookUp(id: string): ReadonlyArray<StoredSpan> {
