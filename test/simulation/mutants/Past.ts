@@ -171,7 +171,7 @@ export const past: ReadonlyArray<Patch> = [
   {
     name: "a client stays with a frozen server of NATS",
     file: connection,
-    from: "if (hasAnswered || wasStalled || !isConnected()) return",
+    from: "if (hasAnswered || isSending || wasStalled || !isConnected()) return",
     to: "if (wasStalled || isConnected()) return",
     needs: Needs.cluster(Needs.alone("freeze nats"))
   },
