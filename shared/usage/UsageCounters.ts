@@ -1,10 +1,13 @@
 /** Answers queries of counted usage, by key, team, model, operation and day. */
-import { Context, Effect, Layer, Option, Stream } from "effect"
+import { Context, Effect, Layer, Option, Semaphore, Stream } from "effect"
 import type { JetStreamFailed } from "../nats/JetStream.ts"
 import { openBucket } from "../nats/KeyValue.ts"
 import { countUsage } from "./Projector.ts"
 import { dailyTally, parseDayKey } from "./Tally.ts"
 import { csvOf, type DayRange, Groups, isWithin, monthsOf, type UsageQuery, type UsageRow } from "./UsageTable.ts"
+
+/** Maximum number of queries at a time. Each reads all records of its months, of which there is one for each key and day. */
+const maxQueries = 4
 
 export class UsageCounters extends Context.Service<UsageCounters, {
   /**
@@ -25,6 +28,7 @@ export class UsageCounters extends Context.Service<UsageCounters, {
     UsageCounters,
     Effect.gen(function*() {
       const bucket = yield* openBucket(dailyTally.bucket)
+      const { withPermit } = yield* Semaphore.make(maxQueries)
 
       const query = Effect.fn("UsageCounters.query")(function*(
         query: UsageQuery,
@@ -48,7 +52,7 @@ export class UsageCounters extends Context.Service<UsageCounters, {
           )
         }
         return groups.rows
-      })
+      }, withPermit)
       const lastDays = Effect.fn("UsageCounters.lastDays")(function*(range: DayRange) {
         const last = new Map<string, string>()
         for (const month of monthsOf(range)) {
@@ -57,7 +61,7 @@ export class UsageCounters extends Context.Service<UsageCounters, {
           }
         }
         return last
-      })
+      }, withPermit)
       return UsageCounters.of({
         query,
         lastDays,

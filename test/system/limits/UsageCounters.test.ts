@@ -1,7 +1,7 @@
 /** Usage events are counted and listed once each, and the counters can be queried by all their dimensions. */
 import { assert, describe, it } from "@effect/vitest"
 import { jetstreamManager } from "@nats-io/jetstream"
-import { Array, Context, Effect, Layer, Option, Schedule } from "effect"
+import { Array, Context, Effect, Fiber, Layer, Option, Schedule } from "effect"
 import { PrometheusMetrics } from "effect/observability"
 import { spawn } from "node:child_process"
 import { once } from "node:events"
@@ -10,7 +10,7 @@ import { RequestLog } from "../../../services/console/handlers/RequestLog.ts"
 import { eventConfig } from "../../../shared/nats/EventStream.ts"
 import { type Bucket, openBucket } from "../../../shared/nats/KeyValue.ts"
 import { Nats } from "../../../shared/nats/Nats.ts"
-import { events } from "../../../shared/nats/Storage.ts"
+import { bucketStream, events } from "../../../shared/nats/Storage.ts"
 import { KeyTeams } from "../../../shared/usage/KeyTeams.ts"
 import { countedUntilKey, dailyTally, monthlyTally } from "../../../shared/usage/Tally.ts"
 import { UsageCounters } from "../../../shared/usage/UsageCounters.ts"
@@ -39,6 +39,27 @@ const untilDelay = (holds: (seconds: number) => boolean) =>
   )
 
 describe("counters", () => {
+  it.live("are read by a few queries at a time, however many are asked", () =>
+    Effect.gen(function*() {
+      const context = yield* startCounters(yield* NatsServer.make())
+      const counters = Context.get(context, UsageCounters)
+      yield* store([usageEvent({ id: "1" })]).pipe(Effect.provideContext(context))
+      yield* rowsAt(counters, 1, byKey)
+      const { connection } = Context.get(context, Nats)
+      const { streams } = yield* Effect.promise(() => jetstreamManager(connection))
+      const readers: Array<number> = []
+      const look = Effect.promise(async () => {
+        const { state } = await streams.info(bucketStream(dailyTally.bucket))
+        readers.push(state.consumer_count)
+      })
+      const looking = yield* Effect.forkChild(Effect.forever(look))
+      const asked = Array.makeBy(100, () => counters.query(byKey))
+      assert.lengthOf(yield* Effect.all(asked, { concurrency: "unbounded" }), 100)
+      yield* Fiber.interrupt(looking)
+      // the server removes the reader of a query a moment after its end
+      assert.isAtMost(Math.max(...readers), 8)
+    }))
+
   it.live("hold the usage of each key, model and operation by day", () =>
     Effect.gen(function*() {
       const context = yield* startCounters(yield* NatsServer.make())
