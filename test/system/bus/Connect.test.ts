@@ -42,7 +42,7 @@ const certificates = Effect.acquireRelease(
   (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
 )
 
-describe("a service whose server is not up yet", { timeout: 30_000 }, () => {
+describe("a service whose server is not up yet", () => {
   it.live("logs it once, without credentials, retries, and continues once the server is up", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
@@ -108,7 +108,7 @@ describe("a service whose server is not up yet", { timeout: 30_000 }, () => {
     }))
 })
 
-describe("a service that gains nothing by waiting", { timeout: 30_000 }, () => {
+describe("a service that gains nothing by waiting", () => {
   const ends = Effect.fnUntraced(function*(environment: Environment, says: RegExp) {
     const { nats, logged } = buildNats(environment)
     assert.match((yield* Effect.flip(nats)).message, says)

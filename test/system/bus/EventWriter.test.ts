@@ -59,7 +59,7 @@ const make = Effect.gen(function*() {
   }
 })
 
-describe("events", { timeout: 30_000 }, () => {
+describe("events", () => {
   it.live("of one turn are a message, up to 32 KiB", () =>
     Effect.gen(function*() {
       const { many, one, open, stored } = yield* make

@@ -139,7 +139,7 @@ describe("an ingress", () => {
       yield* Deferred.succeed(end, undefined)
       yield* last.usage
       yield* Fiber.join(closing)
-    }), 10_000)
+    }))
 
   it.live("gives unclaimed jobs to former workers if those replace the newer ones", () =>
     Effect.gen(function*() {
@@ -206,5 +206,5 @@ describe("an ingress", () => {
         yield* Queue.take(announced)
         connection.publish(Subjects.announceSubject("chat"))
       }
-    }), 8_000)
+    }))
 })

@@ -25,7 +25,7 @@ const ask = async (key: string, path: string, method = "GET", ingress = shared()
   return await answer.json() as Task
 }
 
-describe("tasks of an owner", { timeout: 30_000 }, () => {
+describe("tasks of an owner", () => {
   it("are refused beyond its quota until one is deleted, at any ingress", async () => {
     const { key } = await shared().createKeyWith({})
     const [one, two] = shared().ingresses

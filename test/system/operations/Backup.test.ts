@@ -83,7 +83,7 @@ const keys = async (...words: ReadonlyArray<string>) => {
   return (await promisify(execFile)(process.execPath, [main, "keys", ...words], { env })).stdout
 }
 
-describe("the bucket of keys", { timeout: 30_000 }, () => {
+describe("the bucket of keys", () => {
   it("is backed up and restored into a NATS that has lost it", async () => {
     await keys("create", "--name", "kept")
     const listed = await keys("list")

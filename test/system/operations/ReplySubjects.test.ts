@@ -151,7 +151,7 @@ afterAll(async () => {
   await nats?.remove()
 })
 
-describe.each(workloads)("a worker of %s", { timeout: 30_000 }, (workload) => {
+describe.each(workloads)("a worker of %s", (workload) => {
   it("changes nothing in the control account through any reply subject", async () => {
     const before = await Promise.all(kept.map(({ stream }) => stateOf("control", stream)))
     // each bucket has a record, or the test would prove nothing
@@ -175,7 +175,7 @@ describe.each(workloads)("a worker of %s", { timeout: 30_000 }, (workload) => {
   })
 })
 
-describe("a worker of chat, in its own account,", { timeout: 30_000 }, () => {
+describe("a worker of chat, in its own account,", () => {
   // NATS cannot prevent these, as its page explains; each proves that its trick works
   it.each(tricks)("overwrites a record without the right to, by: $name", async ({ play }) => {
     const stream = bucketStream(buckets.videoTasks)

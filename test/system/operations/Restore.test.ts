@@ -45,7 +45,7 @@ const startFull = Effect.gen(function*() {
   return server
 })
 
-describe("a backup", { timeout: 30_000 }, () => {
+describe("a backup", () => {
   it.live("is restored into an empty server", () =>
     Effect.gen(function*() {
       const folder = yield* folderNamed("backup")

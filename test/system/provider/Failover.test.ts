@@ -290,7 +290,7 @@ describe("Failover Bench: a provider", { timeout: longMs }, () => {
   })
 })
 
-describe("a provider", { timeout: 30_000 }, () => {
+describe("a provider", () => {
   it("that sends an empty piece and comments, but no token in time, is late", async () => {
     behave("processing", { kind: "hold", after: 1, comment: "PROCESSING" })
     await isRescuedBy("processing", 1, "fallback", times.firstTokenMs + spareMs)
@@ -332,7 +332,7 @@ describe("a provider", { timeout: 30_000 }, () => {
   })
 })
 
-describe("a request with a shadow", { timeout: 30_000 }, () => {
+describe("a request with a shadow", () => {
   it("is answered by its own model, while the shadow's call is metered by itself", async () => {
     const { provider } = shared()
     behave("shadow-upstream", { kind: "silent" })
