@@ -19,11 +19,21 @@ export class SecretUnusable extends Schema.TaggedError<SecretUnusable>()("Secret
 
 export type Keys = Array.NonEmptyReadonlyArray<Redacted.Redacted<Uint8Array>>
 
-/** Whether the variable's value can be used. */
-export const isUsable = (value: string): boolean => secretsIn(value).every(({ length }) => length >= minimumLength)
+const isLong = ({ length }: string): boolean => length >= minimumLength
 
-const secretsIn = (value: string): Array.NonEmptyReadonlyArray<string> =>
-  value.split(/\s*,\s*/) as [string, ...Array<string>]
+const written = (value: string): Array.NonEmptyReadonlyArray<string> => value.split(",") as [string, ...Array<string>]
+
+/** Whether the variable's value can be used. */
+export const isUsable = (value: string): boolean => written(value).every(isLong)
+
+/**
+ * The secrets as they are written, and then without white space around them. A secret from a file often ends with a newline, and loses
+ * it or gets a space before it when another secret joins the list: what it has sealed must remain readable.
+ */
+const secretsIn = (value: string): Array.NonEmptyReadonlyArray<string> => {
+  const secrets = written(value)
+  return Array.dedupe(Array.appendAll(secrets, secrets.map((secret) => secret.trim()).filter(isLong)))
+}
 
 /**
  * Derives keys of 32 bytes for one purpose, one from each secret. Services with the same `GATEWAY_SECRET` derive the same keys. The
