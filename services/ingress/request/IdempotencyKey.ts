@@ -5,7 +5,7 @@ import { InvalidRequest } from "../../../shared/contract/JobError.ts"
 import type { OtherBody } from "../../../shared/records/KeyBindings.ts"
 import { IdempotencyKeyReused } from "../errors/IngressError.ts"
 import type { RequestHeaders } from "../record/ServerSpan.ts"
-import { isForm } from "./IncomingBody.ts"
+import { boundaryOf, isForm } from "./IncomingBody.ts"
 
 const name = "idempotency-key"
 const pattern = /^[\x20-\x7e]{1,255}$/
@@ -34,8 +34,7 @@ const maxParts = 1_000
 
 /** The parts of a form, without the boundary, which is another one in each request. */
 const partsOf = (contentType: string, body: Uint8Array): ReadonlyArray<Uint8Array> => {
-  const [, quoted, plain] = /;\s*boundary=(?:"([^"]+)"|([^\s;]+))/i.exec(contentType) ?? []
-  const boundary = quoted ?? plain
+  const boundary = boundaryOf(contentType)
   if (boundary === undefined) return [body]
   const delimiter = Buffer.from(`--${boundary}`)
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.length)

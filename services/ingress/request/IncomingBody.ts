@@ -1,6 +1,7 @@
 /** Reads and decodes request bodies: checks size, UTF-8, JSON, depth, and the operation's schema. */
 import { Effect, Result } from "effect"
 import type { Readable } from "node:stream"
+import { MIMEType } from "node:util"
 import { InvalidRequest, type QueueFull } from "../../../shared/contract/JobError.ts"
 import { JsonBounds, repeatedMember } from "../../../shared/bounds/JsonBounds.ts"
 import type * as Contract from "../../../shared/contract/Operation.ts"
@@ -117,26 +118,56 @@ const noBody = wrongBody("The request has no body. Send the request as JSON.", "
 /** Pictures, a mask and settings: far more than any model accepts. */
 const maxParts = 1_000
 
-const tooManyParts = wrongBody(`The request body has more than ${maxParts} parts`, "invalid_form")
+/** How many bytes the headers of all parts may have together: a few hundred for each of a thousand parts. */
+const maxHeaderBytes = 256 * 1024
 
-/** Every part starts on a new line with two hyphens. */
-const partMark = Buffer.from("\r\n--")
+/** The longest name of a part, in characters. A name such as `a[b][c]` stands for an object in an object, which may nest too deep. */
+const maxNameLength = 100
 
-const hasTooManyParts = (bytes: Uint8Array): boolean => {
+const formExceeds = (limit: string) => Effect.fail(wrongBody(`The request body has ${limit}`, "invalid_form"))
+
+const endOfHeaders = Buffer.from("\r\n\r\n")
+
+/** The limit that a form exceeds; `undefined` if none. Node's parser has none: for headers or a name of 30 MB it takes up to a minute. */
+const excessOf = (bytes: Uint8Array, boundary: string): string | undefined => {
   const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   let parts = 0
-  for (let at = body.indexOf(partMark); at !== -1; at = body.indexOf(partMark, at + partMark.length)) {
-    if (++parts > maxParts) return true
+  let headerBytes = 0
+  // like Node's parser, which ends a part wherever the boundary stands
+  for (let at = body.indexOf(boundary); at !== -1; at = body.indexOf(boundary, at + boundary.length)) {
+    const start = at + boundary.length
+    const headers = body.subarray(start, start + maxHeaderBytes + 1)
+    // only two hyphens and a line break follow the last boundary
+    if (headers.length <= 4) break
+    if (++parts > maxParts) return `more than ${maxParts} parts`
+    const length = headers.indexOf(endOfHeaders)
+    headerBytes += length === -1 ? headers.length : length
+    if (headerBytes > maxHeaderBytes) return `more than ${maxHeaderBytes} bytes of headers of its parts`
   }
-  return false
+  return undefined
 }
 
-const decodeForm = (decode: Decode, contentType: string, bytes: Uint8Array) =>
-  hasTooManyParts(bytes) ? Effect.fail(tooManyParts) : Effect.tryPromise({
+/** The boundary of a form; `undefined` if there is none. Reads the header by the same rules as Node's form parser. */
+export const boundaryOf = (contentType: string): string | undefined =>
+  Result.getOrUndefined(Result.try(() => new MIMEType(contentType).params.get("boundary") ?? undefined))
+
+const decodeForm = Effect.fnUntraced(function*(decode: Decode, contentType: string, bytes: Uint8Array) {
+  const boundary = boundaryOf(contentType)
+  if (boundary === undefined || boundary === "") return yield* notAForm
+  const excess = excessOf(bytes, boundary)
+  if (excess !== undefined) return yield* formExceeds(excess)
+  const form = yield* Effect.tryPromise({
     // undici's form parser, which is part of Node
     try: () => new Response(bytes as Uint8Array<ArrayBuffer>, { headers: { "content-type": contentType } }).formData(),
     catch: () => notAForm
-  }).pipe(Effect.flatMap((form) => Effect.fromResult(decode(form))))
+  })
+  for (const name of form.keys()) {
+    if (name.length > maxNameLength) {
+      return yield* formExceeds(`a part whose name is longer than ${maxNameLength} characters`)
+    }
+  }
+  return yield* Effect.fromResult(decode(form))
+})
 
 type Decoded = Result.Result<Contract.RequestBody, InvalidRequest>
 
