@@ -1,11 +1,12 @@
 /** The idempotency key of a request, and a hash of the request that it identifies. */
 import { createHash } from "node:crypto"
 import { Effect } from "effect"
+import { boundaryOf } from "../../../shared/bounds/FormBoundary.ts"
 import { InvalidRequest } from "../../../shared/contract/JobError.ts"
 import type { OtherBody } from "../../../shared/records/KeyBindings.ts"
 import { IdempotencyKeyReused } from "../errors/IngressError.ts"
 import type { RequestHeaders } from "../record/ServerSpan.ts"
-import { boundaryOf, isForm } from "./IncomingBody.ts"
+import { isForm } from "./IncomingBody.ts"
 
 const name = "idempotency-key"
 const pattern = /^[\x20-\x7e]{1,255}$/

@@ -1,8 +1,8 @@
 /** Reads and decodes request bodies: checks size, UTF-8, JSON, depth, and the operation's schema. */
 import { Effect, Result } from "effect"
 import type { Readable } from "node:stream"
-import { MIMEType } from "node:util"
 import { InvalidRequest, type QueueFull } from "../../../shared/contract/JobError.ts"
+import { boundaryOf } from "../../../shared/bounds/FormBoundary.ts"
 import { JsonBounds, repeatedMember } from "../../../shared/bounds/JsonBounds.ts"
 import type * as Contract from "../../../shared/contract/Operation.ts"
 import { type Decode, decoderOf } from "../../../shared/contract/http/RequestDecoder.ts"
@@ -147,13 +147,9 @@ const excessOf = (bytes: Uint8Array, boundary: string): string | undefined => {
   return undefined
 }
 
-/** The boundary of a form; `undefined` if there is none. Reads the header by the same rules as Node's form parser. */
-export const boundaryOf = (contentType: string): string | undefined =>
-  Result.getOrUndefined(Result.try(() => new MIMEType(contentType).params.get("boundary") ?? undefined))
-
 const decodeForm = Effect.fnUntraced(function*(decode: Decode, contentType: string, bytes: Uint8Array) {
   const boundary = boundaryOf(contentType)
-  if (boundary === undefined || boundary === "") return yield* notAForm
+  if (boundary === undefined) return yield* notAForm
   const excess = excessOf(bytes, boundary)
   if (excess !== undefined) return yield* formExceeds(excess)
   const form = yield* Effect.tryPromise({

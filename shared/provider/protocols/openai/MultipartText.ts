@@ -3,14 +3,9 @@
  *
  * Ingress has validated the body as `multipart/form-data`; here only the positions of its parts are needed.
  */
+import { boundaryOf } from "../../../bounds/FormBoundary.ts"
 
 const crlf = "\r\n"
-
-/** The boundary between the parts; `undefined` if the content type names none. */
-const boundaryOf = (contentType: string): string | undefined => {
-  const [, quoted, plain] = /;\s*boundary=(?:"([^"]+)"|([^\s;]+))/i.exec(contentType) ?? []
-  return quoted ?? plain
-}
 
 const dispositionIn = (headers: string): Pick<Field, "isFile" | "name"> => {
   const disposition = headers.split(crlf).find((line) => /^content-disposition:/i.test(line)) ?? ""
