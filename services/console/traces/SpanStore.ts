@@ -82,22 +82,11 @@ const stored = (service: string, span: typeof WireSpan.Type): StoredSpan => ({
 const isNamed = ({ attributes }: StoredSpan, id: string): boolean =>
   attributes[name.requestId] === id || attributes[name.messageId] === id
 
-/** The server span above a span, or the highest one received so far. */
-const topOf = (spans: ReadonlyArray<StoredSpan>, span: StoredSpan): StoredSpan => {
-  let top = span
-  // bounded, because received spans may form a cycle
-  for (let steps = 0; steps < spans.length && top.kind !== "server"; steps++) {
-    const parent = spans.find(({ spanId }) => spanId === top.parentSpanId)
-    if (parent === undefined) return top
-    top = parent
-  }
-  return top
-}
-
-/** The key of the request that each span of a trace belongs to; empty without one. Takes each step towards a server span only once. */
-const keysIn = (spans: ReadonlyArray<StoredSpan>): (span: StoredSpan) => string => {
-  const byId = new Map<string | null, StoredSpan>(spans.map((span) => [span.spanId, span]))
-  const known = new Map<StoredSpan, string>()
+/** Finds the server span above each span, or the highest one received so far. Takes each step towards it only once. */
+const topsIn = (spans: ReadonlyArray<StoredSpan>): (span: StoredSpan) => StoredSpan => {
+  // of two spans with one id, the first counts
+  const byId = new Map<string | null, StoredSpan>(spans.toReversed().map((span) => [span.spanId, span]))
+  const known = new Map<StoredSpan, StoredSpan>()
   return (span) => {
     const passed: Array<StoredSpan> = []
     let top = span
@@ -108,9 +97,9 @@ const keysIn = (spans: ReadonlyArray<StoredSpan>): (span: StoredSpan) => string 
       if (parent === undefined) break
       top = parent
     }
-    const key = known.get(top) ?? String(top.attributes[name.tenant] ?? "")
-    for (const one of [top, ...passed]) known.set(one, key)
-    return key
+    top = known.get(top) ?? top
+    for (const one of passed) known.set(one, top)
+    return top
   }
 }
 
@@ -154,8 +143,9 @@ export class SpanStore {
     const found = this.#lookUp(id).toSorted((a, b) => a.start - b.start)
     const [first] = found
     if (isWithin === undefined || first === undefined) return found
-    const keyOf = keysIn(this.#traces.get(first.traceId) ?? [])
-    return found.filter((span) => isWithin(keyOf(span)))
+    const topOf = topsIn(this.#traces.get(first.traceId) ?? [])
+    // the key is empty without a request
+    return found.filter((span) => isWithin(String(topOf(span).attributes[name.tenant] ?? "")))
   }
 
   #lookUp(id: string): ReadonlyArray<StoredSpan> {
@@ -163,7 +153,7 @@ export class SpanStore {
     if (trace !== undefined) return trace
     for (const spans of this.#traces.values()) {
       const named = spans.find((span) => isNamed(span, id))
-      if (named !== undefined) return below(spans, topOf(spans, named))
+      if (named !== undefined) return below(spans, topsIn(spans)(named))
     }
     return []
   }
