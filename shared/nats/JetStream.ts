@@ -36,17 +36,17 @@ export type NamedStream = Partial<StreamConfig> & { readonly name: string }
 export const ensureStream = async (manager: JetStreamManager, config: NamedStream) => {
   const made = await orMissing(manager.streams.info(config.name)) ?? await manager.streams.add(config)
   // an old server silently drops options that it does not know
-  if (isOtherKind(config, made.config)) throw otherKind(config.name)
+  requireKind(config, made.config)
 }
 
-/** Whether an existing stream has another retention or storage, which can never change. */
-export const isOtherKind = (wanted: Partial<StreamConfig>, { retention, storage }: StreamConfig): boolean =>
-  (wanted.retention ?? retention) !== retention || (wanted.storage ?? storage) !== storage
-export const otherKind = (name: string): Error =>
-  new Error(
+/** Throws if an existing stream has another retention or storage, which can never change. */
+export const requireKind = (wanted: Partial<StreamConfig>, { name, retention, storage }: StreamConfig): void => {
+  if ((wanted.retention ?? retention) === retention && (wanted.storage ?? storage) === storage) return
+  throw new Error(
     `stream ${name} exists with another retention or storage. A queue of jobs is on disk only if NATS_REPLICAS is above 1: is it set as ` +
       "when the stream was created?"
   )
+}
 
 const givenReplicas = Config.schema(atLeast(1), "NATS_REPLICAS")
 

@@ -12,7 +12,7 @@ import { nanos } from "@nats-io/nats-core"
 import { Effect } from "effect"
 import { type Workload, workloads } from "../../contract/Operation.ts"
 import { eventConfig } from "../../nats/EventStream.ts"
-import { attempt, isOtherKind, orMissing, otherKind, replicas } from "../../nats/JetStream.ts"
+import { attempt, orMissing, replicas, requireKind } from "../../nats/JetStream.ts"
 import { consumerConfig, streamConfig } from "./JobStreams.ts"
 import { createBucket, ttlOf } from "../../nats/KeyValue.ts"
 import { moveAll } from "./Move.ts"
@@ -50,7 +50,7 @@ const stream = async (
     await create()
     return { name, outcome: "created" }
   }
-  if (isOtherKind(wanted, known.config)) throw otherKind(name)
+  requireKind(wanted, known.config)
   if (isUpToDate(wanted, known.config)) return { name, outcome: "unchanged" }
   await manager.streams.update(name, { ...known.config, ...wanted })
   return { name, outcome: "changed" }
@@ -93,7 +93,7 @@ export const provisionAll = Effect.fn("Provision.all")(function*(pools: Readonly
   for (const config of jobs) {
     yield* attempt(async () => {
       const known = await orMissing(manager.streams.info(config.name))
-      if (known !== undefined && isOtherKind(config, known.config)) throw otherKind(config.name)
+      if (known !== undefined) requireKind(config, known.config)
     })
   }
   const done: Array<Provisioned> = (yield* moveAll).map((name) => ({ name, outcome: "moved" }))
