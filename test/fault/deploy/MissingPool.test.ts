@@ -1,4 +1,4 @@
-/** A pool that nobody has provisioned, in a cluster where ingress may not create it. */
+/** A pool of the catalogue that was not provisioned, in a cluster where ingress may not create it. */
 import { assert, it } from "@effect/vitest"
 import type { NatsService } from "../../../shared/bus/provision/Access.ts"
 import { chat, outcomeOf } from "../../fixture/client/ChatClient.ts"

@@ -87,7 +87,7 @@ describe("a limit per minute", () => {
       })
   )
 
-  it.effect("takes no memory once nobody uses it or may still settle its units", () =>
+  it.effect("takes no memory once it is not in use and its units cannot be settled any more", () =>
     Effect.gen(function*() {
       const one = yield* replica(yield* TestStore.make())
       const unsettled: Array<Taken> = []

@@ -223,7 +223,7 @@ describe("the content type of an answer", () => {
       }
     }))
 
-  it.effect("is a stream in whatever case the provider spells that", () =>
+  it.effect("shows a stream even if the provider does not write it in lower case", () =>
     Effect.gen(function*() {
       const { connections, perform } = start(anthropic)
       const sink = new TestSink()
