@@ -3,7 +3,8 @@
  * because a value of two bytes takes fifty or more bytes once parsed.
  */
 import { Predicate } from "effect"
-import { closingQuote, isSpace, openEscaped, structural } from "./JsonBytes.ts"
+import { closingQuote, openEscaped, structural } from "./JsonBytes.ts"
+import { membersIn } from "./JsonMembers.ts"
 
 /** Deeper than any real request, and safe for a recursive reader. */
 export const maxDepth = 128
@@ -74,35 +75,9 @@ export const excessOf = (bytes: Uint8Array): string | undefined => new JsonBound
 /** The first name that two members of the outermost object have, in a valid text. */
 export const repeatedMember = (bytes: Uint8Array): string | undefined => {
   const seen = new Set<string>()
-  for (const name of memberNames(bytes)) {
+  for (const { name } of membersIn(bytes) ?? []) {
     if (seen.has(name)) return name
     seen.add(name)
   }
   return undefined
-}
-
-function* memberNames(bytes: Uint8Array): Generator<string> {
-  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  let depth = 0
-  for (let at = 0; at < bytes.length; at++) {
-    switch (bytes[at]) {
-      case 0x22: {
-        const end = closingQuote(bytes, at + 1)
-        if (end < 0) return
-        let next = end + 1
-        while (isSpace(bytes[next])) next++
-        // a colon follows names only
-        if (depth === 1 && bytes[next] === 0x3a) yield JSON.parse(text.toString("utf8", at, end + 1)) as string
-        at = end
-        break
-      }
-      case 0x5b:
-      case 0x7b:
-        depth++
-        break
-      case 0x5d:
-      case 0x7d:
-        depth--
-    }
-  }
 }

@@ -10,6 +10,13 @@ for (const byte of Buffer.from("\"{}[],")) structural[byte] = 1
 export const isSpace = (byte: number | undefined): boolean =>
   byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09
 
+/** The index after white space. */
+export const skipSpace = (bytes: Uint8Array, from: number): number => {
+  let at = from
+  while (isSpace(bytes[at])) at++
+  return at
+}
+
 /** The result of `closingQuote` if the string continues in the next piece and the first byte there is not escaped. */
 const open = -1
 /** The same if the first byte of the next piece is escaped. */

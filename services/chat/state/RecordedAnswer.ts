@@ -2,6 +2,7 @@
  * Relays an answer in the responses format, with the gateway's values of some fields. Holds back the end, which contains the
  * whole response, until the response is stored: a client that has the response can refer to it.
  */
+import { skipSpace } from "../../../shared/bounds/JsonBytes.ts"
 import * as JsonText from "../../../shared/provider/json/JsonText.ts"
 import { dataOf, replaceData, SseFrames } from "../../../shared/bounds/SseFrames.ts"
 import { joinItems } from "../../../shared/records/Responses.ts"
@@ -151,7 +152,7 @@ export class RecordedAnswer implements Answer {
     const data = held.indexOf(dataField)
     if (data === -1) return [0, 0]
     const end = held.indexOf("\n", data)
-    return [JsonText.skipSpace(held, data + dataField.length), end === -1 ? held.length : end]
+    return [skipSpace(held, data + dataField.length), end === -1 ? held.length : end]
   }
 }
 

@@ -3,6 +3,7 @@
  * conversation.
  */
 import { Effect, Option, Predicate } from "effect"
+import type { Member } from "../../../shared/bounds/JsonMembers.ts"
 import { InvalidRequest, type JobError, orUnavailable, ReferenceNotFound } from "../../../shared/contract/JobError.ts"
 import type { Owner } from "../../../shared/contract/Owner.ts"
 import * as Json from "../../../shared/provider/json/Json.ts"
@@ -27,7 +28,7 @@ export interface Stores {
 export interface Request {
   readonly work: Work
   /** The members of its body. */
-  readonly members: ReadonlyArray<JsonText.Member>
+  readonly members: ReadonlyArray<Member>
 }
 
 export const read = (work: Work): Request => ({ work, members: JsonText.members(work.body) ?? [] })

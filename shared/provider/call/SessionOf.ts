@@ -1,6 +1,7 @@
 /** Finds the session of a request: from the ids that the request names, or else by its opening, which a session's requests share. */
 import { Predicate } from "effect"
 import { hash } from "node:crypto"
+import type { Member } from "../../bounds/JsonMembers.ts"
 import type { Sticky } from "../../catalogue/Model.ts"
 import { sessionHeaders } from "../../contract/ChatHeaders.ts"
 import * as Json from "../json/Json.ts"
@@ -50,7 +51,7 @@ const inBody = ({ body }: Request, sticky: Exclude<Sticky, "none">): string | un
 }
 
 /** The texts of the instructions, and of the messages up to the first one that is not an instruction. */
-const openingOf = (body: Uint8Array, members: ReadonlyArray<JsonText.Member>): string | undefined => {
+const openingOf = (body: Uint8Array, members: ReadonlyArray<Member>): string | undefined => {
   const texts = members.flatMap((member) =>
     instructions.includes(member.name) ? textsIn(JsonText.bytesOf(body, member)) : []
   )

@@ -1,4 +1,5 @@
 /** Edits members of a relayed body, and removes marks and foreign reasoning from its history. Leaves every other byte unchanged. */
+import type { Member } from "../../bounds/JsonMembers.ts"
 import * as Signature from "../dialects/conversation/Signature.ts"
 import * as SignatureMarks from "../dialects/conversation/SignatureMarks.ts"
 import * as JsonText from "../json/JsonText.ts"
@@ -8,7 +9,7 @@ export class RelayedBody {
   readonly #call: Call
   readonly #recipient: Signature.Recipient | undefined
   readonly #changes = new Map<string, unknown>()
-  #members: ReadonlyArray<JsonText.Member> | undefined
+  #members: ReadonlyArray<Member> | undefined
 
   constructor(call: Call, recipient?: Signature.Recipient) {
     this.#call = call
@@ -52,7 +53,7 @@ export class RelayedBody {
   }
 
   /** The members of the body. Read only when needed: most bodies pass unchanged, and large ones take long to read. */
-  #read(): ReadonlyArray<JsonText.Member> {
+  #read(): ReadonlyArray<Member> {
     return this.#members ??= JsonText.members(this.#call.body) ?? []
   }
 }

@@ -5,9 +5,9 @@
  * Reads only the few bytes before each vector and leaves every other byte unchanged. Text within a JSON string cannot look like a
  * member, because its quotes are escaped.
  */
+import { skipSpace } from "../../../bounds/JsonBytes.ts"
 import { toBase64 } from "../../dialects/embeddings/EmbeddingForm.ts"
 import * as Json from "../../json/Json.ts"
-import { skipSpace } from "../../json/JsonText.ts"
 
 const name = Buffer.from("\"embedding\"")
 const colon = 0x3a
