@@ -18,24 +18,22 @@ export interface AnsweredResponse {
   readonly isIncomplete: boolean
 }
 
-const marksOf = (...types: ReadonlyArray<string>) => types.map((type) => Buffer.from(`"response.${type}"`))
-
 /** The types of the events that begin an answer, each with the response so far. */
-const beginnings = marksOf("created", "queued", "in_progress")
-const ends = marksOf("completed", "incomplete")
+const beginnings: ReadonlySet<unknown> = new Set(["response.created", "response.queued", "response.in_progress"])
+const ends: ReadonlySet<unknown> = new Set(["response.completed", "response.incomplete"])
 const isEnded = (status: unknown): boolean => status === "completed" || status === "incomplete"
 
-/** More bytes than an event has before its type. */
+/** More bytes than stand before the end of a type that comes first. */
 const headBytes = 256
+const typeFirst = /^\s*\{\s*"type"\s*:\s*"([\w.]+)"/
 
-/** How the type of any event begins. */
-const anyMark = Buffer.from("\"response.")
-
-/** Whether the type of an event is among these. Only the first text counts, because a client may have put others into the response. */
-const isOf = (frame: Uint8Array, types: ReadonlyArray<Buffer>): boolean => {
-  const head = Buffer.from(frame.buffer, frame.byteOffset, Math.min(headBytes, frame.length))
-  const at = head.indexOf(anyMark)
-  return at !== -1 && types.some((type) => head.indexOf(type) === at)
+/** The type of an event. OpenAI writes it first; vLLM and SGLang write it after the response, which may hold any text. */
+const typeOf = (frame: Uint8Array): unknown => {
+  const data = dataOf(frame)
+  if (data === undefined) return undefined
+  const head = Buffer.from(data.buffer, data.byteOffset, Math.min(headBytes, data.length))
+  const [, first] = typeFirst.exec(head.toString("latin1")) ?? []
+  return first ?? JsonText.valueOf(data, JsonText.members(data) ?? [], "type")
 }
 
 const dataField = Buffer.from("data:")
@@ -81,19 +79,23 @@ export class RecordedAnswer implements Answer {
     }
     const passed: Array<Uint8Array> = []
     for (const frame of this.#frames.push(bytes)) {
-      if (this.#held !== undefined) this.#held.push(frame)
-      else if (isOf(frame, ends)) this.#held = [frame]
-      else passed.push(this.#isBeginning ? this.#begin(frame) : frame)
+      if (this.#held !== undefined) {
+        this.#held.push(frame)
+        continue
+      }
+      const type = typeOf(frame)
+      if (ends.has(type)) this.#held = [frame]
+      else passed.push(this.#isBeginning ? this.#begin(frame, type) : frame)
     }
     this.#held?.push(this.#frames.rest)
     return passed.length === 0 ? true : this.#answer.write(Buffer.concat(passed))
   }
 
   /** The gateway's version of one of the first events. */
-  #begin(frame: Uint8Array): Uint8Array {
+  #begin(frame: Uint8Array, type: unknown): Uint8Array {
     const data = dataOf(frame)
     if (data === undefined) return frame
-    this.#isBeginning = isOf(frame, beginnings)
+    this.#isBeginning = beginnings.has(type)
     const changed = this.#isBeginning ? this.#withFields(data) : undefined
     return changed === undefined ? frame : replaceData(frame, data, changed)
   }

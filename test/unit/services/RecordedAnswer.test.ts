@@ -6,13 +6,23 @@ const sse = { status: 200, contentType: "text/event-stream", headers: {} }
 
 const response = (status: string, more: object = {}) => ({ id: "resp_1", status, output: [], ...more })
 
+/** How OpenAI orders the members of an event, and how vLLM does. */
+const orders: Readonly<Record<string, (event: Event) => object>> = {
+  "type first": (event) => event,
+  "type last": ({ type, ...members }) => ({ ...members, type })
+}
+
+interface Event {
+  readonly type: string
+}
+
 /** The events of a response with these settings of the client, and the lines' end. */
-const eventsWith = (settings: object, newline = "\n") =>
+const eventsWith = (settings: object, newline = "\n", order = orders["type first"]!) =>
   [
     { type: "response.created", response: response("in_progress", settings) },
     ...Array.from({ length: 20 }, (_, at) => ({ type: "response.output_text.delta", delta: `word ${at}` })),
     { type: "response.completed", response: response("completed", settings) }
-  ].map((event) => [`event: ${event.type}`, `data: ${JSON.stringify(event)}`, "", ""].join(newline))
+  ].map((event) => [`event: ${event.type}`, `data: ${JSON.stringify(order(event))}`, "", ""].join(newline))
 
 /** Writes a stream in pieces of this size. Returns what passed before the end, all that passed, and what is recorded. */
 const record = (stream: string, pieceBytes: number) => {
@@ -39,8 +49,11 @@ describe.each([1, 7, 300, 1_000_000])("in pieces of %s bytes", (pieceBytes) => {
     }],
     ["with a long text before such a type", { instructions: "x".repeat(1_000), user: "response.incomplete" }]
   ]
-  it.for(settings)("a response %s passes until its end, which is held back", ([, settings]) => {
-    const events = eventsWith(settings)
+  const cases = Object.entries(orders).flatMap(([order, apply]) =>
+    settings.map(([what, settings]) => [what, order, settings, apply] as const)
+  )
+  it.for(cases)("a response %s, %s, passes until its end, which is held back", ([, , settings, order]) => {
+    const events = eventsWith(settings, "\n", order)
     const { all, before, recorded } = record(events.join(""), pieceBytes)
     assert.deepInclude(recorded, { id: "resp_1", isIncomplete: false })
     for (const event of events.slice(1, -1)) assert.include(before, event)
