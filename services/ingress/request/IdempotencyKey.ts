@@ -1,7 +1,7 @@
 /** The idempotency key of a request, and a hash of the request that it identifies. */
 import { createHash } from "node:crypto"
 import { Effect } from "effect"
-import { boundaryOf } from "../../../shared/bounds/FormBoundary.ts"
+import { boundaryOf } from "../../../shared/bounds/Form.ts"
 import { InvalidRequest } from "../../../shared/contract/JobError.ts"
 import type { OtherBody } from "../../../shared/records/KeyBindings.ts"
 import { IdempotencyKeyReused } from "../errors/IngressError.ts"

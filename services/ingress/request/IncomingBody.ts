@@ -2,11 +2,11 @@
 import { Effect, Result } from "effect"
 import type { Readable } from "node:stream"
 import { InvalidRequest, type QueueFull } from "../../../shared/contract/JobError.ts"
-import { boundaryOf } from "../../../shared/bounds/FormBoundary.ts"
+import * as Form from "../../../shared/bounds/Form.ts"
 import { JsonBounds, repeatedMember } from "../../../shared/bounds/JsonBounds.ts"
 import type * as Contract from "../../../shared/contract/Operation.ts"
 import { type Decode, decoderOf } from "../../../shared/contract/http/RequestDecoder.ts"
-import { smallBytes, Turns } from "../../../shared/bounds/Turns.ts"
+import { smallBytes, turnFor, Turns } from "../../../shared/bounds/Turns.ts"
 import { BodyCollector } from "./BodyCollector.ts"
 import { BodyTooLarge, MediaTypeUnsupported } from "../errors/IngressError.ts"
 import type { RequestHeaders } from "../record/ServerSpan.ts"
@@ -115,53 +115,14 @@ export const notJson = wrongBody("The request body is not valid JSON", "invalid_
 
 const noBody = wrongBody("The request has no body. Send the request as JSON.", "invalid_json")
 
-/** Pictures, a mask and settings: far more than any model accepts. */
-const maxParts = 1_000
-
-/** How many bytes the headers of all parts may have together: a few hundred for each of a thousand parts. */
-const maxHeaderBytes = 256 * 1024
-
-/** The longest name of a part, in characters. A name such as `a[b][c]` stands for an object in an object, which may nest too deep. */
-const maxNameLength = 100
-
-const formExceeds = (limit: string) => Effect.fail(wrongBody(`The request body has ${limit}`, "invalid_form"))
-
-const endOfHeaders = Buffer.from("\r\n\r\n")
-
-/** The limit that a form exceeds; `undefined` if none. Node's parser has none: for headers or a name of 30 MB it takes up to a minute. */
-const excessOf = (bytes: Uint8Array, boundary: string): string | undefined => {
-  const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  let parts = 0
-  let headerBytes = 0
-  // like Node's parser, which ends a part wherever the boundary stands
-  for (let at = body.indexOf(boundary); at !== -1; at = body.indexOf(boundary, at + boundary.length)) {
-    const start = at + boundary.length
-    const headers = body.subarray(start, start + maxHeaderBytes + 1)
-    // only two hyphens and a line break follow the last boundary
-    if (headers.length <= 4) break
-    if (++parts > maxParts) return `more than ${maxParts} parts`
-    const length = headers.indexOf(endOfHeaders)
-    headerBytes += length === -1 ? headers.length : length
-    if (headerBytes > maxHeaderBytes) return `more than ${maxHeaderBytes} bytes of headers of its parts`
-  }
-  return undefined
-}
-
 const decodeForm = Effect.fnUntraced(function*(decode: Decode, contentType: string, bytes: Uint8Array) {
-  const boundary = boundaryOf(contentType)
-  if (boundary === undefined) return yield* notAForm
-  const excess = excessOf(bytes, boundary)
-  if (excess !== undefined) return yield* formExceeds(excess)
-  const form = yield* Effect.tryPromise({
-    // undici's form parser, which is part of Node
-    try: () => new Response(bytes as Uint8Array<ArrayBuffer>, { headers: { "content-type": contentType } }).formData(),
-    catch: () => notAForm
-  })
-  for (const name of form.keys()) {
-    if (name.length > maxNameLength) {
-      return yield* formExceeds(`a part whose name is longer than ${maxNameLength} characters`)
-    }
-  }
+  const form = yield* Effect.catchTag(
+    Form.read(contentType, bytes),
+    "FormRefused",
+    ({ excess }) =>
+      Effect.fail(excess === undefined ? notAForm : wrongBody(`The request body has ${excess}`, "invalid_form"))
+  )
+  yield* turnFor(bytes.length)
   return yield* Effect.fromResult(decode(form))
 })
 

@@ -1,6 +1,7 @@
 /** Decodes a call's request body for built-in engines and translations. */
 import { Effect, Schema } from "effect"
 import * as SchemaJITCompiler from "effect/schema/SchemaJITCompiler"
+import * as Form from "../../bounds/Form.ts"
 import { InvalidRequest } from "../../contract/JobError.ts"
 import * as Json from "../json/Json.ts"
 import type { Call } from "./Protocol.ts"
@@ -57,8 +58,4 @@ export const isForm = ({ contentType }: Pick<Call, "contentType">): boolean =>
 /** The fields of a form. */
 export const formOf = (
   { body, contentType }: Pick<Call, "body" | "contentType">
-): Effect.Effect<FormData, InvalidRequest> =>
-  Effect.tryPromise({
-    try: () => new Response(body as Uint8Array<ArrayBuffer>, { headers: { "content-type": contentType } }).formData(),
-    catch: unreadable
-  })
+): Effect.Effect<FormData, InvalidRequest> => Effect.mapError(Form.read(contentType, body), unreadable)

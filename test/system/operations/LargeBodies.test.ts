@@ -48,6 +48,27 @@ const only = (...names: ReadonlyArray<string>) => Object.fromEntries(names.map((
 const relayed = only("escapes", "escaped quotes", "one character beyond Latin-1", "messages", "fields", "depth")
 const translated = only("non-Latin", "a picture", "large messages", "parts")
 
+const part = (headers: string, value: string) => `--x\r\ncontent-disposition: form-data; ${headers}\r\n\r\n${value}\r\n`
+const sound = part("name=\"file\"; filename=\"a.wav\"", "RIFF")
+
+/** The parts of a form beside the model. */
+const forms: Readonly<Record<string, string>> = {
+  "a file": part("name=\"file\"; filename=\"a.wav\"", filled("RIFF")),
+  "a text": part("name=\"prompt\"", filled("a")) + sound,
+  "a non-Latin text": part("name=\"prompt\"", filled("漢")) + sound,
+  "what begins like a boundary": part("name=\"prompt\"", filled("\r\n--")) + sound,
+  "parts": part("name=\"prompt\"", "a".repeat(room / 1_000 - 100)).repeat(990) + sound
+}
+
+const jsonOf = (model: string, fields: string) => ({
+  body: `{"model":"${model}","max_tokens":10,${fields}}`,
+  headers: {}
+})
+const formOf = (model: string, parts: string) => ({
+  body: `${part("name=\"model\"", model)}${parts}--x--\r\n`,
+  headers: { "content-type": "multipart/form-data; boundary=x" }
+})
+
 const folder = await mkdtemp(join(tmpdir(), "loop-watch-"))
 afterAll(() => rm(folder, { recursive: true }))
 const file = join(folder, "held-up")
@@ -95,21 +116,23 @@ it.live(
           "items": `"input":[${list((maxValues - 20) / 3, "{\"role\":\"user\",\"content\":\"a\"}")}]`
         },
         "/v1/audio/transcriptions whisper-1": { "a sound": `"file":"${filled("UklG")}"` },
+        "/v1/audio/transcriptions whisper-1 form": forms,
         "/v1/embeddings local-embedding": { "an input": `"input":"${filled("word ")}"` }
       }
       const longest: Array<readonly [milliseconds: number, what: string]> = []
       for (const [target, bodies] of Object.entries(paths)) {
-        const [path = "", model = ""] = target.split(" ")
+        const [path = "", model = "", encoding] = target.split(" ")
         for (const [shape, rest] of Object.entries(bodies)) {
           await writeFile(file, "")
-          const answer = await gateway.request(`{"model":"${model}","max_tokens":10,${rest}}`, {
+          const { body, headers } = (encoding === "form" ? formOf : jsonOf)(model, rest ?? "")
+          const answer = await gateway.request(body, {
             path,
-            headers: { "anthropic-version": "2023-06-01" }
+            headers: { "anthropic-version": "2023-06-01", ...headers }
           })
           const text = await answer.text()
           // rejection of its content is fine, of its size or its number of values is not
           if (answer.status !== 200) console.log(`${target} ${shape}: ${answer.status} ${text.slice(0, 200)}`)
-          assert.notMatch(text, /"code":"(?:invalid_json|request_too_large)"/, `${target} ${shape}`)
+          assert.notMatch(text, /"code":"(?:invalid_json|invalid_form|request_too_large)"/, `${target} ${shape}`)
           assert.isBelow(answer.status, 500, `${target} ${shape}: ${text.slice(0, 300)}`)
           for (const line of (await readFile(file, "utf8")).split("\n")) {
             const [service = "", milliseconds = ""] = line.split(" ")

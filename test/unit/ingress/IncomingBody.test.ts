@@ -72,18 +72,18 @@ describe("a form", () => {
   it.effect("may have parts with nested names and long headers", () =>
     Effect.gen(function*() {
       assert.strictEqual(yield* outcomeWith(`name="a${"[b]".repeat(33)}"`), "small")
-      assert.strictEqual(yield* outcomeWith(`name="a"; filename="${"ü".repeat(100_000)}"`), "small")
+      assert.strictEqual(yield* outcomeWith(`name="a"; filename="${"ü".repeat(8_000)}"`), "small")
     }))
 
   it.effect("with a name that nests deep is refused, because to decode it could take a minute", () =>
     Effect.gen(function*() {
       const message = "The request body has a part whose name is longer than 100 characters"
-      assert.strictEqual(yield* outcomeWith(`name="a${"[b]".repeat(80_000)}"`), message)
+      assert.strictEqual(yield* outcomeWith(`name="a${"[b]".repeat(5_000)}"`), message)
     }))
 
-  it.effect("with long headers is refused before Node's parser takes a minute for them", () =>
+  it.effect("with long headers is refused", () =>
     Effect.gen(function*() {
-      const message = "The request body has more than 262144 bytes of headers of its parts"
+      const message = "The request body has a part whose headers are too long"
       for (
         const headers of [
           `name="a"; filename="${"%22".repeat(100_000)}"`,

@@ -3,9 +3,10 @@
  *
  * Ingress has validated the body as `multipart/form-data`; here only the positions of its parts are needed.
  */
-import { boundaryOf } from "../../../bounds/FormBoundary.ts"
+import { boundaryOf } from "../../../bounds/Form.ts"
 
 const crlf = "\r\n"
+const hyphen = 0x2d
 
 const dispositionIn = (headers: string): Pick<Field, "isFile" | "name"> => {
   const disposition = headers.split(crlf).find((line) => /^content-disposition:/i.test(line)) ?? ""
@@ -28,7 +29,8 @@ const fieldsOf = (body: Buffer, boundary: string): ReadonlyArray<Field> => {
   const first = body.subarray(0, delimiter.length - 2).equals(delimiter.subarray(2)) ? -2 : body.indexOf(delimiter)
   if (first === -1) return fields
   let at = first + delimiter.length
-  for (;;) {
+  // two hyphens follow the last delimiter
+  while (body[at] !== hyphen || body[at + 1] !== hyphen) {
     const next = body.indexOf(delimiter, at)
     if (next === -1) return fields
     // headers begin after the delimiter's line; the line break of the next delimiter may end them
@@ -42,6 +44,7 @@ const fieldsOf = (body: Buffer, boundary: string): ReadonlyArray<Field> => {
     }
     at = next + delimiter.length
   }
+  return fields
 }
 
 const bufferOf = (body: Uint8Array): Buffer => Buffer.from(body.buffer, body.byteOffset, body.byteLength)
