@@ -1,6 +1,7 @@
 /** The batch service: runs each batch from its creation until its results are complete. */
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Effect, Layer, Schedule } from "effect"
+import { TenantBudget } from "../../shared/bounds/TenantBudget.ts"
 import * as LineLog from "../../shared/batches/lines/LineLog.ts"
 import * as BatchWork from "../../shared/batches/BatchWork.ts"
 import { batchPool, batchQueue } from "../../shared/bus/protocol/Subjects.ts"
@@ -22,8 +23,11 @@ import { workerSettings } from "../../shared/worker/WorkerSettings.ts"
 /** How long to wait for the store before releasing a batch, in milliseconds. */
 const patienceMs = 60_000
 
+/** When a batch is delivered again whose tenant holds half of the slots, in milliseconds. */
+const othersFirstMs = 5_000
+
 /**
- * Reads the variables of `WorkerSettings.ts`. By default, runs 8 batches concurrently, with a grace period of 5,000 ms, after which other
+ * Reads the variables of `WorkerSettings.ts`. By default, runs 16 batches concurrently, with a grace period of 5,000 ms, after which other
  * processes continue them.
  */
 const holder = Layer.effectDiscard(Effect.gen(function*() {
@@ -31,14 +35,21 @@ const holder = Layer.effectDiscard(Effect.gen(function*() {
   const queue = yield* TaskQueue
   const files = yield* ClientFiles
   const models = yield* Models
-  const { graceMs, slots } = yield* workerSettings({ slots: 8, graceMs: 5_000 })
+  const { graceMs, slots } = yield* workerSettings({ slots: 16, graceMs: 5_000 })
   const patience = backOff.pipe(Schedule.upTo({ duration: patienceMs }))
   const bucket = yield* openBucket(buckets.batches).pipe(Effect.retry(whileJetStreamFails))
   const worker = nats.id
   const log = yield* LineLog.open(patience)
   const work = BatchWork.make({ files, log, queue, worker, models: models.current, announcer: yield* openAnnouncer })
   const dependencies = { work, worker, workload: batchQueue, store: RecordStore.make(bucket, patience) }
-  const run = (job: PulledJob) => TaskLife.runTask(dependencies, job)
+  // a batch may take a day: without shares, one tenant's slow batches would keep those of all others waiting until they expire
+  const shares = new TenantBudget(Math.max(2, slots))
+  const run = (job: PulledJob) =>
+    Effect.acquireUseRelease(
+      Effect.sync(() => shares.reserve(job.tenant, 1)),
+      (isReserved) => isReserved ? TaskLife.runTask(dependencies, job) : Effect.succeed({ afterMs: othersFirstMs }),
+      (isReserved) => Effect.sync(() => isReserved && shares.release(job.tenant, 1))
+    )
   const { inFlight, isDraining, isReady } = yield* queue.serve({
     queue: batchQueue,
     pool: batchPool,
