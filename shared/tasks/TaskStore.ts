@@ -28,6 +28,8 @@ export class TaskStore extends Context.Service<TaskStore, {
     task: TaskRecord.TaskRecord,
     body: Uint8Array
   ) => Effect.Effect<TaskRecord.TaskRecord, JetStreamFailed>
+  /** Deletes the body that the task's request has stored. */
+  readonly deleteBody: (task: TaskRecord.TaskRecord) => Effect.Effect<void, JetStreamFailed>
   readonly find: RecordStore.RecordStore["find"]
   /** Cancels a task. Returns it: cancelled now, or already ended. */
   readonly cancel: RecordStore.RecordStore["cancel"]
@@ -73,6 +75,7 @@ const open = Effect.fn("TaskStore.open")(function*(patienceMs: number) {
       if (task.index === 0) yield* inStore(store.put(bodyName(task), Stream.make(body)))
       return yield* records.create(task.id, task)
     }),
+    deleteBody: (task) => inStore(store.delete(bodyName(task))),
     find: records.find,
     cancel: records.cancel,
     claim: records.claim,

@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import { type JobError, levelNamed, tryAgain } from "../../../shared/contract/JobError.ts"
 import { TokenCheck } from "../../../shared/keys/KeyRing.ts"
 import type { FileRefused } from "../../../shared/files/ClientFiles.ts"
-import type { TaskStorageFull } from "../../../shared/tasks/answers/TaskBytes.ts"
+import type { TaskStorageFull } from "../../../shared/tasks/TaskBytes.ts"
 
 export class KeyMissing extends Schema.TaggedError<KeyMissing>()("KeyMissing", {}) {
   override readonly message = "Missing API key. Send it as 'Authorization: Bearer <key>'."

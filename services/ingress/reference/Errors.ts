@@ -4,7 +4,7 @@ import { constant, field } from "../../../shared/contract/Fields.ts"
 import * as JobError from "../../../shared/contract/JobError.ts"
 import type { Dialect, Workload } from "../../../shared/contract/Operation.ts"
 import { FileRefused } from "../../../shared/files/ClientFiles.ts"
-import { TaskStorageFull } from "../../../shared/tasks/answers/TaskBytes.ts"
+import { TaskStorageFull } from "../../../shared/tasks/TaskBytes.ts"
 import * as ErrorEnvelope from "../errors/ErrorEnvelope.ts"
 import * as IngressError from "../errors/IngressError.ts"
 import * as IncomingBody from "../request/IncomingBody.ts"
@@ -128,6 +128,7 @@ export const of = {
     new IngressError.IdempotencyKeyReused()
   ],
   keptAnswers: [new IngressError.AnswerNotKept(), new TaskStorageFull({ mebibytes: 1024 })],
+  newTasks: [new TaskStorageFull({ mebibytes: 1024 })],
   tasks: [new IngressError.TaskNotFound()],
   storedResponses: [new JobError.ReferenceNotFound({ param: "response_id" })],
   responseReads: [new JobError.QueueFull({ retryAfterMs: 1_000 })],

@@ -132,7 +132,7 @@ const errorsOf = ({ form, kind, versionHeaders, workloads }: Operation) => [
   ...Errors.of.keys,
   ...Errors.of.idempotencyKeys,
   ...(kind === "task"
-    ? []
+    ? Errors.of.newTasks
     : [
       ...Errors.of.keptAnswers,
       ...workloads.flatMap((workload) => Errors.ofWorkloads[workload] ?? []),

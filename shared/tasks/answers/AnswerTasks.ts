@@ -2,11 +2,10 @@
  * Creates, lists, reads, cancels and deletes tasks whose results are answers to requests, for ingress. Each task is accessible only
  * to its owner.
  */
-import { Clock, Config, Context, Effect, Layer, Option, Schedule, Stream } from "effect"
+import { Clock, Context, Effect, Layer, Option, Schedule, Stream } from "effect"
 import { hash } from "node:crypto"
 import { taskQueueOf } from "../../bus/protocol/Subjects.ts"
 import { orUnavailable, type QueueFull, Unavailable } from "../../contract/JobError.ts"
-import { atLeast } from "../../contract/Fields.ts"
 import type { Owner } from "../../contract/Owner.ts"
 import { asUnavailable, backOff, whileJetStreamFails } from "../../nats/JetStream.ts"
 import { openBucket } from "../../nats/KeyValue.ts"
@@ -18,7 +17,7 @@ import * as Seal from "../../records/Seal.ts"
 import * as RecordStore from "../RecordStore.ts"
 import { isAnswerTaskId } from "./AnswerTaskId.ts"
 import type * as Page from "./Page.ts"
-import * as TaskBytes from "./TaskBytes.ts"
+import * as TaskBytes from "../TaskBytes.ts"
 import * as TaskHints from "./TaskHints.ts"
 import { answerResult } from "./AnswerResult.ts"
 import * as StoredTasks from "./StoredTasks.ts"
@@ -50,8 +49,6 @@ const silenceMs = 15_000
 
 /** How long a task is kept after its end, in milliseconds. */
 export const keptForMs = 24 * 60 * 60_000
-
-const quotaMiB = Config.schema(atLeast(1), "GATEWAY_TASKS_MIB").pipe(Config.withDefault(1024))
 
 export class AnswerTasks extends Context.Service<AnswerTasks, {
   /**
@@ -104,7 +101,7 @@ export class AnswerTasks extends Context.Service<AnswerTasks, {
       const patience = backOff.pipe(Schedule.upTo({ duration: patienceMs }))
       const hints = TaskHints.make(yield* Nats)
       const records = RecordStore.make(bucket, patience, hints.give)
-      const quota = yield* quotaMiB
+      const quota = yield* TaskBytes.quotaMiB
       const counted = yield* TaskBytes.make(bucket, patience)
       const pages = TaskPages.make(bucket, seal, hints, patience)
       const keys = TaskKeys.make(bucket, records, patience)

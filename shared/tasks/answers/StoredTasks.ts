@@ -9,7 +9,8 @@ import type { Revisions } from "../../nats/Modify.ts"
 import type { RecordStore } from "../RecordStore.ts"
 import type { TaskRecord } from "../TaskRecord.ts"
 import { isTaskId, suffixOf } from "./AnswerTaskId.ts"
-import * as TaskBytes from "./TaskBytes.ts"
+import * as TaskBytes from "../TaskBytes.ts"
+import { answerResult } from "./AnswerResult.ts"
 import type { TaskKeys } from "./TaskKeys.ts"
 
 /** The keys of all records. */
@@ -63,7 +64,8 @@ export const removeFrom = (
     const purged = yield* Effect.retry(bucket.purge(key), patience)
     yield* Effect.retry(bucket.purge(`${key}.>`), patience)
     // only one of several concurrent deletions has removed the record; if its confirmation is lost, the bytes count until they expire
-    if (purged > 0) yield* TaskBytes.free(bucket, patience, key, task)
+    const { bytes = 0 } = Option.getOrUndefined(answerResult(task.result)) ?? {}
+    if (purged > 0) yield* TaskBytes.free(bucket, patience, key, task, bytes)
   })
 
 export const make = (

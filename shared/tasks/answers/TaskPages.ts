@@ -9,7 +9,7 @@ import type { Bucket } from "../../nats/KeyValue.ts"
 import { ownerToken } from "../../records/OwnerToken.ts"
 import type * as Seal from "../../records/Seal.ts"
 import * as Page from "./Page.ts"
-import type { TaskBytes } from "./TaskBytes.ts"
+import type { TaskBytes } from "../TaskBytes.ts"
 import type { TaskHints } from "./TaskHints.ts"
 
 /** Maximum number of bytes of a request or an answer in one page: below NATS's limit of 1 MiB for a message. */

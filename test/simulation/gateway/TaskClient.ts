@@ -4,6 +4,7 @@ import { hash } from "node:crypto"
 import * as TaskId from "../../../services/ingress/routes/TaskId.ts"
 import type { TaskRecord } from "../../../shared/tasks/TaskRecord.ts"
 import { hasEnded } from "../../../shared/tasks/TaskState.ts"
+import type { TaskStorageFull } from "../../../shared/tasks/TaskBytes.ts"
 import type { OtherBody, Tasks } from "../../../shared/tasks/Tasks.ts"
 import type { JobError } from "../../../shared/contract/JobError.ts"
 import type { IngressProcess } from "./Processes.ts"
@@ -94,7 +95,12 @@ export class TaskClient {
   }
 
   /** Runs at some ingress. A client whose request fails polls again. */
-  #at(run: (ingress: IngressProcess, tasks: Tasks["Service"]) => Effect.Effect<void, JobError | OtherBody>): void {
+  #at(
+    run: (
+      ingress: IngressProcess,
+      tasks: Tasks["Service"]
+    ) => Effect.Effect<void, JobError | OtherBody | TaskStorageFull>
+  ): void {
     const ingress = this.#pick()
     const tasks = ingress?.tasks
     if (ingress === undefined || tasks === undefined) {

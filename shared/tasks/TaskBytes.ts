@@ -5,14 +5,17 @@
  * owner's counters is what the owner stores. A process counts whole blocks in advance, so that it seldom writes a counter. If the
  * process ends, the rest of its block counts until the counter expires.
  */
-import { Clock, Effect, Option, type Schedule, Schema, Semaphore, Stream } from "effect"
-import type { JetStreamFailed } from "../../nats/JetStream.ts"
-import type { Bucket } from "../../nats/KeyValue.ts"
-import { buckets } from "../../nats/Storage.ts"
-import * as Counter from "../../records/Counter.ts"
-import { retrying, type Revisions } from "../../nats/Modify.ts"
-import type { TaskRecord } from "../TaskRecord.ts"
-import { answerResult } from "./AnswerResult.ts"
+import { Clock, Config, Effect, Option, type Schedule, Schema, Semaphore, Stream } from "effect"
+import { atLeast } from "../contract/Fields.ts"
+import type { JetStreamFailed } from "../nats/JetStream.ts"
+import type { Bucket } from "../nats/KeyValue.ts"
+import { buckets } from "../nats/Storage.ts"
+import * as Counter from "../records/Counter.ts"
+import { retrying, type Revisions } from "../nats/Modify.ts"
+import type { TaskRecord } from "./TaskRecord.ts"
+
+/** Reads `GATEWAY_TASKS_MIB`: how much the tasks of each owner may store, in MiB. */
+export const quotaMiB = Config.schema(atLeast(1), "GATEWAY_TASKS_MIB").pipe(Config.withDefault(1024))
 
 /** The least that each request counts, so that the quota also limits the number of tasks. */
 const leastBytes = 8 * 1024
@@ -107,18 +110,20 @@ export const make = Effect.fnUntraced(function*(bucket: Bucket, patience: Schedu
   } satisfies TaskBytes
 })
 
-/** Subtracts what a deleted task has stored. To be called once for each task. `key`: of the task's record. */
+/**
+ * Subtracts what a deleted task has stored. To be called once for each task. `key`: of the task's record. `answerBytes`: the size of
+ * its answer.
+ */
 export const free = Effect.fnUntraced(function*(
   bucket: Revisions,
   patience: Schedule.Schedule<unknown>,
   key: string,
-  task: TaskRecord
+  { created, ended, request }: TaskRecord,
+  answerBytes: number
 ) {
   const ownerToken = key.slice(0, key.indexOf("."))
-  const { created, ended, request, result } = task
   if (request?.bytes === undefined) return
   const counters = retrying(bucket, patience)
   yield* Counter.add(counters, counterOf(ownerToken, created), -Math.max(leastBytes, request.bytes))
-  const { bytes = 0 } = Option.getOrUndefined(answerResult(result)) ?? {}
-  if (bytes > 0 && ended !== null) yield* Counter.add(counters, counterOf(ownerToken, ended), -bytes)
+  if (answerBytes > 0 && ended !== null) yield* Counter.add(counters, counterOf(ownerToken, ended), -answerBytes)
 })
