@@ -4,7 +4,7 @@ import { operations } from "../../../shared/contract/operations/operations.ts"
 import type { RejectionAnswer } from "../../../shared/process/HttpServer.ts"
 import * as PathTemplate from "../paths/PathTemplate.ts"
 import * as RouteTemplate from "../paths/RouteTemplate.ts"
-import { answerTo } from "./UnreadableRequest.ts"
+import { answerTo } from "./RawAnswer.ts"
 
 const match = PathTemplate.matcher(operations)
 

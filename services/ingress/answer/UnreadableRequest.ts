@@ -3,15 +3,11 @@
  * an error in the usual format; Node alone would send only a status line.
  */
 import type { IncomingMessage, Server, ServerResponse } from "node:http"
-import { STATUS_CODES } from "node:http"
 import type { Duplex } from "node:stream"
-import type { Dialect } from "../../../shared/contract/Operation.ts"
-import { lingerMs, type Rejection, type RejectionAnswer } from "../../../shared/process/HttpServer.ts"
+import type { Rejection, RejectionAnswer } from "../../../shared/process/HttpServer.ts"
 import { accepted } from "../../../shared/process/RequestHead.ts"
-import * as ErrorEnvelope from "../errors/ErrorEnvelope.ts"
-import { type RequestError, RequestUnreadable } from "../errors/IngressError.ts"
-import { RequestRecord } from "../record/RequestRecord.ts"
-import { requestIds } from "../record/RequestRecords.ts"
+import { RequestUnreadable } from "../errors/IngressError.ts"
+import { answerTo, writeTo } from "./RawAnswer.ts"
 
 /** Reasons by Node's error code. All other codes are errors of syntax. */
 const reasons: Readonly<Record<string, RequestUnreadable["reason"]>> = {
@@ -20,23 +16,9 @@ const reasons: Readonly<Record<string, RequestUnreadable["reason"]>> = {
   ERR_HTTP_REQUEST_TIMEOUT: "timeout"
 }
 
-/** The answer to a request that reaches no handler. */
-export const answerTo = (dialect: Dialect, error: RequestError) => {
-  const id = RequestRecord.makeId()
-  const { body, headers, status } = ErrorEnvelope.toText(dialect, error, id)
-  return { body, status, headers: { ...headers, ...requestIds(id) } }
-}
-
 /** The response to a request that the server rejects because of its headers. */
 export const answerRejected = ({ message, status }: Rejection): RejectionAnswer =>
   answerTo("openai", new RequestUnreadable({ reason: status === 417 ? "expectation" : "syntax", detail: message }))
-
-const toText = (error: RequestUnreadable): string => {
-  const { body, headers, status } = answerTo("openai", error)
-  const lines = Object.entries({ ...headers, "content-length": Buffer.byteLength(body), connection: "close" })
-    .map(([name, value]) => `${name}: ${value}\r\n`).join("")
-  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines}\r\n${body}`
-}
 
 const noProxy = "CONNECT is not supported: the gateway is not a proxy"
 
@@ -46,8 +28,7 @@ export const handle = <S extends Server>(server: S): S => {
   const refused = new WeakSet<Duplex>()
   const refuse = (socket: Duplex, error: RequestUnreadable) => {
     refused.add(socket)
-    socket.end(toText(error))
-    setTimeout(() => socket.destroy(), lingerMs).unref()
+    writeTo(socket, "openai", error)
   }
   server.on(accepted, (request: IncomingMessage, response: ServerResponse) => answers.set(request.socket, response))
   // without a listener for `connect`, Node closes the connection without an answer

@@ -1,17 +1,15 @@
 /** `GET /v1/responses`: opens a WebSocket for responses. Without an upgrade, the answer tells clients to use HTTP. */
 import { Clock, Effect, Exit, Option } from "effect"
 import { HttpRouter } from "effect/http"
-import { randomUUID } from "node:crypto"
-import { type IncomingMessage, STATUS_CODES } from "node:http"
-import type { Duplex } from "node:stream"
+import type { IncomingMessage } from "node:http"
 import { WebSocketServer } from "ws"
 import { TenantBudget } from "../../../shared/bounds/TenantBudget.ts"
 import { JobClient } from "../../../shared/bus/ingress/JobClient.ts"
 import { responses } from "../../../shared/contract/operations/Responses.ts"
 import { Unavailable } from "../../../shared/contract/JobError.ts"
 import { KeyRing } from "../../../shared/keys/KeyRing.ts"
-import * as ErrorEnvelope from "../errors/ErrorEnvelope.ts"
-import { type RequestError, UpgradeRequired } from "../errors/IngressError.ts"
+import * as RawAnswer from "../answer/RawAnswer.ts"
+import { UpgradeRequired } from "../errors/IngressError.ts"
 import { Front } from "../exchange/Front.ts"
 import { Upgrades } from "../exchange/Upgrades.ts"
 import * as RouteTemplate from "../paths/RouteTemplate.ts"
@@ -28,15 +26,6 @@ const { dialect, paths: [path] } = responses
  * the budget for bodies.
  */
 const maxSockets = 1_000
-
-/** Answers a request that was to be upgraded with an error, and closes the connection. */
-const refuse = (connection: Duplex, error: RequestError): void => {
-  const { body, headers, status } = ErrorEnvelope.toText(dialect, error, `req_${randomUUID()}`)
-  const all = { ...headers, "content-length": String(Buffer.byteLength(body)), connection: "close" }
-  connection.once("finish", () => connection.destroy())
-  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`)
-  connection.end(`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\n${lines.join("")}\r\n${body}`)
-}
 
 /** Waits for running answers after the routes have closed: the server stops after its last connection. */
 export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
@@ -84,10 +73,14 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
         onExit: (exit) => {
           if (connection.destroyed) return
           if (Exit.isFailure(exit)) {
-            return refuse(connection, Option.getOrElse(Exit.findErrorOption(exit), Unavailable.briefly))
+            return RawAnswer.writeTo(
+              connection,
+              dialect,
+              Option.getOrElse(Exit.findErrorOption(exit), Unavailable.briefly)
+            )
           }
           const tenant = exit.value.id
-          if (!budget.reserve(tenant, 1)) return refuse(connection, new UpgradeRequired())
+          if (!budget.reserve(tenant, 1)) return RawAnswer.writeTo(connection, dialect, new UpgradeRequired())
           connection.once("close", () => budget.release(tenant, 1))
           server.handleUpgrade(request, connection, head, (socket) => {
             const opened = new ResponsesSocket({ socket, connection, request, path, tenant, bodies, now, take })

@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Context, DateTime, Effect, Layer, type Scope } from "effect"
 import { readFile, writeFile } from "node:fs/promises"
+import type { IncomingMessage } from "node:http"
 import OpenAI from "openai"
 import { WebSocket } from "ws"
 import { ConsoleClient } from "../../fixture/client/ConsoleClient.ts"
@@ -122,12 +123,14 @@ describe("a service account's token", { timeout: 60_000 }, () => {
 
   it("opens no WebSocket if it is refused", async () => {
     const token = await issuer().token({ aud: "another" })
-    const status = await new Promise((resolve, reject) => {
+    const { headers, statusCode } = await new Promise<IncomingMessage>((resolve, reject) => {
       const socket = new WebSocket(`${shared().url.replace("http", "ws")}/v1/responses`, { headers: bearer(token) })
-      socket.on("unexpected-response", (_, { statusCode }) => resolve(statusCode))
+      socket.on("unexpected-response", (_, response) => resolve(response))
       socket.on("open", () => reject(new Error("it was opened")))
     })
-    assert.strictEqual(status, 401)
+    assert.strictEqual(statusCode, 401)
+    assert.match(String(headers["x-request-id"]), /^req_/)
+    assert.strictEqual(headers["request-id"], headers["x-request-id"])
   })
 
   it("has its work done that comes later, and reads only its own", async () => {
