@@ -8,14 +8,32 @@ import { atLeast } from "../contract/Fields.ts"
 export class Drain extends Context.Service<Drain, {
   readonly isDraining: () => boolean
   readonly begin: Effect.Effect<void>
+  /** Ends the time for load balancers: calls all listeners of `onStop`. */
+  readonly stop: Effect.Effect<void>
+  /**
+   * Calls the listener when the server is about to stop accepting connections, or immediately if it already is. The server then waits
+   * for all of its connections, also for upgraded ones, which it cannot close itself. Returns a function that removes the listener.
+   */
+  readonly onStop: (listener: () => void) => () => void
 }>()("shared/process/Drain") {
   static readonly layer = Layer.sync(Drain, () => {
-    let draining = false
+    let isDraining = false
+    let isStopping = false
+    const listeners = new Set<() => void>()
     return Drain.of({
-      isDraining: () => draining,
+      isDraining: () => isDraining,
       begin: Effect.sync(() => {
-        draining = true
-      })
+        isDraining = true
+      }),
+      stop: Effect.sync(() => {
+        isStopping = true
+        for (const listener of listeners) listener()
+      }),
+      onStop: (listener) => {
+        listeners.add(listener)
+        if (isStopping) listener()
+        return () => listeners.delete(listener)
+      }
     })
   })
 }
@@ -27,5 +45,5 @@ export class Drain extends Context.Service<Drain, {
 export const onRelease = Layer.effectDiscard(Effect.gen(function*() {
   const drain = yield* Drain
   const delayMs = yield* Config.schema(atLeast(0), "DRAIN_DELAY_MS").pipe(Config.withDefault(0))
-  yield* Effect.addFinalizer(() => Effect.andThen(drain.begin, Effect.sleep(delayMs)))
+  yield* Effect.addFinalizer(() => drain.begin.pipe(Effect.andThen(Effect.sleep(delayMs)), Effect.andThen(drain.stop)))
 }))

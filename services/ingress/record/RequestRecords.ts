@@ -25,8 +25,7 @@ export class RequestRecords extends Context.Service<RequestRecords, {
       const log = yield* RequestLog
       const spans = yield* ServerSpan.make
       let inProgress = 0
-      // without a scope: requests are still in progress while the server drains, after the routes' scope has closed
-      yield* Effect.sync(() => Metrics.observeUnsafe(Metrics.inProgress(), () => inProgress))
+      yield* Metrics.observe(Metrics.inProgress(), () => inProgress)
       return RequestRecords.of({
         begin: (head) => {
           inProgress++

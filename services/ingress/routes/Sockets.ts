@@ -8,6 +8,7 @@ import { JobClient } from "../../../shared/bus/ingress/JobClient.ts"
 import { responses } from "../../../shared/contract/operations/Responses.ts"
 import { Unavailable } from "../../../shared/contract/JobError.ts"
 import { KeyRing } from "../../../shared/keys/KeyRing.ts"
+import { Drain } from "../../../shared/process/Drain.ts"
 import * as RawAnswer from "../answer/RawAnswer.ts"
 import { UpgradeRequired } from "../errors/IngressError.ts"
 import { Front } from "../exchange/Front.ts"
@@ -27,16 +28,19 @@ const { dialect, paths: [path] } = responses
  */
 const maxSockets = 1_000
 
-/** Waits for running answers after the routes have closed: the server stops after its last connection. */
+/**
+ * Tells the sockets when ingress drains: they close after their running answers. A finalizer would be too late, because the server
+ * closes before its routes, and waits for the sockets.
+ */
 export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
   const keys = yield* KeyRing
   const { bodies } = yield* JobClient
   const { take } = yield* Front
+  const drain = yield* Drain
   const clock = yield* Clock.Clock
   const now = () => clock.currentTimeMillisUnsafe()
   const server = new WebSocketServer({ noServer: true, clientTracking: false, maxPayload: maxBodyBytes })
   const budget = new TenantBudget(maxSockets)
-  const open = new Set<ResponsesSocket>()
   const runCallback = Effect.runCallbackWith(yield* Effect.context<never>())
 
   yield* router.add(
@@ -84,16 +88,10 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
           connection.once("close", () => budget.release(tenant, 1))
           server.handleUpgrade(request, connection, head, (socket) => {
             const opened = new ResponsesSocket({ socket, connection, request, path, tenant, bodies, now, take })
-            open.add(opened)
-            socket.on("close", () => open.delete(opened))
+            socket.on("close", drain.onStop(() => opened.drain()))
           })
         }
       })
     }
   })
-  yield* Effect.addFinalizer(() =>
-    Effect.sync(() => {
-      for (const socket of open) socket.drain()
-    })
-  )
 }))

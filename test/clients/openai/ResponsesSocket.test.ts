@@ -4,6 +4,7 @@ import { once } from "node:events"
 import OpenAI from "openai"
 import { ResponsesWS } from "openai/resources/responses/ws"
 import { WebSocket } from "ws"
+import { openSocket } from "../../fixture/sockets/SocketClient.ts"
 import { eventually } from "../../fixture/general/Eventually.ts"
 import { receivedBy, sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
 import type { Received } from "../../fixture/provider/FakeProvider.ts"
@@ -11,39 +12,11 @@ import type { Received } from "../../fixture/provider/FakeProvider.ts"
 const text = "The quick brown fox jumps over the lazy dog"
 const shared = sharedGateway()
 
-interface Event {
-  readonly type: string
-  readonly stream_id?: string
-  readonly text?: string
-  readonly status?: number
-  readonly error?: { readonly param: string | null; readonly code: string }
-  readonly response?: {
-    readonly id: string
-    readonly output: ReadonlyArray<unknown>
-    readonly previous_response_id: string | null
-  }
-}
-
 const messagesIn = ({ json }: Received): ReadonlyArray<unknown> =>
   (json as { readonly messages: ReadonlyArray<{ readonly content: unknown }> }).messages.map(({ content }) => content)
 
-/** An open WebSocket; `until` returns the messages up to the one that ends a response or is an error. */
-const open = async (headers: Record<string, string> = { authorization: `Bearer ${shared().key}` }) => {
-  const socket = new WebSocket(`${shared().url.replace("http", "ws")}/v1/responses`, { headers })
-  const received: Array<Event> = []
-  socket.on("message", (data) => received.push(JSON.parse(String(data)) as Event))
-  await once(socket, "open")
-  const isLast = ({ type }: Event) => /^(?:error|response\.(?:completed|incomplete|failed))$/.test(type)
-  return {
-    socket,
-    received,
-    create: (body: object) => socket.send(JSON.stringify({ type: "response.create", model: "local-chat", ...body })),
-    until: async (count = 1) => {
-      await eventually(async () => received.filter(isLast).length, (ended) => ended >= count, 10_000)
-      return received.filter(isLast)
-    }
-  }
-}
+const authorized = () => ({ authorization: `Bearer ${shared().key}` })
+const open = () => openSocket(shared().url, authorized())
 
 const refused = async (headers: Record<string, string>) => {
   const socket = new WebSocket(`${shared().url.replace("http", "ws")}/v1/responses`, { headers })
@@ -138,8 +111,7 @@ describe("a WebSocket", () => {
 
   it("is refused without a valid key, and requests without an upgrade are told to use POST", async () => {
     assert.strictEqual(await refused({ authorization: "Bearer sk-gw-unknown" }), 401)
-    const authorization = `Bearer ${shared().key}`
-    const plain = await fetch(`${shared().url}/v1/responses`, { headers: { authorization } })
+    const plain = await fetch(`${shared().url}/v1/responses`, { headers: authorized() })
     assert.strictEqual(plain.status, 426)
   })
 
