@@ -36,6 +36,7 @@ import * as NotReady from "./answer/NotReady.ts"
 import * as ModelRoutes from "./routes/Models.ts"
 import * as Docs from "./reference/page/Docs.ts"
 import * as Operations from "./routes/Operations.ts"
+import { RequestLog } from "./record/RequestLog.ts"
 import { RequestRecords } from "./record/RequestRecords.ts"
 import * as Results from "./routes/Results.ts"
 import * as RouteRecords from "./routes/RouteRecords.ts"
@@ -171,6 +172,8 @@ export const layer = Layer.merge(readiness, onRelease).pipe(
   Layer.provide([layerBothPatient, Models.layer]),
   // listens first: requests get 503 with `retry-after` until NATS is connected
   Layer.provide([server, NodeFileSystem.layer]),
+  // closes after the server: answers that exceed the grace period end only when `JobClient` closes
+  Layer.provide(RequestLog.layer),
   Layer.provide([Front.layer, Upgrades.layer]),
   Layer.provide(HealthServer.layer(8081))
 )

@@ -46,5 +46,5 @@ export class RequestRecords extends Context.Service<RequestRecords, {
         }
       })
     })
-  ).pipe(Layer.provide(RequestLog.layer))
+  )
 }

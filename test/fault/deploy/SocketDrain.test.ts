@@ -47,7 +47,7 @@ describe("a WebSocket of an ingress on SIGTERM", { timeout: 90_000 }, () => {
       assert.strictEqual(await exited(), 0)
     }))
 
-  it.live("gets an error for an answer that exceeds the grace period, and is closed with 1001", () =>
+  it.live("gets an error for an answer that exceeds the grace period, is closed with 1001, and the request is logged", () =>
     Gateway.run({ environmentOf: (service) => service === "ingress" ? { GRACE_MS: "300" } : {} }, async (gateway) => {
       const busy = await beginAnswer(gateway)
       const { exited } = terminate(gateway)
@@ -55,5 +55,6 @@ describe("a WebSocket of an ingress on SIGTERM", { timeout: 90_000 }, () => {
       assert.strictEqual(last?.type, "response.failed")
       assert.strictEqual(await busy.closed(), 1001)
       assert.strictEqual(await exited(), 0)
+      assert.match(gateway.ingress.log, /"message":"request".*"operation":"responses".*"error":"Unavailable"/)
     }))
 })

@@ -11,6 +11,7 @@ import { Drain } from "../../../shared/process/Drain.ts"
 import { Front } from "../../../services/ingress/exchange/Front.ts"
 import { Upgrades } from "../../../services/ingress/exchange/Upgrades.ts"
 import { routes } from "../../../services/ingress/Ingress.ts"
+import { RequestLog } from "../../../services/ingress/record/RequestLog.ts"
 import { document } from "../../../services/ingress/reference/Document.ts"
 import { render } from "../../../services/ingress/reference/page/Page.ts"
 import { JobClient } from "../../../shared/bus/ingress/JobClient.ts"
@@ -72,6 +73,7 @@ const everything = routes.pipe(
     untouched(Admission),
     untouched(Models),
     untouched(Drain),
+    untouched(RequestLog),
     untouched(JobClient),
     untouched(KeyRing),
     untouched(Nats),
