@@ -20,7 +20,7 @@ const model: EmbeddingModel = (_call, { dimensions = defaultDimensions, texts })
     Stream.mapEffect((batch) => Effect.forEach(batch, (text) => textVector(text, dimensions)))
   )
   const counted = Effect.flatMap(loadTokenizer, ({ countAll }) => countAll(texts))
-  return Effect.map(counted, (tokens) => ({ vectors, tokens }))
+  return Effect.map(counted, (inputTokens) => ({ vectors, usage: { inputTokens, outputTokens: 0 } }))
 }
 
 export const layer = Layer.succeed(LocalEngines, { performs: Embeddings.performs(model) })

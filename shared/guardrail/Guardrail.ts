@@ -4,12 +4,13 @@
  * The check is between the workload's own steps and the providers: by then a request includes everything that it refers to, and an
  * answer is neither sent nor stored before it is allowed. Without a guardrail a request costs one look at the catalogue.
  */
-import { Context, Effect, Exit, Layer, Predicate } from "effect"
+import { Context, Effect, Layer, Predicate } from "effect"
 import { Catalogue } from "../catalogue/Catalogue.ts"
 import type { Direction, Guardrail as Settings } from "../catalogue/Guardrail.ts"
 import { GuardrailRefused, GuardrailUnavailable, InvalidRequest, type JobError } from "../contract/JobError.ts"
 import type { Usage } from "../contract/Usage.ts"
 import * as Json from "../provider/json/Json.ts"
+import * as PaidParts from "../provider/call/PaidParts.ts"
 import { formOf, isForm, turnFor, unreadable } from "../provider/call/RequestBody.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import type { Checked } from "../usage/UsageEvent.ts"
@@ -129,19 +130,16 @@ export class Guardrail extends Context.Service<Guardrail, {
         perform: Perform
       ) {
         const guarded = new GuardedAnswer(answer, work.operation.dialect, settings.window)
-        let usage: Usage | undefined
-        const performed = Effect.tap(perform(work, guarded), (reported) =>
-          Effect.sync(() => {
-            usage = reported
-            guarded.end()
-          }))
-        return yield* Effect.all([performed, checkAnswer(settings, work, guarded)], { concurrency: 2 }).pipe(
-          // the answer is paid for although the client does not get it
-          Effect.onExit((exit) =>
-            Effect.sync(() => Exit.isFailure(exit) && usage !== undefined ? work.onCut(usage) : undefined)
-          ),
-          Effect.map(([reported]) => reported)
-        )
+        // the answer is paid for although the client does not get it
+        const [usage] = yield* PaidParts.metered(work, (paid) => {
+          const performed = Effect.tap(perform(work, guarded), (usage) =>
+            Effect.sync(() => {
+              paid(usage)
+              guarded.end()
+            }))
+          return Effect.all([performed, checkAnswer(settings, work, guarded)], { concurrency: 2 })
+        })
+        return usage
       })
 
       const guard = Effect.fnUntraced(function*(settings: Settings, work: Work, answer: Answer, perform: Perform) {

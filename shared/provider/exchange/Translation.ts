@@ -2,7 +2,6 @@
 import { Effect } from "effect"
 import { type JobError, ProviderRejected } from "../../contract/JobError.ts"
 import type { Usage } from "../../contract/Usage.ts"
-import * as UsageSum from "../../contract/UsageSum.ts"
 import * as ClientRequest from "../dialects/conversation/ClientRequest.ts"
 import { type Conversation, seedsOf, type Setting, type SettingNames } from "../dialects/conversation/Conversation.ts"
 import { type ClientDialect, newIdentity } from "../dialects/conversation/Dialect.ts"
@@ -11,6 +10,7 @@ import * as Signature from "../dialects/conversation/Signature.ts"
 import * as SignatureMarks from "../dialects/conversation/SignatureMarks.ts"
 import * as TextUsage from "../dialects/conversation/TextUsage.ts"
 import * as ProviderOptions from "../call/Options.ts"
+import * as PaidParts from "../call/PaidParts.ts"
 import type { Perform } from "../call/Protocol.ts"
 import { turnFor } from "../call/RequestBody.ts"
 import * as TranslationWarnings from "../call/TranslationWarnings.ts"
@@ -92,40 +92,35 @@ export const translate = <Request, Options>(
       isTextRequest: TextUsage.isText(conversations)
     })
     const shared = requests.length === 1 ? sink : new SharedSink(sink)
-    /** The usage of each exchange that has ended or was cut, by its first choice. */
-    const spent = new Map<number, Usage>()
-    const meterCut = Effect.sync(() => {
-      if (spent.size > 0) call.onCut?.([...spent.values()].reduce((sum, usage) => UsageSum.sum(sum, usage)))
-    })
     // a failed exchange interrupts the others
-    yield* Effect.forEach(requests, ({ body, firstChoice }) =>
-      exchange({
-        upstream,
-        secrets,
-        authorize,
-        call: { ...call, onCut: (usage) => spent.set(firstChoice, usage) },
-        sink: shared,
-        request: {
-          path: path(model, streams),
-          body,
-          contentType: "application/json",
-          streams,
-          ...(headers === undefined ? {} : { headers })
-        },
-        reader: (secrets, account) =>
-          new TranslatedPart({
-            answer,
-            decoder: dialect.decoder(),
-            grammar,
-            firstChoice,
-            provider: name,
-            secrets,
-            account
-          })
-      }).pipe(
-        Effect.map((usage) => usage && spent.set(firstChoice, usage))
-      ), { concurrency: "unbounded", discard: true }).pipe(
-        Effect.onError(() => meterCut),
+    yield* PaidParts.metered(call, (paid) =>
+      Effect.forEach(requests, ({ body, firstChoice }) =>
+        exchange({
+          upstream,
+          secrets,
+          authorize,
+          call: { ...call, onCut: paid },
+          sink: shared,
+          request: {
+            path: path(model, streams),
+            body,
+            contentType: "application/json",
+            streams,
+            ...(headers === undefined ? {} : { headers })
+          },
+          reader: (secrets, account) =>
+            new TranslatedPart({
+              answer,
+              decoder: dialect.decoder(),
+              grammar,
+              firstChoice,
+              provider: name,
+              secrets,
+              account
+            })
+        }).pipe(
+          Effect.map(paid)
+        ), { concurrency: "unbounded", discard: true })).pipe(
         Effect.mapError((error) => withClientsNames(error, dialect.settings, client.settings))
       )
     return answer.usage

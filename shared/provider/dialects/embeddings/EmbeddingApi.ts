@@ -1,8 +1,9 @@
 /** Makes vectors by a provider's API, which accepts a limited number of texts per call. */
-import { Array, Effect, Predicate, Schema, Stream } from "effect"
-import { type JobError, ProviderFailed } from "../../../contract/JobError.ts"
+import { Effect, Predicate, Schema } from "effect"
+import type { JobError } from "../../../contract/JobError.ts"
 import type * as Json from "../../json/Json.ts"
 import type { Endpoint } from "../../transport/Endpoint.ts"
+import * as EmbeddingCalls from "./EmbeddingCalls.ts"
 import type { EmbeddingModel, EmbeddingRequest } from "./EmbeddingModel.ts"
 
 type Vectors = ReadonlyArray<ReadonlyArray<number>>
@@ -22,9 +23,6 @@ export interface EmbeddingApi {
   readonly lost: (names: ReadonlyArray<string>) => ReadonlyArray<string>
 }
 
-/** Maximum number of concurrent calls for a request with more texts than one call accepts. */
-const callsAtOnce = 4
-
 /** Whether a value is a list of vectors. Without a schema, which would take a tenth of a second for several hundred thousand numbers. */
 const areVectors = (value: unknown): value is Vectors =>
   Array.isArray(value) && value.every((vector) => Array.isArray(vector) && vector.every(Number.isFinite))
@@ -41,8 +39,9 @@ export const make = (
     request: { readonly path: string; readonly body: object }
   ) => Effect.Effect<Json.Fields, JobError>
 ): EmbeddingModel =>
-  Effect.fnUntraced(function*({ endpoint }, request) {
-    const { model, name } = endpoint
+  Effect.fnUntraced(function*(call, request) {
+    const { endpoint } = call
+    const { model } = endpoint
     const lost = new Set(api.lost(Object.keys(request.extra)))
     const { lost: unknown = [], kept = [] } = Object.groupBy(
       Object.entries(request.extra),
@@ -51,19 +50,11 @@ export const make = (
     request.losses.recordUnmapped(Object.fromEntries(unknown), {})
     yield* request.losses.failIfRefused
     const extra = Object.fromEntries(kept)
-    const answersOf = Effect.fnUntraced(function*(texts: ReadonlyArray<string>) {
+    const batchOf = Effect.fnUntraced(function*(texts: ReadonlyArray<string>) {
       const body = api.toBody(model, { ...request, texts, extra })
       const answer = yield* post(endpoint, { path: api.path(model), body })
       const vectors = api.vectorsIn(answer)
-      return areVectors(vectors) && vectors.length === texts.length
-        ? { vectors, tokens: api.tokensIn(answer) ?? 0 }
-        : yield* ProviderFailed.malformed(name)
+      return { vectors: areVectors(vectors) ? vectors : [], tokens: api.tokensIn(answer) }
     })
-    const answers = yield* Effect.forEach(Array.chunksOf(request.texts, api.textsPerCall), answersOf, {
-      concurrency: callsAtOnce
-    })
-    return {
-      vectors: Stream.fromIterable(answers.map(({ vectors }) => vectors)),
-      tokens: answers.reduce((sum, { tokens }) => sum + tokens, 0)
-    }
+    return yield* EmbeddingCalls.make(call, request.texts, { textsPerCall: api.textsPerCall }, batchOf)
   })

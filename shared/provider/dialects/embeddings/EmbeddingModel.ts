@@ -1,6 +1,7 @@
 /** Turns texts into vectors, by any provider or engine. */
 import type { Effect, Stream } from "effect"
 import type { JobError } from "../../../contract/JobError.ts"
+import type { Usage } from "../../../contract/Usage.ts"
 import type { Call } from "../../call/Protocol.ts"
 import type { Losses } from "../conversation/Losses.ts"
 
@@ -26,8 +27,8 @@ export type Vector = ArrayLike<number>
 export interface EmbeddingResult {
   /** One per text, in order, in batches. */
   readonly vectors: Stream.Stream<ReadonlyArray<Vector>, JobError>
-  /** 0 if the provider does not report them. */
-  readonly tokens: number
+  /** Estimated if the provider reports none. */
+  readonly usage: Usage
   /** Paths of fields that the provider has ignored. */
   readonly warnings?: ReadonlyArray<string>
 }

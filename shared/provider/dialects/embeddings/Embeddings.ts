@@ -1,8 +1,7 @@
 /** Serves all embeddings operations with an `EmbeddingModel`. */
 import { Effect, Stream } from "effect"
 import { strictTranslation, translationHeader } from "../../../contract/ChatHeaders.ts"
-import type { Usage } from "../../../contract/Usage.ts"
-import * as EstimatedUsage from "../../call/EstimatedUsage.ts"
+import * as PaidParts from "../../call/PaidParts.ts"
 import { reader } from "../../call/RequestBody.ts"
 import type { Perform } from "../../call/Protocol.ts"
 import { writeAll } from "../../transport/Sink.ts"
@@ -54,15 +53,12 @@ const perform = <Request>(
     const { purpose, ...asked } = read(request, json, losses)
     if (purpose !== undefined && !hasPurposes) losses.warn(purpose.path)
     yield* losses.failIfRefused
-    const { tokens, vectors, warnings = [] } = yield* model(call, {
+    const { usage, vectors, warnings = [] } = yield* model(call, {
       ...asked,
       dimensionsName,
       purpose: purpose?.is,
       losses
     })
-    const usage: Usage = tokens > 0
-      ? { inputTokens: tokens, outputTokens: 0 }
-      : EstimatedUsage.ofSizes(EstimatedUsage.textBytes({ input: asked.texts }), 0)
     const { end, start, vector } = printer(request, asked.texts)
     let index = 0
     const answer = Stream.make(start).pipe(
@@ -78,7 +74,7 @@ const perform = <Request>(
     )
     const headers = TranslationWarnings.toHeaders([...losses.warnings, ...warnings])
     sink.start({ status: 200, contentType: "application/json", headers })
-    yield* writeAll(sink, answer)
+    yield* PaidParts.after(call, usage, writeAll(sink, answer))
     return usage
   })
 }

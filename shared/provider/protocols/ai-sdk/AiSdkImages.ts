@@ -1,11 +1,14 @@
 /** Makes pictures with AI SDK packages. */
 import { Effect } from "effect"
-import type { ImageModelV4File } from "@ai-sdk/provider"
+import type { ImageModelV4File, ImageModelV4Usage } from "@ai-sdk/provider"
 import type { InvalidRequest, JobError } from "../../../contract/JobError.ts"
+import type { Usage } from "../../../contract/Usage.ts"
+import * as UsageSum from "../../../contract/UsageSum.ts"
 import type { GuardedFetch } from "../../transport/GuardedFetch.ts"
 import type { ImageModel, Picture } from "../../dialects/images/ImageModel.ts"
 import { type ImageSetting, pathsOf } from "../../dialects/images/ImageRequest.ts"
 import { fileOf, type ImageSource } from "../../dialects/images/ImageSource.ts"
+import * as PaidParts from "../../call/PaidParts.ts"
 import { mediaTypeOf } from "../../call/PictureKind.ts"
 import * as Json from "../../json/Json.ts"
 import { notSupported } from "../../call/Protocol.ts"
@@ -54,20 +57,26 @@ export const make = (open: Opener, guard: GuardedFetch["Service"]): ImageModel =
       typeof atOnce === "function" ? await atOnce({ modelId: endpoint.model }) : atOnce)) ?? request.n
 
     const shares = sharesOf(request.n, most)
-    const answers = yield* Effect.forEach(shares, (n, index) =>
-      attempt(at, (options) =>
-        model.doGenerate({
-          ...options,
-          prompt: request.prompt,
-          n,
-          size: request.size === undefined ? undefined : `${request.size.width}x${request.size.height}`,
-          aspectRatio: undefined,
-          // differs for each call, so that the calls of a request do not make the same pictures
-          seed: request.seed === undefined ? undefined : request.seed + index,
-          files: changes ? files : undefined,
-          mask,
-          providerOptions: providerOptions(opened, model, request.extra)
-        })), { concurrency: callsAtOnce })
+    const answers = yield* PaidParts.metered(call, (paid) =>
+      Effect.forEach(shares, (n, index) =>
+        attempt(at, (options) =>
+          model.doGenerate({
+            ...options,
+            prompt: request.prompt,
+            n,
+            size: request.size === undefined ? undefined : `${request.size.width}x${request.size.height}`,
+            aspectRatio: undefined,
+            // differs for each call, so that the calls of a request do not make the same pictures
+            seed: request.seed === undefined ? undefined : request.seed + index,
+            files: changes ? files : undefined,
+            mask,
+            providerOptions: providerOptions(opened, model, request.extra)
+          })).pipe(
+            Effect.map((answer) => {
+              paid({ ...tokensOf(answer.usage), images: answer.images.length })
+              return answer
+            })
+          ), { concurrency: callsAtOnce }))
 
     const name = model.provider.split(".")[0] ?? ""
     const pictures = answers.flatMap(({ images, providerMetadata }) =>
@@ -83,12 +92,8 @@ export const make = (open: Opener, guard: GuardedFetch["Service"]): ImageModel =
     )
     return {
       pictures,
-      usage: {
-        inputTokens: sumOf(answers.map(({ usage }) =>
-          usage?.inputTokens
-        )),
-        outputTokens: sumOf(answers.map(({ usage }) => usage?.outputTokens))
-      },
+      usage: answers.reduce((sum, { usage }) =>
+        UsageSum.sum(sum, tokensOf(usage)), UsageSum.none),
       warnings: [...new Set([...pathsOf(request, unknownSettings), ...unsupported])]
     }
   })
@@ -101,5 +106,7 @@ const takesPictures = (model: Generating, at: Attempt): Effect.Effect<boolean, J
     ? Effect.succeed(false)
     : Effect.map(attempt(at, async () => await model.supportsFileInputs), (takes) => takes !== false)
 
-const sumOf = (counts: ReadonlyArray<unknown>): number =>
-  counts.reduce<number>((sum, count) => sum + (Json.count(count) ?? 0), 0)
+const tokensOf = (usage: ImageModelV4Usage | undefined): Usage => ({
+  inputTokens: Json.count(usage?.inputTokens) ?? 0,
+  outputTokens: Json.count(usage?.outputTokens) ?? 0
+})

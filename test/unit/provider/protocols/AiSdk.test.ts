@@ -13,6 +13,7 @@ import { imageGenerations } from "../../../../shared/contract/operations/ImageGe
 import type { JobError } from "../../../../shared/contract/JobError.ts"
 import type { Operation, Workload } from "../../../../shared/contract/Operation.ts"
 import { rerank } from "../../../../shared/contract/operations/Rerank.ts"
+import type { Usage } from "../../../../shared/contract/Usage.ts"
 import { pictureKind } from "../../../../shared/provider/call/PictureKind.ts"
 import { FakeProvider } from "../../../fixture/provider/FakeProvider.ts"
 import { stripes, toDataUrl } from "../../../fixture/calls/ImagesEngine.ts"
@@ -28,11 +29,13 @@ const ask = (
   operation: Operation,
   body: unknown,
   { options, ...settings }: Settings,
-  workload: Workload = operation.workloads[0]
+  workload: Workload = operation.workloads[0],
+  onCut: (usage: Usage) => void = () => undefined
 ): Effect.Effect<Answered, JobError> =>
   callProvider({
     operation,
     workload,
+    onCut,
     body,
     name: "sdk",
     model: "alias",
@@ -219,6 +222,43 @@ describe("embeddings", () => {
       assert.deepStrictEqual(data.map(({ embedding }) => embedding[0]), texts.map(Number))
       assert.deepStrictEqual(sizes.toSorted((a, b) => a - b), [50, 100, 100])
     }).pipe(Effect.scoped))
+})
+
+describe("of several calls, one that has ended is metered if another fails", () => {
+  // the fifth call follows the end of the first; the three between them get no answer
+  const silent = { kind: "silent" } as const
+  const failing = [{ kind: "answer" }, silent, silent, silent, { kind: "status", status: 400 }] as const
+
+  it.live("for pictures", () =>
+    bench((provider) =>
+      Effect.gen(function*() {
+        provider.behaveOnce(...failing)
+        const cut: Array<Usage> = []
+        const request = { model: "alias", prompt: "a boat", n: 5, size: "64x64" }
+        const settings = { baseUrl: provider.baseUrl, options: { package: "@ai-sdk/openai" } }
+        const asked = ask(imageGenerations, request, settings, "images", (usage) => cut.push(usage))
+        assert.deepInclude(yield* Effect.flip(asked), { _tag: "ProviderRejected" })
+        assert.lengthOf(provider.requests, 5)
+        assert.lengthOf(cut, 1)
+        assert.strictEqual(cut[0]?.images, 1)
+        assert.isAbove(cut[0]?.outputTokens ?? 0, 0)
+      })
+    ))
+
+  it.live("for vectors, whose tokens are estimated if the provider reports none", () =>
+    bench((provider) =>
+      Effect.gen(function*() {
+        provider.behaveOnce(...failing)
+        const cut: Array<Usage> = []
+        const request = { model: "alias", input: Array.from({ length: 401 }, () => "eight by") }
+        const settings = { baseUrl: `${provider.root}/v1beta`, options: { package: "@ai-sdk/google" } }
+        const asked = ask(embeddings, request, settings, "embeddings", (usage) => cut.push(usage))
+        assert.deepInclude(yield* Effect.flip(asked), { _tag: "ProviderRejected" })
+        assert.lengthOf(provider.requests, 5)
+        // a hundred texts of 8 bytes
+        assert.deepStrictEqual(cut, [{ inputTokens: 200, outputTokens: 0, estimatedTokens: 200 }])
+      })
+    ))
 })
 
 describe("reranking", () => {

@@ -1,6 +1,6 @@
 /** Vectors by providers of every dialect, for clients of every form. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Deferred, Effect, Fiber, Stream } from "effect"
 import { afterEach, beforeEach } from "vitest"
 import type { Provider } from "../../../../shared/catalogue/Provider.ts"
 import { strictTranslation, translationHeader } from "../../../../shared/contract/ChatHeaders.ts"
@@ -8,6 +8,8 @@ import type { Operation } from "../../../../shared/contract/Operation.ts"
 import { embed } from "../../../../shared/contract/operations/embeddings/Embed.ts"
 import { batchEmbedContents, embedContent } from "../../../../shared/contract/operations/embeddings/EmbedContent.ts"
 import { embeddings } from "../../../../shared/contract/operations/embeddings/Embeddings.ts"
+import type { Usage } from "../../../../shared/contract/Usage.ts"
+import * as Embeddings from "../../../../shared/provider/dialects/embeddings/Embeddings.ts"
 import { callProvider } from "../../../fixture/calls/ProtocolCall.ts"
 import { vectorOf } from "../../../fixture/provider/answers/Media.ts"
 import { FakeProvider } from "../../../fixture/provider/FakeProvider.ts"
@@ -36,12 +38,14 @@ const ask = (
   protocol: Protocol,
   operation: Operation,
   body: object,
-  headers?: Readonly<Record<string, string>>
+  headers?: Readonly<Record<string, string>>,
+  onCut: (usage: Usage) => void = () => undefined
 ) =>
   Effect.map(
     callProvider({
       operation,
       body,
+      onCut,
       ...(headers === undefined ? {} : { headers }),
       model: "alias",
       upstreamModel: "m-1",
@@ -145,6 +149,53 @@ it.effect("more texts than one call takes come from several calls, in order", ()
       assert.strictEqual(usage?.inputTokens, 500)
     }
     assert.lengthOf(provider.requests, 6)
+  }))
+
+it.effect.each([["gemini", 100], ["cohere", 96]] as const)(
+  "of several calls to %s, one that has ended is metered if another fails",
+  ([protocol, textsPerCall]) =>
+    Effect.gen(function*() {
+      // the fifth call follows the end of the first; the three between them get no answer
+      const input = Array.from({ length: 4 * textsPerCall + 1 }, () => "two words")
+      const silent = { kind: "silent" } as const
+      provider.behaveOnce({ kind: "answer" }, silent, silent, silent, { kind: "status", status: 400 })
+      const cut: Array<Usage> = []
+      const asked = ask(protocol, embeddings, { model: "alias", input }, {}, (usage) => cut.push(usage))
+      assert.deepInclude(yield* Effect.flip(asked), { _tag: "ProviderRejected" })
+      assert.lengthOf(provider.requests, 5)
+      assert.deepStrictEqual(cut, [{ inputTokens: 2 * textsPerCall, outputTokens: 0 }])
+    })
+)
+
+it.effect("vectors whose client leaves before it has read them are metered", () =>
+  Effect.gen(function*() {
+    const reported = { inputTokens: 7, outputTokens: 0 }
+    const perform = Embeddings.performs(() => Effect.succeed({ vectors: Stream.make([[1, 0]]), usage: reported }))
+      .get(embeddings.name)
+    assert(perform !== undefined)
+    const cut: Array<Usage> = []
+    const isWriting = yield* Deferred.make<void>()
+    const performed = perform({
+      operation: embeddings,
+      model: "alias",
+      answersAs: "alias",
+      workload: "embeddings",
+      tenant: "key_test",
+      contentType: "application/json",
+      body: Buffer.from(JSON.stringify({ model: "alias", input: "one" })),
+      onCut: (usage) => cut.push(usage),
+      endpoint: { name: "provider", model: "m-1", provider: { protocol: "openai" } }
+    }, {
+      hasStarted: true,
+      start: () => undefined,
+      // a client that reads nothing
+      write: () => false,
+      onDrain: () => void Deferred.doneUnsafe(isWriting, Effect.void)
+    })
+    const fiber = yield* Effect.forkChild(performed)
+    yield* Deferred.await(isWriting)
+    yield* Fiber.interrupt(fiber)
+    assert.deepStrictEqual(cut, [reported])
   }))
 
 it.effect("what the provider of another dialect cannot embed is refused by its name", () =>
