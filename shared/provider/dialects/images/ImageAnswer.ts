@@ -15,6 +15,7 @@ import type { WantedParts } from "./ContentRequest.ts"
 import type { GeneratedPictures, Picture } from "./ImageModel.ts"
 import type { ImageRequest } from "./ImageRequest.ts"
 import { mediaTypeOf, pictureKind } from "../../call/PictureKind.ts"
+import { contentAt } from "./PictureUrl.ts"
 
 export interface Dependencies {
   readonly guard: GuardedFetch["Service"]
@@ -26,8 +27,11 @@ const malformed = ({ endpoint: { name: provider } }: Call) => ProviderFailed.mal
 /** The limits for fetching one picture, within the request's deadline. */
 const bounds = { maximumBytes: 20 * 1024 * 1024, withinMs: 60_000, tries: 3 }
 
-/** The bytes of a picture, fetched if the provider sent a URL. */
-export const fileOf = Effect.fnUntraced(function*({ content }: Picture, call: Call, { guard }: Dependencies) {
+const contentOf = ({ content }: Picture, { endpoint }: Call) =>
+  typeof content === "string" ? contentAt(content, endpoint) : Effect.succeed(content)
+
+/** The bytes of a picture, fetched if there is only its URL. */
+export const fileOf = Effect.fnUntraced(function*(content: Uint8Array | URL, call: Call, { guard }: Dependencies) {
   const bytes = content instanceof URL ? yield* ProviderResult.fetch(guard, call.endpoint, content, bounds) : content
   const kind = pictureKind(bytes)
   return kind === undefined ? yield* malformed(call) : { bytes, kind }
@@ -80,11 +84,12 @@ const prepare = Effect.fnUntraced(function*(
   dependencies: Dependencies
 ): Effect.fn.Return<Ready, JobError> {
   const prompt = { revised_prompt: picture.revisedPrompt }
+  const content = yield* contentOf(picture, call)
   // clients must not learn the provider's own URLs, which they may be unable to reach
-  if (answerAs === "url" && picture.content instanceof URL && picture.content.origin !== originOf(call.endpoint)) {
-    return { ...prompt, url: picture.content.href }
+  if (answerAs === "url" && content instanceof URL && content.origin !== originOf(call.endpoint)) {
+    return { ...prompt, url: content.href }
   }
-  const { bytes, kind } = yield* fileOf(picture, call, dependencies)
+  const { bytes, kind } = yield* fileOf(content, call, dependencies)
   return answerAs === "url"
     ? { ...prompt, url: yield* keepFor(call, dependencies.results, bytes, kind) }
     : { ...prompt, bytes }
@@ -103,7 +108,7 @@ export const writeContent = Effect.fnUntraced(function*(
     pictures,
     Effect.fnUntraced(function*(picture, index) {
       const text = wants.text && picture.revisedPrompt !== undefined ? [{ text: picture.revisedPrompt }] : []
-      const { bytes, kind } = yield* fileOf(picture, call, dependencies)
+      const { bytes, kind } = yield* fileOf(yield* contentOf(picture, call), call, dependencies)
       const data = Buffer.from(bytes).toString("base64")
       const image = wants.image ? [{ inlineData: { mimeType: mediaTypeOf(kind), data } }] : []
       return {

@@ -6,8 +6,8 @@ import type { Call } from "../../call/Protocol.ts"
 import type { ImageRequest } from "./ImageRequest.ts"
 
 export interface Picture {
-  /** A URL if the provider stores the picture. */
-  readonly content: Uint8Array | URL
+  /** Its bytes, or the URL in the provider's answer, as it is. */
+  readonly content: Uint8Array | string
   /** The prompt that the model used, if it differs from the request's. */
   readonly revisedPrompt?: string | undefined
 }

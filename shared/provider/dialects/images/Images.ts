@@ -5,6 +5,7 @@ import { imageEdits } from "../../../contract/operations/ImageEdits.ts"
 import { imageGenerations } from "../../../contract/operations/ImageGenerations.ts"
 import type { JobError } from "../../../contract/JobError.ts"
 import type { Usage } from "../../../contract/Usage.ts"
+import * as PaidParts from "../../call/PaidParts.ts"
 import type { Call, Perform } from "../../call/Protocol.ts"
 import { readContent } from "./ContentRequest.ts"
 import * as ImageAnswer from "./ImageAnswer.ts"
@@ -17,16 +18,14 @@ const perform = (read: (call: Call) => Effect.Effect<ImageRequest, JobError>): M
   Effect.fnUntraced(function*(call, sink) {
     const request = yield* read(call)
     const made = yield* model(call, request)
-    yield* ImageAnswer.write(made, call, request, dependencies, sink)
-    return toUsage(made)
+    return yield* written(call, made, ImageAnswer.write(made, call, request, dependencies, sink))
   })
 
 const content: Make = (model, dependencies) =>
   Effect.fnUntraced(function*(call, sink) {
     const { picture, wants } = yield* readContent(call)
     const made = yield* model(call, picture)
-    yield* ImageAnswer.writeContent(made, call, wants, dependencies, sink)
-    return toUsage(made)
+    return yield* written(call, made, ImageAnswer.writeContent(made, call, wants, dependencies, sink))
   })
 
 const makes: ReadonlyMap<string, Make> = new Map([
@@ -56,6 +55,12 @@ export const performs = (
       warnings: [...request.lost, ...(takesMessages ? [] : request.lostInMessages), ...warnings]
     }))
   return new Map([...makes].map(([name, make]) => [name, make(warning, dependencies)]))
+}
+
+/** Writes the answer and returns the usage, which is metered even if writing fails. An answer without pictures counts none. */
+const written = (call: Call, made: GeneratedPictures, write: Effect.Effect<void, JobError>) => {
+  const usage = toUsage(made)
+  return Effect.as(PaidParts.after(call, made.pictures.length === 0 ? made.usage : usage, write), usage)
 }
 
 const toUsage = ({ pictures, usage }: GeneratedPictures): Usage => ({

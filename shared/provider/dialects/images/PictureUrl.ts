@@ -7,7 +7,6 @@
 import { Effect } from "effect"
 import { ProviderFailed } from "../../../contract/JobError.ts"
 import { type Endpoint, originOf } from "../../transport/Endpoint.ts"
-import type { Picture } from "./ImageModel.ts"
 
 const dataUrl = /^data:[^,]{0,200};base64,/i
 
@@ -27,7 +26,7 @@ export const isAcceptable = (url: string, endpoint: Endpoint): boolean =>
   /^data:image\//i.test(url) || parseAcceptable(url, endpoint) !== undefined
 
 /** The bytes of a data URL, or a URL to fetch or to pass on. */
-export const contentAt = (text: string, endpoint: Endpoint): Effect.Effect<Picture["content"], ProviderFailed> => {
+export const contentAt = (text: string, endpoint: Endpoint): Effect.Effect<Uint8Array | URL, ProviderFailed> => {
   if (dataUrl.test(text)) return Effect.succeed(Buffer.from(text.replace(dataUrl, ""), "base64"))
   const url = parseAcceptable(text, endpoint)
   return url === undefined ? Effect.fail(refused(endpoint)) : Effect.succeed(url)

@@ -6,13 +6,12 @@
  * pictures, which expire after a day.
  */
 import { Effect, Schema } from "effect"
-import { InvalidRequest, type JobError } from "../../../contract/JobError.ts"
+import { InvalidRequest } from "../../../contract/JobError.ts"
 import type { Dependencies } from "../../dialects/images/ImageAnswer.ts"
 import type { GeneratedPictures, ImageModel } from "../../dialects/images/ImageModel.ts"
 import * as Images from "../../dialects/images/Images.ts"
 import { type ImageRequest, pathsOf } from "../../dialects/images/ImageRequest.ts"
 import { urlOf } from "../../dialects/images/ImageSource.ts"
-import { contentAt } from "../../dialects/images/PictureUrl.ts"
 import type { ExchangeTools } from "../../exchange/Exchange.ts"
 import * as JsonExchange from "../../exchange/JsonExchange.ts"
 import { type Call, type Perform, performByName } from "../../call/Protocol.ts"
@@ -79,23 +78,17 @@ const Answer = Schema.Struct({
   })
 })
 
-const fromAnswer = (
-  answer: typeof Answer.Type,
-  { endpoint }: Call
-): Effect.Effect<GeneratedPictures["pictures"], JobError> =>
-  Effect.forEach(answer.output.choices, ({ message: { content } }) => {
+const picturesIn = ({ output }: typeof Answer.Type): GeneratedPictures["pictures"] =>
+  output.choices.flatMap(({ message: { content } }) => {
     const revisedPrompt = content.find(({ text }) => typeof text === "string")?.text ?? undefined
-    return Effect.forEach(
-      content.flatMap(({ image }) => image ?? []),
-      (image) => Effect.map(contentAt(image, endpoint), (content) => ({ content, revisedPrompt }))
-    )
-  }).pipe(Effect.map((pictures) => pictures.flat()))
+    return content.flatMap(({ image }) => image ?? []).map((content) => ({ content, revisedPrompt }))
+  })
 
 const model = (tools: ExchangeTools): ImageModel => {
   const exchange = JsonExchange.make(tools, Answer)
   return Effect.fnUntraced(function*(call, request) {
     const body = yield* toBody(call, request)
     const answer = yield* exchange(call.endpoint, { path, body })
-    return { pictures: yield* fromAnswer(answer, call), warnings: lost(request) }
+    return { pictures: picturesIn(answer), warnings: lost(request) }
   })
 }

@@ -4,14 +4,12 @@
  */
 import { Effect, Schema } from "effect"
 import { imageGenerations } from "../../../contract/operations/ImageGenerations.ts"
-import { type JobError, ProviderFailed } from "../../../contract/JobError.ts"
 import type { GuardedFetch } from "../../transport/GuardedFetch.ts"
 import type { Dependencies } from "../../dialects/images/ImageAnswer.ts"
 import type { ImageModel, Picture } from "../../dialects/images/ImageModel.ts"
 import { type ImageRequest, pathsOf } from "../../dialects/images/ImageRequest.ts"
 import * as Images from "../../dialects/images/Images.ts"
 import { fileOf, type ImageSource } from "../../dialects/images/ImageSource.ts"
-import { contentAt } from "../../dialects/images/PictureUrl.ts"
 import { mediaTypeOf } from "../../call/PictureKind.ts"
 import { isForm } from "../../call/RequestBody.ts"
 import type { ExchangeTools } from "../../exchange/Exchange.ts"
@@ -93,16 +91,11 @@ const Answer = Schema.Struct({
 })
 
 const toPicture = (
-  { b64_json: base64, revised_prompt: revisedPrompt, url }: typeof Answer.Type["data"][number],
-  endpoint: Endpoint
-): Effect.Effect<Picture, JobError> => {
-  const content = typeof base64 === "string"
-    ? Effect.succeed(Buffer.from(base64, "base64"))
-    : typeof url === "string"
-    ? contentAt(url, endpoint)
-    : Effect.fail(ProviderFailed.malformed(endpoint.name))
-  return Effect.map(content, (content) => ({ content, revisedPrompt: revisedPrompt ?? undefined }))
-}
+  { b64_json: base64, revised_prompt: revisedPrompt, url }: typeof Answer.Type["data"][number]
+): Picture => ({
+  content: typeof base64 === "string" ? Buffer.from(base64, "base64") : url ?? new Uint8Array(),
+  revisedPrompt: revisedPrompt ?? undefined
+})
 
 const model = ({ guard, ...tools }: Tools): ImageModel => {
   const exchange = JsonExchange.make(tools, Answer)
@@ -111,7 +104,7 @@ const model = ({ guard, ...tools }: Tools): ImageModel => {
       ? exchange(endpoint, { path: imagePaths.generations, body: toFields(endpoint, request) })
       : exchange(endpoint, { path: imagePaths.edits, form: yield* toForm(endpoint, request, guard) })
     return {
-      pictures: yield* Effect.forEach(data, (item) => toPicture(item, endpoint)),
+      pictures: data.map(toPicture),
       usage: usageOf(usage),
       warnings: pathsOf(request, ["negativePrompt", "extend", "watermark", "seed"])
     }

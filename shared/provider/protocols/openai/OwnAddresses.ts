@@ -12,6 +12,7 @@ import * as ImageAnswer from "../../dialects/images/ImageAnswer.ts"
 import { readEdit, readGeneration } from "../../dialects/images/ImageRequest.ts"
 import * as PictureUrl from "../../dialects/images/PictureUrl.ts"
 import * as Json from "../../json/Json.ts"
+import * as PaidParts from "../../call/PaidParts.ts"
 import type { Call, Perform } from "../../call/Protocol.ts"
 import { keepFor } from "../../call/ResultStore.ts"
 import type { Head, Sink } from "../../transport/Sink.ts"
@@ -82,7 +83,7 @@ const fetchItem = Effect.fnUntraced(function*(
   answerAs: "b64_json" | "url",
   dependencies: ImageAnswer.Dependencies
 ) {
-  const { bytes, kind } = yield* ImageAnswer.fileOf({ content: new URL(url) }, call, dependencies)
+  const { bytes, kind } = yield* ImageAnswer.fileOf(new URL(url), call, dependencies)
   return answerAs === "url"
     ? { ...rest, url: yield* keepFor(call, dependencies.results, bytes, kind) }
     : { ...rest, b64_json: Buffer.from(bytes).toString("base64") }
@@ -106,14 +107,21 @@ const fetchOwn = Effect.fnUntraced(function*(
   return Buffer.from(JSON.stringify({ ...answer, data: items }))
 })
 
+/** Sends what is held of the answer, unless it is refused. */
+const release = Effect.fnUntraced(function*(
+  held: HeldAnswer,
+  call: Call,
+  sink: Sink,
+  dependencies: ImageAnswer.Dependencies
+) {
+  if (held.isRefused) return yield* PictureUrl.refused(call.endpoint)
+  if (!sink.hasStarted) held.release(yield* fetchOwn(held.bytes, call, dependencies))
+})
+
 export const around = (relay: Perform, dependencies: ImageAnswer.Dependencies): Perform =>
   Effect.fnUntraced(function*(call, sink) {
     const held = new HeldAnswer(sink, (url) => PictureUrl.isAcceptable(url, call.endpoint))
     const usage = yield* relay(call, held)
-    if (held.isRefused) {
-      if (sink.hasStarted && usage !== undefined) call.onCut?.(usage)
-      return yield* PictureUrl.refused(call.endpoint)
-    }
-    if (!sink.hasStarted) held.release(yield* fetchOwn(held.bytes, call, dependencies))
+    yield* PaidParts.after(call, usage, release(held, call, sink, dependencies))
     return usage
   })

@@ -6,20 +6,22 @@ import { imageEdits } from "../../../../shared/contract/operations/ImageEdits.ts
 import { imageGenerations } from "../../../../shared/contract/operations/ImageGenerations.ts"
 import type { JobError } from "../../../../shared/contract/JobError.ts"
 import type { Operation } from "../../../../shared/contract/Operation.ts"
+import type { Usage } from "../../../../shared/contract/Usage.ts"
 import { FakeProvider } from "../../../fixture/provider/FakeProvider.ts"
 import { stripes, toDataUrl } from "../../../fixture/calls/ImagesEngine.ts"
 import { type Answered, callProvider } from "../../../fixture/calls/ProtocolCall.ts"
 import { keyReference } from "../../../fixture/ProviderKey.ts"
 
-type Ask = (operation: Operation, body: unknown) => Effect.Effect<Answered, JobError>
+type Ask = (operation: Operation, body: unknown, onCut?: (usage: Usage) => void) => Effect.Effect<Answered, JobError>
 
 const bench = <A, E>(test: (provider: FakeProvider, ask: Ask) => Effect.Effect<A, E>) =>
   Effect.gen(function*() {
     const provider = yield* FakeProvider.make({ apiKey: "secret" })
-    return yield* test(provider, (operation, body) =>
+    return yield* test(provider, (operation, body, onCut = () => undefined) =>
       callProvider({
         operation,
         body,
+        onCut,
         workload: "images",
         name: "openai",
         model: "alias",
@@ -50,7 +52,7 @@ const hostile = [
   "http://pictures.example/a.png",
   "//pictures.example/a.png",
   "a.png"
-]
+] as const
 
 const refusal = {
   _tag: "ProviderFailed",
@@ -370,6 +372,37 @@ describe("requests of the OpenAI dialect", () => {
           const { bytes, head } = yield* ask(imageGenerations, { model: "alias", prompt: "a boat" })
           assert.strictEqual(bytes.toString(), text)
           assert.strictEqual(head?.status, 200)
+        }
+      })
+    ))
+})
+
+describe("pictures that the client does not get", () => {
+  const cases = [
+    ["of a relayed answer", imageGenerations, { model: "alias", prompt: "a boat" }],
+    ["of a translated answer", imageGenerations, message],
+    ["of generated content", generateContent, { contents: [{ parts: [{ text: "a boat" }] }] }]
+  ] as const
+
+  it.live.each(cases)("%s are metered", ([, operation, body]) =>
+    bench((provider, ask) =>
+      Effect.gen(function*() {
+        const usage = { input_tokens: 7, output_tokens: 3, total_tokens: 10 }
+        const headers = { "content-type": "application/json" }
+        const answers = (url: string) =>
+          provider.behaveOnce({
+            kind: "raw",
+            pieces: [JSON.stringify({ created: 1, data: [{ url }, { url }], usage })],
+            headers
+          })
+        provider.behave({ kind: "raw", pieces: ["<html>"], headers: { "content-type": "text/html" } })
+        for (const url of [`${provider.root}/a.png`, hostile[0]]) {
+          answers(url)
+          const cut: Array<Usage> = []
+          const failure = yield* Effect.flip(ask(operation, body, (usage) => cut.push(usage)))
+          assert.deepInclude(failure, { _tag: "ProviderFailed", reason: "malformed" }, url)
+          assert.lengthOf(cut, 1, url)
+          assert.deepInclude(cut[0], { inputTokens: 7, outputTokens: 3, images: 2 }, url)
         }
       })
     ))
