@@ -10,8 +10,8 @@ import { toCompactionUsage } from "../../shared/provider/dialects/openai/OpenAiU
 import { newResponseId } from "../../shared/contract/ResponseId.ts"
 import { lostIn } from "../../shared/provider/dialects/conversation/Losses.ts"
 import { fatesOf } from "../../shared/provider/dialects/conversation/SchemaFates.ts"
-import * as Json from "../../shared/provider/json/Json.ts"
-import { decoder } from "../../shared/provider/call/RequestBody.ts"
+import * as PaidParts from "../../shared/provider/call/PaidParts.ts"
+import { reader } from "../../shared/provider/call/RequestBody.ts"
 import type { Call, Perform } from "../../shared/provider/call/Protocol.ts"
 import * as TranslationWarnings from "../../shared/provider/call/TranslationWarnings.ts"
 import type { Compactions } from "./state/Compactions.ts"
@@ -21,9 +21,11 @@ export interface Compacted {
   readonly output: ReadonlyArray<OutputItem>
   readonly usage: Usage
   readonly warnings: ReadonlyArray<string>
+  /** The request's body. */
+  readonly json: unknown
 }
 
-const decode = decoder(Contract.CompactionRequest)
+const read = reader(Contract.CompactionRequest)
 
 const fates = fatesOf(Contract.CompactionRequest)
 
@@ -35,7 +37,7 @@ export const compact = Effect.fnUntraced(function*(
   summarise: Summarise,
   compactions: Compactions["Service"]
 ): Effect.fn.Return<Compacted, JobError> {
-  const request = yield* decode(call)
+  const { json, request } = yield* read(call)
   const { previous_response_id: previous } = request
   // ids of the gateway's own compactions are already resolved
   if (typeof previous === "string" && previous !== "") {
@@ -50,16 +52,16 @@ export const compact = Effect.fnUntraced(function*(
   return {
     output: [...items.flatMap(toKept), { id: newId("cmp"), type: "compaction", encrypted_content: sealed }],
     usage,
-    warnings: unread(items)
+    warnings: unread(items),
+    json
   }
 })
 
 export const make = (compactions: Compactions["Service"], summarise: Summarise): Perform =>
   Effect.fnUntraced(function*(call, sink) {
-    const { output, usage, warnings } = yield* compact(call, summarise, compactions)
-    const unknown = lostIn(Json.parse(Buffer.from(call.body).toString()), fates)
+    const { json, output, usage, warnings } = yield* compact(call, summarise, compactions)
     const id = newResponseId()
-    yield* compactions.keep(call, id, output)
+    yield* PaidParts.after(call, usage, compactions.keep(call, id, output))
     const response: CompactedResponse = {
       id,
       object: "response.compaction",
@@ -71,7 +73,7 @@ export const make = (compactions: Compactions["Service"], summarise: Summarise):
     sink.start({
       status: 200,
       contentType: "application/json",
-      headers: TranslationWarnings.toHeaders([...warnings, ...unknown])
+      headers: TranslationWarnings.toHeaders([...warnings, ...lostIn(json, fates)])
     })
     sink.write(Buffer.from(JSON.stringify(response)))
     return usage

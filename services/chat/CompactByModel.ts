@@ -8,6 +8,7 @@ import { compaction } from "../../shared/contract/operations/Compaction.ts"
 import { responses, ResponsesRequest } from "../../shared/contract/operations/Responses.ts"
 import type { Usage } from "../../shared/contract/Usage.ts"
 import * as UsageSum from "../../shared/contract/UsageSum.ts"
+import * as PaidParts from "../../shared/provider/call/PaidParts.ts"
 import type { Call, Perform } from "../../shared/provider/call/Protocol.ts"
 import { decoder } from "../../shared/provider/call/RequestBody.ts"
 import * as TranslationWarnings from "../../shared/provider/call/TranslationWarnings.ts"
@@ -77,7 +78,8 @@ const summariseBy = (perform: Perform): Summarise =>
     const kept = new Kept()
     const usage = yield* perform(withBody(call, responses, { instructions: `${task}${focus}`, input }), kept)
     const text = textIn(kept.json)
-    if (text === "") return yield* ProviderFailed.malformed(call.endpoint.name, "the summary is empty")
+    const isEmpty = ProviderFailed.malformed(call.endpoint.name, "the summary is empty")
+    if (text === "") return yield* PaidParts.after(call, usage, Effect.fail(isEmpty))
     return { text, usage: usage ?? UsageSum.none }
   })
 

@@ -12,6 +12,7 @@ import { type JobError, orUnavailable, Unavailable } from "../../../shared/contr
 import { isDiscarded } from "../../../shared/contract/Owner.ts"
 import { isResponseId } from "../../../shared/contract/ResponseId.ts"
 import type { Usage } from "../../../shared/contract/Usage.ts"
+import * as PaidParts from "../../../shared/provider/call/PaidParts.ts"
 import { encryptedReasoning } from "../../../shared/provider/dialects/responses/ResponsesRequest.ts"
 import * as Json from "../../../shared/provider/json/Json.ts"
 import { Responses } from "../../../shared/records/Responses.ts"
@@ -75,11 +76,7 @@ const respond = Effect.fnUntraced(function*(
   if (response?.isIncomplete === true) work.onIncomplete?.()
   if (response !== undefined && isStored && owner !== undefined) {
     const record = { ...response, input: own, at: yield* Clock.currentTimeMillis }
-    yield* stores.responses.write(owner, record, conversation).pipe(
-      orUnavailable,
-      // the call was paid for
-      Effect.tapError(() => Effect.sync(() => usage === undefined ? undefined : work.onCut(usage)))
-    )
+    yield* PaidParts.after(work, usage, orUnavailable(stores.responses.write(owner, record, conversation)))
   }
   recorded.release()
   return usage

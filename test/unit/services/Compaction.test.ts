@@ -3,8 +3,15 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Option } from "effect"
 import { randomBytes } from "node:crypto"
 import { isSealedText } from "../../../shared/records/Seal.ts"
+import { compaction } from "../../../shared/contract/operations/Compaction.ts"
+import { Unavailable } from "../../../shared/contract/JobError.ts"
+import type { Usage } from "../../../shared/contract/Usage.ts"
+import type { Perform } from "../../../shared/provider/call/Protocol.ts"
+import * as CompactByModel from "../../../services/chat/CompactByModel.ts"
+import { Compactions } from "../../../services/chat/state/Compactions.ts"
 import * as FormerSeal from "../../../services/chat/state/FormerSeal.ts"
 import { type Source, summarise } from "../../../services/chat/Summary.ts"
+import { call } from "../../fixture/calls/ProtocolCall.ts"
 import { longestTurn, longestTurnMs } from "../../fixture/calls/LocalCall.ts"
 
 describe("a summary sealed by version 0.1", () => {
@@ -95,5 +102,60 @@ describe("a summary", () => {
       const { milliseconds, result } = yield* longestTurn(summarise([said("assistant", text)], "reports on crates"))
       assert.lengthOf(result.split("\n"), 61)
       assert.isBelow(milliseconds, longestTurnMs)
+    }))
+})
+
+describe("a compaction by a model", () => {
+  const usage = { inputTokens: 7, outputTokens: 3 }
+
+  /** Asks for a compaction. The model answers with this summary. */
+  const compact = (summary: string, keep: Compactions["Service"]["keep"], onCut: (usage: Usage) => void) => {
+    const model: Perform = (_call, sink) =>
+      Effect.sync(() => {
+        sink.start({ status: 200, contentType: "application/json", headers: {} })
+        const content = [{ type: "output_text", text: summary }]
+        sink.write(Buffer.from(JSON.stringify({ output: [{ type: "message", role: "assistant", content }] })))
+        return usage
+      })
+    const compactions = Compactions.of({
+      seal: (_requester, text) => `sealed ${text}`,
+      open: () => Option.none(),
+      keep,
+      find: () => Effect.succeedNone
+    })
+    return call(CompactByModel.around(compactions)(model), {
+      operation: compaction,
+      model: "alias",
+      name: "provider",
+      provider: { protocol: "anthropic" },
+      onCut,
+      body: { model: "alias", input: "Tell me about the lighthouse.", unknown: 1 }
+    })
+  }
+
+  it.effect("names the fields that it ignores", () =>
+    Effect.gen(function*() {
+      const cut: Array<Usage> = []
+      const answered = yield* compact("It was built in 1871.", () => Effect.void, (usage) => cut.push(usage))
+      assert.strictEqual(answered.head?.headers["x-translation-warnings"], "unknown has no effect")
+      assert.deepStrictEqual(answered.usage, usage)
+      assert.isEmpty(cut)
+    }))
+
+  it.effect("is metered if it cannot be stored", () =>
+    Effect.gen(function*() {
+      const cut: Array<Usage> = []
+      const unavailable = () => Effect.fail(Unavailable.briefly())
+      const asked = compact("It was built in 1871.", unavailable, (usage) => cut.push(usage))
+      assert.instanceOf(yield* Effect.flip(asked), Unavailable)
+      assert.deepStrictEqual(cut, [usage])
+    }))
+
+  it.effect("is metered if its summary is empty", () =>
+    Effect.gen(function*() {
+      const cut: Array<Usage> = []
+      const failure = yield* Effect.flip(compact("", () => Effect.void, (usage) => cut.push(usage)))
+      assert.deepInclude(failure, { _tag: "ProviderFailed", reason: "malformed" })
+      assert.deepStrictEqual(cut, [usage])
     }))
 })
