@@ -21,13 +21,14 @@ export interface Attempt {
   readonly withinMs?: number
 }
 
-/** Makes a call. Interruption aborts it, and so does its deadline, even in an uninterruptible region. */
+/** Has a package call the provider. Interruption aborts the call, and so does its deadline, even in an uninterruptible region. */
 export const attempt = <A>(
   options: Attempt,
   use: (options: CallOptions) => PromiseLike<A>
-): Effect.Effect<A, JobError> => Effect.andThen(Effect.flatten(Commitment), call(options, use))
+): Effect.Effect<A, JobError> => Effect.andThen(Effect.flatten(Commitment), ask(options, use))
 
-const call = <A>(
+/** Asks a package for something for which it calls no provider, such as its limits. Otherwise the same as `attempt`. */
+export const ask = <A>(
   { endpoint, secrets, withinMs = Infinity }: Attempt,
   use: (options: CallOptions) => PromiseLike<A>
 ): Effect.Effect<A, JobError> =>

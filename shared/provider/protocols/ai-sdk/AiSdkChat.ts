@@ -14,6 +14,7 @@ import * as TokenizerCount from "../../dialects/counting/TokenizerCount.ts"
 import * as InlineMedia from "../../dialects/conversation/InlineMedia.ts"
 import type { ModelEvent } from "../../dialects/conversation/ModelEvent.ts"
 import * as UsageSum from "../../../contract/UsageSum.ts"
+import { Commitment } from "../../transport/Commitment.ts"
 import * as Endpoint from "../../transport/Endpoint.ts"
 import type { GuardedFetch } from "../../transport/GuardedFetch.ts"
 import * as EstimatedUsage from "../../call/EstimatedUsage.ts"
@@ -59,6 +60,7 @@ const answer = Effect.fnUntraced(function*(
   const failWith = (error: unknown) => Effect.flatMap(failureOf(endpoint.name, error, opened.secrets), Effect.fail)
 
   const stream = Effect.fnUntraced(function*(choice: number) {
+    yield* Effect.flatten(Commitment)
     const abortSignal = yield* Effect.abortSignal
     const timer = yield* Effect.forkScoped(Effect.sleep(Endpoint.timeoutsOf(endpoint).totalMs))
     // fails by itself at the deadline, because the package may ignore the signal

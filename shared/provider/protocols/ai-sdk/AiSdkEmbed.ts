@@ -4,7 +4,7 @@ import { InvalidRequest } from "../../../contract/JobError.ts"
 import * as EmbeddingCalls from "../../dialects/embeddings/EmbeddingCalls.ts"
 import type { EmbeddingModel } from "../../dialects/embeddings/EmbeddingModel.ts"
 import * as Json from "../../json/Json.ts"
-import { attempt } from "./AiSdkCall.ts"
+import { ask, attempt } from "./AiSdkCall.ts"
 import { lostFeatures, modelOf, providerOptions } from "./AiSdkModel.ts"
 import type { Opener } from "./AiSdkPackage.ts"
 
@@ -18,7 +18,7 @@ export const make = (open: Opener): EmbeddingModel =>
       return yield* InvalidRequest.at(dimensionsName, what, "not_supported")
     }
     const at = { endpoint, secrets: opened.secrets }
-    const { most, parallel } = yield* attempt(at, async () => ({
+    const { most, parallel } = yield* ask(at, async () => ({
       most: await model.maxEmbeddingsPerCall,
       parallel: await model.supportsParallelCalls
     }))

@@ -12,7 +12,7 @@ import * as PaidParts from "../../call/PaidParts.ts"
 import { mediaTypeOf } from "../../call/PictureKind.ts"
 import * as Json from "../../json/Json.ts"
 import { notSupported } from "../../call/Protocol.ts"
-import { type Attempt, attempt } from "./AiSdkCall.ts"
+import { ask, type Attempt, attempt } from "./AiSdkCall.ts"
 import { lostFeatures, modelOf, providerOptions } from "./AiSdkModel.ts"
 import type { Opener } from "./AiSdkPackage.ts"
 
@@ -53,7 +53,7 @@ export const make = (open: Opener, guard: GuardedFetch["Service"]): ImageModel =
     const files = yield* Effect.forEach(request.images, (image) => toFile(image, guard))
     const mask = request.mask === undefined ? undefined : yield* toFile(request.mask, guard)
     const { maxImagesPerCall: atOnce } = model
-    const most = (yield* attempt(at, async () =>
+    const most = (yield* ask(at, async () =>
       typeof atOnce === "function" ? await atOnce({ modelId: endpoint.model }) : atOnce)) ?? request.n
 
     const shares = sharesOf(request.n, most)
@@ -104,7 +104,7 @@ type Generating = Effect.Success<ReturnType<typeof modelOf<"image">>>
 const takesPictures = (model: Generating, at: Attempt): Effect.Effect<boolean, JobError> =>
   model.specificationVersion === "v2"
     ? Effect.succeed(false)
-    : Effect.map(attempt(at, async () => await model.supportsFileInputs), (takes) => takes !== false)
+    : Effect.map(ask(at, async () => await model.supportsFileInputs), (takes) => takes !== false)
 
 const tokensOf = (usage: ImageModelV4Usage | undefined): Usage => ({
   inputTokens: Json.count(usage?.inputTokens) ?? 0,

@@ -14,7 +14,7 @@ import type { JobError } from "../../../contract/JobError.ts"
 import * as Json from "../../json/Json.ts"
 import type { Endpoint } from "../../transport/Endpoint.ts"
 import { notSupported, type Served } from "../../call/Protocol.ts"
-import { attempt, isMarked } from "./AiSdkCall.ts"
+import { ask, isMarked } from "./AiSdkCall.ts"
 import type { Opened } from "./AiSdkPackage.ts"
 
 /** A model of any version. The gateway calls older models through the part of version 4's interface that they implement. */
@@ -72,7 +72,7 @@ export const modelOf = <K extends keyof Models>(
     .map((name) => Predicate.hasProperty(provider, name) ? provider[name] : undefined)
     .find(Predicate.isFunction)
   if (maker === undefined) return notSupported(served)
-  const made = attempt({ endpoint, secrets }, async (): Promise<unknown> => {
+  const made = ask({ endpoint, secrets }, async (): Promise<unknown> => {
     try {
       return Reflect.apply(maker, provider, [endpoint.model])
     } catch (error) {
