@@ -38,14 +38,16 @@ export class BodyCollector {
     return true
   }
 
-  /** The complete body. */
+  /** The complete body. The collector forgets it, so that only its new owner keeps it in memory. */
   take(): Uint8Array {
-    if (this.#only !== undefined) return this.#only
+    const only = this.#only
     const buffer = this.#buffer ?? new ArrayBuffer(0)
+    this.#only = this.#buffer = undefined
+    if (only !== undefined) return only
     return new Uint8Array(this.#size === buffer.byteLength ? buffer : buffer.transfer(this.#size))
   }
 
-  /** Frees the memory immediately, before the next garbage collection. */
+  /** Frees the memory immediately, before the next garbage collection, unless the body was taken. */
   drop(): void {
     this.#only = undefined
     if (this.#buffer?.detached === false) this.#buffer.transfer(0)

@@ -54,14 +54,9 @@ export const read = (
     source.pause()
     done(isTooLarge ? tooLarge : Result.fail(noMemory))
   }
-  let isRead = false
-  const onEnd = () => {
-    isRead = true
-    done(Result.succeed(body.take()))
-  }
+  const onEnd = () => done(Result.succeed(body.take()))
   const stop = () => {
     budget.release()
-    if (isRead) return
     body.drop()
     source.off("data", onData).off("end", onEnd)
   }

@@ -141,7 +141,7 @@ export const serveOperations = Effect.fnUntraced(function*(operations: ReadonlyA
   ) =>
   (settle: Settle | undefined) => {
     const { headers, operation, record } = exchange
-    if (settle !== undefined) exchange.whenClosed(() => settle(undefined))
+    if (settle !== undefined) settleWhenClosed(exchange, settle)
     exchange.run(ownerFor(operation, key, outlives), (owner) => {
       // from here on the job counts its body; a task has no job here
       if (operation.kind !== "task" && outlives === undefined) budget.release()
@@ -175,6 +175,9 @@ export const serveOperations = Effect.fnUntraced(function*(operations: ReadonlyA
     exchange.guard(() => begin(exchange, match.model))
   })
 })
+
+/** A function of its own: a closure within `admit` would keep the body in memory until the response closes. */
+const settleWhenClosed = (exchange: Exchange, settle: Settle): void => exchange.whenClosed(() => settle(undefined))
 
 /** Submits requests as jobs and relays their answers. */
 const relayJobs = Effect.gen(function*() {

@@ -1,8 +1,12 @@
-/** The memory that a body reserves while it comes in. */
+/** The memory that a body reserves while it comes in, and that its reader keeps afterwards. */
 import { assert, describe, it } from "@effect/vitest"
+import { Result } from "effect"
+import { Readable } from "node:stream"
 import { BodyCollector } from "../../../services/ingress/request/BodyCollector.ts"
+import { read } from "../../../services/ingress/request/IncomingBody.ts"
 import { UploadBudget } from "../../../services/ingress/request/UploadBudget.ts"
 import { TenantBudget } from "../../../shared/bounds/TenantBudget.ts"
+import { collectGarbage } from "../../fixture/general/Garbage.ts"
 
 const collect = (announcedBytes: number, pieces: ReadonlyArray<Uint8Array>) => {
   const bodies = new TenantBudget(2_000)
@@ -37,5 +41,27 @@ describe("a body", () => {
 
   it("may be empty", () => {
     assert.deepStrictEqual(collect(0, []), { areTaken: [], body: "", reserved: 0 })
+  })
+
+  it.each([
+    { how: "in one piece", announcedBytes: 400, pieceBytes: [400] },
+    { how: "in several pieces", announcedBytes: 400, pieceBytes: [300, 100] },
+    { how: "unannounced", announcedBytes: 0, pieceBytes: [300, 100] }
+  ])("that came $how is not kept by its reader, which may still be stopped", async ({ announcedBytes, pieceBytes }) => {
+    const source = new Readable({ read: () => undefined })
+    for (const bytes of pieceBytes) source.push(new Uint8Array(bytes))
+    source.push(null)
+    const budget = new UploadBudget(new TenantBudget(2_000), "key")
+    const reading: { stop?: () => void; memory?: WeakRef<ArrayBufferLike> } = {}
+    await new Promise<void>((resolve) => {
+      reading.stop = read(source, announcedBytes, budget, (body) => {
+        reading.memory = new WeakRef(Result.getOrThrow(body).buffer)
+        resolve()
+      })
+    })
+    await collectGarbage()
+    assert.isDefined(reading.memory)
+    assert.isUndefined(reading.memory?.deref())
+    reading.stop?.()
   })
 })

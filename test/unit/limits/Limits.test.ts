@@ -2,10 +2,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Exit, Fiber, Random } from "effect"
 import { TestClock } from "effect/testing"
-import v8 from "node:v8"
-import vm from "node:vm"
 import type { Limit, LimitReached, Taken } from "../../../shared/bounds/Limit.ts"
 import { Log, type Replica, replica, TestStore } from "../../fixture/calls/Replicas.ts"
+import { collectGarbage } from "../../fixture/general/Garbage.ts"
 
 const minute = 60_000
 /** A unit counts for up to this long after its minute, including the time to take it. */
@@ -51,14 +50,6 @@ const takeAtRandom = (log: Log, all: ReadonlyArray<Replica>, limit: Limit, aMinu
     yield* takeWithin(one, limit, 100).pipe(Effect.andThen(log.note), Effect.ignore, Effect.forkChild)
   })).pipe(Effect.forkChild)
 
-const collectGarbage = Effect.promise(async () => {
-  v8.setFlagsFromString("--expose-gc")
-  const collect = vm.runInNewContext("gc") as () => void
-  // references that were read in a turn of the event loop live until its end
-  await new Promise(setImmediate)
-  collect()
-})
-
 describe("a limit per minute", () => {
   const waiting = [[60, 4, 30], [60, 1, 100], [100, 4, 50], [3, 4, 2], [1, 4, 3], [600, 8, 50]] as const
   it.effect.each(waiting)(
@@ -99,7 +90,7 @@ describe("a limit per minute", () => {
       const ended = yield* use("ended", () => undefined)
       const running = yield* use("running", (taken) => unsettled.push(taken))
       yield* TestClock.adjust("5 minutes")
-      yield* collectGarbage
+      yield* Effect.promise(collectGarbage)
       assert.isUndefined(ended.deref())
       assert.isDefined(running.deref())
       // its use counts, although it comes so late
