@@ -55,8 +55,11 @@ export const relay = (options: RelayOptions): void => {
   options.exchange.whenClosed(() => answer.close())
 }
 
+/** The part of the options that the answer keeps. It has no body, whose memory nothing counts once the job has ended. */
+type Kept = Pick<RelayOptions, "exchange" | "settle" | "streams"> & Pick<JobRequest, "workload" | "pool" | "model">
+
 class RelayedAnswer implements AnswerListener {
-  readonly #options: RelayOptions
+  readonly #options: Kept
   readonly #job: JobHandle
   #head: AnswerHead | undefined
   /** Bytes that have not been written to the response. */
@@ -82,10 +85,11 @@ class RelayedAnswer implements AnswerListener {
   /** Whether the answer has failed and its format has no event for the error. */
   #isBroken = false
 
-  constructor(options: RelayOptions) {
-    this.#options = options
-    options.exchange.record.markSubmitted()
-    this.#job = options.jobs.submit(options.request, this)
+  constructor({ exchange, jobs, request, settle, streams }: RelayOptions) {
+    const { model, pool, workload } = request
+    this.#options = { exchange, settle, streams, workload, pool, model }
+    exchange.record.markSubmitted()
+    this.#job = jobs.submit(request, this)
   }
 
   /** The last byte is written, or the client has left. */
@@ -99,7 +103,7 @@ class RelayedAnswer implements AnswerListener {
   }
 
   onClaim(): void {
-    const { exchange: { record }, request: { pool, workload }, streams } = this.#options
+    const { exchange: { record }, pool, streams, workload } = this.#options
     record.markClaimed(workload, pool)
     if (streams) this.#silence ??= setTimeout(() => this.#breakSilence(), keepAliveMs)
   }
@@ -142,7 +146,7 @@ class RelayedAnswer implements AnswerListener {
   }
 
   onError(error: JobError): void {
-    const { exchange, request: { model }, settle } = this.#options
+    const { exchange, model, settle } = this.#options
     if (!this.#isStreaming) {
       settle?.("nothing")
       this.#end(undefined)

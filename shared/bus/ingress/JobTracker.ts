@@ -138,12 +138,20 @@ export class JobTracker {
       this.#beginSpan(job, 1)
       this.#admit(job.pool)
     }
+    const { id } = job
+    // by id: a handle must not keep the body of a job that has ended in memory
     return {
-      id: job.id,
-      taken: (bytes) => this.#taken(job, bytes),
-      flushed: () => this.#apply(job, { event: "flushed" }),
-      cancel: () => this.#apply(job, { event: "clientGone" })
+      id,
+      taken: (bytes) => this.#whileOpen(id, (job) => this.#taken(job, bytes)),
+      flushed: () => this.#whileOpen(id, (job) => this.#apply(job, { event: "flushed" })),
+      cancel: () => this.#whileOpen(id, (job) => this.#apply(job, { event: "clientGone" }))
     }
+  }
+
+  /** Takes a step of a job, unless the job has ended. */
+  #whileOpen(id: string, step: (job: OpenJob) => void): void {
+    const job = this.#jobs.get(id)
+    return job === undefined ? undefined : step(job)
   }
 
   depth(workload: Workload, pool: string): QueueDepth {

@@ -11,6 +11,7 @@ import type { Redispatch } from "../../../shared/bus/protocol/Frame.ts"
 import { aboutWorkerSubject, newestVersion, slotsSubject, type Version } from "../../../shared/bus/protocol/Subjects.ts"
 import type { JobError } from "../../../shared/contract/JobError.ts"
 import type { Nats } from "../../../shared/nats/Nats.ts"
+import { collectGarbage } from "../../fixture/general/Garbage.ts"
 
 /** A tracker with one worker, which reads jobs up to this version, and what both say. */
 const ingress = (version: Version = newestVersion) => {
@@ -36,7 +37,7 @@ const ingress = (version: Version = newestVersion) => {
   const [onFrame, , onSlots] = receivers
   const subject = aboutWorkerSubject("chat", nats.id, "worker")
   const message = (subject: string, data: Uint8Array): Msg => ({ subject, data, string: () => String(data) }) as Msg
-  const submit = (listener: Partial<AnswerListener> = {}) =>
+  const submit = (listener: Partial<AnswerListener> = {}, body = new Uint8Array(0)) =>
     tracker.submit({
       workload: "chat",
       pool: "default",
@@ -47,7 +48,7 @@ const ingress = (version: Version = newestVersion) => {
       weight: 1,
       priority: "interactive",
       contentType: "application/json",
-      body: new Uint8Array(0),
+      body,
       isPlain: false,
       deadline: 60_000,
       traceparent: undefined
@@ -134,5 +135,24 @@ describe("an answer in one frame", () => {
       answer(cancels ? 3 : 1, job.id)
       assert.deepStrictEqual(calls, cancels ? ["start"] : ["start", "chunk", "end"])
     }
+  })
+})
+
+describe("the handle of a job", () => {
+  it("does not keep the body in memory when the job has ended", async () => {
+    const { answer, claim, submit } = ingress()
+    // functions of their own: the test's variables live until its end
+    const start = () => {
+      const body = new Uint8Array(100)
+      return { job: submit({}, body), memory: new WeakRef(body) }
+    }
+    const ended = start()
+    const open = start()
+    claim(0, ended.job.id, "unsent")
+    answer(1, ended.job.id)
+    await collectGarbage()
+    assert.isUndefined(ended.memory.deref())
+    assert.isDefined(open.memory.deref())
+    for (const { job } of [ended, open]) job.cancel()
   })
 })

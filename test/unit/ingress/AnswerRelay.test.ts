@@ -6,6 +6,7 @@ import type { AnswerListener, JobRequest } from "../../../shared/bus/ingress/Job
 import { ProviderFailed } from "../../../shared/contract/JobError.ts"
 import { relay, type RelayOptions } from "../../../services/ingress/answer/AnswerRelay.ts"
 import type { ResponseHead } from "../../../services/ingress/exchange/Exchange.ts"
+import { collectGarbage } from "../../fixture/general/Garbage.ts"
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] })
@@ -82,10 +83,15 @@ const start = (
     guard: (step: () => void) => step(),
     whenClosed: (closer: () => void) => (close = closer)
   } as unknown as RelayOptions["exchange"]
-  const request = { workload: "chat", pool: "default", model: "m" } as JobRequest
   const settled: Array<unknown> = []
-  relay({ jobs, exchange, request, streams, settle: (consumed) => settled.push(consumed) })
-  return { listener: listener!, said, heads, connection, settled, close: () => close() }
+  const submit = () => {
+    const body = new Uint8Array(1_000)
+    const request = { workload: "chat", pool: "default", model: "m", body } as unknown as JobRequest
+    relay({ jobs, exchange, request, streams, settle: (consumed) => settled.push(consumed) })
+    return new WeakRef(body)
+  }
+  const body = submit()
+  return { listener: listener!, said, heads, connection, settled, body, close: () => close() }
 }
 
 const head = (contentType: string) => ({ status: 200, contentType, headers: { "x-gateway-provider": "p" } })
@@ -194,6 +200,18 @@ describe("a client that reads slowly", () => {
     connection.read()
     await turn()
     assert.isTrue(connection.writableFinished)
+  })
+
+  it("does not keep the body of its request in memory: that is the job's", async () => {
+    const { body, close, connection, listener } = start({ streams: true, takesAll: false })
+    listener.onStart(head("text/event-stream"))
+    listener.onChunk(bytes("data: 1\n\n"), true)
+    listener.onEnd(undefined)
+    await turn()
+    await collectGarbage()
+    assert.isUndefined(body.deref())
+    assert.isFalse(connection.writableFinished)
+    close()
   })
 })
 
