@@ -181,8 +181,9 @@ export class ResponsesSocket {
   }
 
   #start(lane: Lane, { body, generates }: Creation): void {
-    const whole = this.#recent.expand(generates ? { ...body, stream: true } : body)
+    const { json, whole } = this.#recent.expand(generates ? { ...body, stream: true } : body)
     if (!generates) return this.#preload(lane, body, whole)
+    this.#recent.hold(whole)
     const { path, request, take } = this.#options
     const response = new MessageResponse({
       onEvent: (name, data, sent) => this.#relay(lane, whole, name, data, sent),
@@ -192,9 +193,10 @@ export class ResponsesSocket {
     this.#running++
     response.on("close", () => {
       this.#running--
+      this.#recent.release(whole)
       this.#next(lane)
     })
-    if (!take(new MessageRequest(request, path, Buffer.from(whole.json)), response)) response.destroy()
+    if (!take(new MessageRequest(request, path, json), response)) response.destroy()
   }
 
   #next(lane: Lane): void {
@@ -289,7 +291,7 @@ export class ResponsesSocket {
     clearInterval(this.#ping)
     clearTimeout(this.#expiry)
     this.#upload.release()
-    this.#recent.forgetAll()
+    this.#recent.clear()
     for (const { running, waiting } of this.#lanes.values()) {
       for (const { bytes } of waiting.splice(0)) this.#release(bytes)
       running?.destroy()

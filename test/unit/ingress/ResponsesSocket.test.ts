@@ -72,10 +72,10 @@ const open = ({ reads = true } = {}) => {
       response.end(`event: response.completed\ndata: ${JSON.stringify(data)}\n\n`)
       await new Promise((resolve) => response.once("close", resolve))
     },
-    /** Whether no memory is taken. */
-    isFree: () => {
-      const isFree = bodies.reserve("key_1", budgetBytes / 2)
-      if (isFree) bodies.release("key_1", budgetBytes / 2)
+    /** Whether so much memory is left: by default, all of what the key may use. */
+    isFree: (bytes = budgetBytes / 2) => {
+      const isFree = bodies.reserve("key_1", bytes)
+      if (isFree) bodies.release("key_1", bytes)
       return isFree
     }
   }
@@ -102,6 +102,50 @@ describe("a WebSocket", () => {
     assert.isFalse(isFree())
     socket.emit("close")
     assert.isTrue(isFree())
+  })
+
+  it("counts the input of a running answer until the answer ends, or from then on as a part of its response", async () => {
+    const { create, end, isFree, running, socket } = open()
+    const rest = budgetBytes / 2 - 200_000
+    create({ input: "x".repeat(200_000) })
+    assert.isFalse(isFree(rest))
+    assert.isTrue(isFree(rest - 1_000))
+    const { response } = running.shift()!
+    response.destroy()
+    await new Promise((resolve) => response.once("close", resolve))
+    assert.isTrue(isFree())
+    create({ input: "x".repeat(200_000) })
+    await end()
+    assert.isFalse(isFree(rest))
+    assert.isTrue(isFree(rest - 1_000))
+    create({ input: "x".repeat(100_000) })
+    socket.emit("close")
+    assert.isTrue(isFree())
+  })
+
+  it("answers a message with an input that there is no room to keep beside the request, but not the next one", async () => {
+    const { create, end, isFree, running } = open()
+    create({ input: "x".repeat(budgetBytes / 2 - 1_000) })
+    // the memory is left to the request
+    assert.isTrue(isFree())
+    await end()
+    assert.isTrue(isFree())
+    create({ input: "again", previous_response_id: "resp_1" })
+    const body = JSON.parse(String(running[0]!.request.read())) as object
+    assert.deepInclude(body, { previous_response_id: "resp_1", input: [{ role: "user", content: "again" }] })
+  })
+
+  it("continues a response with the whole conversation", async () => {
+    const { create, end, running } = open()
+    create({ input: "one", previous_response_id: "resp_0" })
+    await end()
+    create({ input: [{ role: "user", content: "two" }], previous_response_id: "resp_1" })
+    assert.deepStrictEqual(JSON.parse(String(running[0]!.request.read())), {
+      model: "m",
+      stream: true,
+      previous_response_id: "resp_0",
+      input: [{ role: "user", content: "one" }, { type: "message" }, { role: "user", content: "two" }]
+    })
   })
 
   it("refuses a message that the memory does not suffice for", () => {
