@@ -23,7 +23,10 @@ const collectAfterBytes = 32 * 1024 * 1024
 const tooBusy = Unavailable.briefly()
 
 export class DecodeTurns extends Context.Service<DecodeTurns, {
-  /** Decodes a body of this size when its turn comes. Turns alternate between tenants. */
+  /**
+   * Decodes a body of this size when its turn comes. Turns alternate between tenants. An interruption takes effect immediately, also
+   * while the body waits. Fails with `Unavailable` if the turn does not come within ten seconds.
+   */
   readonly inTurn: <A, E>(
     tenant: string,
     bytes: number,
@@ -34,24 +37,26 @@ export class DecodeTurns extends Context.Service<DecodeTurns, {
     const turns = PartitionedSemaphore.makeUnsafe<string>({ permits: 1 })
     const collect = makeCollector()
     let decoded = 0
-    const release = (bytes: number) =>
-      Effect.suspend(() => {
+    const count = (bytes: number) =>
+      Effect.sync(() => {
         decoded += bytes
-        if (decoded >= collectAfterBytes) {
-          decoded = 0
-          // later, when the request has been admitted and its decoded body is garbage, too
-          setImmediate(collect)
-        }
-        return turns.release(1)
+        if (decoded < collectAfterBytes) return
+        decoded = 0
+        // later, when the request has been admitted and its decoded body is garbage, too
+        setImmediate(collect)
       })
     return DecodeTurns.of({
       inTurn: (tenant, bytes, decode) =>
-        bytes < largeBytes ? decode() : Effect.uninterruptibleMask((restore) =>
-          restore(turns.take(tenant, 1)).pipe(
-            Effect.timeoutOrElse({ duration: withinMs, orElse: () => Effect.fail(tooBusy) }),
-            Effect.andThen(Effect.ensuring(restore(Effect.suspend(decode)), release(bytes)))
-          )
-        )
+        bytes < largeBytes ? decode() : Effect.suspend(() => {
+          let hasTurn = false
+          const decoding = Effect.suspend(() => {
+            hasTurn = true
+            return Effect.ensuring(decode(), count(bytes))
+          })
+          const tooLate = Effect.suspend(() => hasTurn ? Effect.never : Effect.fail(tooBusy))
+          // the semaphore takes back a turn whose body has left meanwhile
+          return Effect.raceFirst(turns.withPermit(tenant)(decoding), Effect.delay(tooLate, withinMs))
+        })
     })
   })
 }
