@@ -96,7 +96,9 @@ const largest = (field: Field, all: ReadonlyArray<Place>): Stated | undefined =>
 
 const lengths = places("max_tokens", "max_completion_tokens", "max_output_tokens", "generationConfig.maxOutputTokens")
 const thoughts = places("thinking.budget_tokens", "generationConfig.thinkingConfig.thinkingBudget")
-const counts = places("n", "best_of", "generationConfig.candidateCount")
+const choiceCounts = places("n", "generationConfig.candidateCount")
+/** The provider makes `best_of` answers and returns `n` of them. */
+const counts = [...choiceCounts, ...places("best_of")]
 const pictureCounts = places("n", "parameters.n")
 
 interface Answers {
@@ -108,14 +110,31 @@ interface Answers {
   readonly factors: ReadonlyArray<Stated>
 }
 
+const promptsIn = (field: Field): number => {
+  const prompt = field("prompt")
+  return Array.isArray(prompt) ? Math.max(1, prompt.length) : 1
+}
+
 /** What a request states about its answers. Of several fields for the same limit, the largest counts: the provider may use any. */
 const answersOf = (field: Field): Answers => {
   const factors: Array<Stated> = []
   const choices = largest(field, counts)
   if (choices !== undefined && choices.value > 1) factors.push(choices)
-  const prompt = field("prompt")
-  if (Array.isArray(prompt) && prompt.length > 1) factors.push({ name: "prompt", value: prompt.length })
+  const prompts = promptsIn(field)
+  if (prompts > 1) factors.push({ name: "prompt", value: prompts })
   return { length: largest(field, lengths), thought: largest(field, thoughts), factors }
+}
+
+/** The number of a chat request's prompts, and of the choices that it asks for per prompt. Each is at least 1. */
+const choicesOf = (field: Field): { readonly prompts: number; readonly choices: number } => ({
+  prompts: promptsIn(field),
+  choices: Math.max(1, largest(field, choiceCounts)?.value ?? 1)
+})
+
+/** Whether a chat request asks for several choices, for all prompts together. `field` reads a field. */
+export const hasSeveralChoices = (field: Field): boolean => {
+  const { choices, prompts } = choicesOf(field)
+  return choices * prompts > 1
 }
 
 const countOf = ({ factors }: Answers): number => factors.reduce((product, { value }) => product * value, 1)

@@ -1,6 +1,6 @@
 /** How to read a provider's answers that are passed on: describes the few places that the gateway looks at. */
 import type { Usage } from "../../contract/Usage.ts"
-import { type Fields, fields } from "../json/Json.ts"
+import * as Json from "../json/Json.ts"
 
 /** Usage and errors in a piece of an answer. */
 export interface Reading {
@@ -22,6 +22,20 @@ export const membersNamed = (...names: ReadonlyArray<string>): RegExp =>
 /** The kind of content: plain text, or anything else, such as reasoning, a tool call or a picture. */
 export type Content = "text" | "other"
 
+/** A part of one choice. */
+export interface ChoicePart {
+  readonly index: number
+  /** Whether it contains the reason why the choice ends. */
+  readonly isLast: boolean
+}
+
+/** Reads the parts of choices in a list. `reason` is the member with the reason why a choice ends. */
+export const choiceParts = (list: unknown, reason: string): ReadonlyArray<ChoicePart> =>
+  Json.list(list).map((item, position) => {
+    const choice = Json.fields(item)
+    return { index: Json.count(choice["index"]) ?? position, isLast: typeof choice[reason] === "string" }
+  })
+
 export interface AnswerGrammar {
   /** The data, not JSON, that ends a stream. */
   readonly terminator?: Buffer
@@ -34,16 +48,18 @@ export interface AnswerGrammar {
   /** The member whose text only the provider's account understands, if answers can have one. */
   readonly sealedMember?: string
   /** Reads stream data, or a whole answer. `before` is the usage reported until then. */
-  readonly read: (data: Fields, before: Usage | undefined) => Reading
+  readonly read: (data: Json.Fields, before: Usage | undefined) => Reading
   /** Encodes usage that the provider has not reported, for answers that should report it. */
   readonly toUsage?: (usage: Usage) => object
-  /** Whether stream data contains the reason why the answer ends. Only the last pieces are checked. */
-  readonly isLast: (data: Fields) => boolean
+  /** Whether stream data contains the reason why the answer, or one of its choices, ends. Only the last pieces are checked. */
+  readonly isLast: (data: Json.Fields) => boolean
+  /** The choices of which stream data has a part. Absent if answers have only one. */
+  readonly choicesIn?: (data: Json.Fields) => ReadonlyArray<ChoicePart>
   /**
    * The content of stream data; `undefined` if it has none, such as data that only announces an answer. The reason why plain text ends
    * counts as text. Absent if all data has content.
    */
-  readonly contentOf?: (data: Fields) => Content | undefined
+  readonly contentOf?: (data: Json.Fields) => Content | undefined
   /** Matches stream data in latin1 that certainly has content. Without it, stream data is read until some has content. */
   readonly textMark?: RegExp
   /**
@@ -57,7 +73,7 @@ export interface AnswerGrammar {
 
 /** The part of a whole answer that contains its text. */
 export const textIn = ({ newText }: AnswerGrammar, answer: unknown): unknown =>
-  newText === undefined ? answer : { [newText.member]: fields(answer)[newText.member] }
+  newText === undefined ? answer : { [newText.member]: Json.fields(answer)[newText.member] }
 
 /** The combined content of several parts. */
 export const contentOfAll = (parts: ReadonlyArray<Content | undefined>): Content | undefined =>
@@ -97,7 +113,7 @@ export class ContentWatch {
   }
 
   /** Looks at data, and returns whether the stream is intact. */
-  see(data: Fields): boolean {
+  see(data: Json.Fields): boolean {
     const { contentOf } = this.#grammar
     const content = contentOf === undefined ? "other" : contentOf(data)
     if (content === undefined) return true
@@ -108,7 +124,7 @@ export class ContentWatch {
   }
 
   /** Skips damaged data if that is safe. `before` is the data before it, the latest last. Returns whether it was skipped. */
-  skip(damaged: Uint8Array, before: ReadonlyArray<Fields | undefined>): boolean {
+  skip(damaged: Uint8Array, before: ReadonlyArray<Json.Fields | undefined>): boolean {
     const { contentOf, damagedText } = this.#grammar
     if (contentOf === undefined || damagedText === undefined) return false
     if (this.#isAfterGap || damaged.length > maxDamagedBytes || !damagedText.test(Buffer.from(damaged).toString())) {

@@ -87,12 +87,12 @@ export const make = <Options>(protocol: HttpProtocol<Options>, tools: GuardedToo
     if (request instanceof InvalidRequest) return Effect.fail(request)
     const { refusal, warnings } = recipient?.losses ?? {}
     if (refusal !== undefined) return Effect.fail(refusal)
-    const { grammar = protocol.grammar, id, rewrite, showUsage, usage } = request
+    const { grammar = protocol.grammar, hasSeveralChoices, id, rewrite, showUsage, usage } = request
     const { sealedMember } = grammar
     const reader = (hidden: ReadonlyArray<string>, account: () => string) => {
       const mark = sealedMember === undefined ? undefined : SignatureMarks.marker(sealedMember, account)
       return new PassingAnswer({
-        ...{ call, grammar, showUsage, usage, id, warnings },
+        ...{ call, grammar, showUsage, hasSeveralChoices, usage, id, warnings },
         rewrite: mark ?? rewrite,
         secrets: hidden
       })

@@ -29,6 +29,8 @@ export interface Outgoing {
 export interface Relayed extends Outgoing {
   /** Whether the client asked for usage in the stream. Only for grammars with pieces that hold nothing but usage. */
   readonly showUsage?: boolean
+  /** Whether the client asked for several choices in a stream. Default: false. */
+  readonly hasSeveralChoices?: boolean
   /** The grammar of this operation's answers, if it differs from the protocol's. */
   readonly grammar?: AnswerGrammar
   /** The gateway's id of the answer. */

@@ -21,6 +21,7 @@ export interface PassingAnswerOptions {
   readonly call: Call
   readonly grammar: AnswerGrammar
   readonly showUsage?: boolean | undefined
+  readonly hasSeveralChoices?: boolean | undefined
   /** The usage if the answer reports none. */
   readonly usage?: Usage | undefined
   /** Replaces the answer's id. */
@@ -54,11 +55,11 @@ export class PassingAnswer implements AnswerReader {
   #knownChanges: ReadonlyMap<string | undefined, string> | undefined
 
   constructor(options: PassingAnswerOptions) {
-    const { call: { endpoint }, grammar, id, showUsage = false, usage } = options
+    const { call: { endpoint }, grammar, hasSeveralChoices, id, showUsage = false, usage } = options
     this.#options = options
     this.#usage = usage
     const onSkip = () => Metrics.update(Metrics.skippedChunks(endpoint.name), 1)
-    this.#stream = new PassingStream({ grammar, showUsage, alias: this.#alias, id, onSkip })
+    this.#stream = new PassingStream({ grammar, showUsage, hasSeveralChoices, alias: this.#alias, id, onSkip })
   }
 
   get #alias(): string | undefined {

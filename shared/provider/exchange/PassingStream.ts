@@ -14,6 +14,8 @@ export interface PassingStreamOptions {
   readonly grammar: AnswerGrammar
   /** Whether the client asked for usage, so that frames with nothing else are passed on. */
   readonly showUsage: boolean
+  /** Whether the client asked for several choices. Then all data is read, because each choice must end. Default: false. */
+  readonly hasSeveralChoices?: boolean | undefined
   /** Replaces the provider's name of the model; `undefined` leaves frames unchanged. */
   readonly alias: string | undefined
   /** Replaces the provider's id of the answer. */
@@ -55,6 +57,8 @@ export class PassingStream {
   /** The pieces with new text. */
   readonly #texts: Ends<Piece>
   #terminated = false
+  /** If there may be several choices: whether each of those so far has ended, by its index. */
+  readonly #ended = new Map<number, boolean>()
   /** The frame that ends the stream, if usage that is still missing must precede it. */
   #terminator: Uint8Array | undefined
   #usage: Usage | undefined
@@ -73,6 +77,11 @@ export class PassingStream {
     this.#marks = alias === undefined ? grammar.marks : withNames(grammar)
   }
 
+  /** Whether data is read even if it matches no mark. */
+  get #readsAll(): boolean {
+    return this.#content.isActive || this.#options.hasSeveralChoices === true
+  }
+
   /** Returns the client's part of a chunk, up to a `failure`. */
   push(chunk: Uint8Array): ReadonlyArray<Uint8Array> {
     const out: Array<Uint8Array> = []
@@ -81,7 +90,7 @@ export class PassingStream {
     if (!this.#content.hasContent) this.#content.look(text.slice(0, firstMark))
     let at = 0
     while (at < chunk.length) {
-      if (this.#frames.restBytes === 0 && !this.#content.isActive) {
+      if (this.#frames.restBytes === 0 && !this.#readsAll) {
         const end = this.#passPlain(chunk, at, firstMark)
         if (end > at) append(out, chunk.subarray(at, end))
         at = end
@@ -117,9 +126,15 @@ export class PassingStream {
 
   /** Whether the answer is complete. */
   get isComplete(): boolean {
+    return !this.#content.isAfterGap && (this.#terminated || this.#isEnded)
+  }
+
+  /** Whether the provider has sent the reason why the answer ends. */
+  get #isEnded(): boolean {
     const { grammar } = this.#options
-    return !this.#content.isAfterGap && (this.#terminated ||
-      this.#pieces.last.some(({ fields }) => fields !== undefined && grammar.isLast(fields)))
+    return this.#ended.size === 0
+      ? this.#pieces.last.some(({ fields }) => fields !== undefined && grammar.isLast(fields))
+      : [...this.#ended.values()].every(Boolean)
   }
 
   /** Whether a part of the answer itself has arrived. */
@@ -199,7 +214,7 @@ export class PassingStream {
   #read(frame: Uint8Array, data: Uint8Array, isOrdinary: boolean): Uint8Array | undefined | "malformed" | "error" {
     const { grammar, onSkip, showUsage } = this.#options
     const piece = new Piece(data)
-    const isUnread = !this.#content.isActive && isObject(data) &&
+    const isUnread = !this.#readsAll && isObject(data) &&
       (isOrdinary || firstOf(grammar.marks, latin1(data)) === data.length)
     if (isUnread) {
       this.#pass(piece)
@@ -218,12 +233,21 @@ export class PassingStream {
       return "error"
     }
     if (this.#content.isActive && !this.#content.see(fields)) return "malformed"
+    this.#seeChoices(fields)
     if (usage !== undefined) {
       this.#usage = usage
       this.#since = 0
     }
     if (isOnlyUsage === true && !(showUsage && isReported(usage))) return undefined
     return this.#renamed(frame, data)
+  }
+
+  #seeChoices(fields: Json.Fields): void {
+    const { grammar: { choicesIn }, hasSeveralChoices } = this.#options
+    if (hasSeveralChoices !== true || choicesIn === undefined) return
+    for (const { index, isLast } of choicesIn(fields)) {
+      this.#ended.set(index, isLast || this.#ended.get(index) === true)
+    }
   }
 
   /** The frame with the alias and the gateway's id. */

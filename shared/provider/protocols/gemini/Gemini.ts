@@ -4,8 +4,15 @@ import { spellingsOf } from "../../../contract/http/FieldSpelling.ts"
 import { generateContent, streamGenerateContent } from "../../../contract/operations/GenerateContent.ts"
 import { batchEmbedContents, embedContent } from "../../../contract/operations/embeddings/EmbedContent.ts"
 import { countTokens } from "../../../contract/operations/TokenCounts.ts"
+import { hasSeveralChoices } from "../../../contract/TokenEstimate.ts"
 import { generateContentProvider } from "../../dialects/gemini/GenerateContentProvider.ts"
-import { type AnswerGrammar, type Content, contentOfAll, membersNamed } from "../../exchange/AnswerGrammar.ts"
+import {
+  type AnswerGrammar,
+  choiceParts,
+  type Content,
+  contentOfAll,
+  membersNamed
+} from "../../exchange/AnswerGrammar.ts"
 import type { HttpProtocol, Relayed } from "../../exchange/HttpProtocol.ts"
 import { RelayedBody } from "../../exchange/RelayedBody.ts"
 import * as Json from "../../json/Json.ts"
@@ -51,6 +58,7 @@ const relay = (method: Method) => (call: Call, recipient?: Signature.Recipient):
     body: body.toBytes("contents", "gemini"),
     contentType,
     streams: method === streamed,
+    hasSeveralChoices: method === streamed && hasSeveralChoices((name) => body.valueOf(name)),
     noEstimate: isFree
   }
 }
@@ -102,15 +110,18 @@ const contentOfCandidate = (candidate: unknown): Content | undefined => {
   ])
 }
 
+const choicesIn = ({ candidates }: Json.Fields) => choiceParts(candidates, "finishReason")
+
 const grammar: AnswerGrammar = {
   // every frame has usage: the last one is read
   marks: membersNamed("error"),
   modelPaths: [["modelVersion"]],
   read: ({ error, usageMetadata }) =>
     error !== undefined && error !== null ? { isError: true } : { usage: usageOf(usageMetadata) },
-  isLast: ({ candidates, promptFeedback }) =>
-    typeof Json.fields(promptFeedback)["blockReason"] === "string" ||
-    Json.list(candidates).some((candidate) => typeof Json.fields(candidate)["finishReason"] === "string"),
+  isLast: (data) =>
+    typeof Json.fields(data["promptFeedback"])["blockReason"] === "string" ||
+    choicesIn(data).some(({ isLast }) => isLast),
+  choicesIn,
   contentOf: ({ candidates, promptFeedback }) =>
     promptFeedback === undefined ? contentOfAll(Json.list(candidates).map(contentOfCandidate)) : "other",
   damagedText: /^(?!.*"(?:functionCall|thought\w*|inlineData)").*"text"\s*:/s

@@ -14,9 +14,16 @@ import { imageGenerations } from "../../../contract/operations/ImageGenerations.
 import { moderations } from "../../../contract/operations/Moderations.ts"
 import { InvalidRequest } from "../../../contract/JobError.ts"
 import type { Operation } from "../../../contract/Operation.ts"
+import { hasSeveralChoices } from "../../../contract/TokenEstimate.ts"
 import { isDiscarded } from "../../../contract/Owner.ts"
 import { chatCompletionsProvider } from "../../dialects/openai/ChatCompletionsProvider.ts"
-import { type AnswerGrammar, type Content, contentOfAll, membersNamed } from "../../exchange/AnswerGrammar.ts"
+import {
+  type AnswerGrammar,
+  choiceParts,
+  type Content,
+  contentOfAll,
+  membersNamed
+} from "../../exchange/AnswerGrammar.ts"
 import { bearer } from "../../exchange/Exchange.ts"
 import type { HttpProtocol, Relayed } from "../../exchange/HttpProtocol.ts"
 import { RelayedBody } from "../../exchange/RelayedBody.ts"
@@ -97,6 +104,7 @@ const relayJson = (call: Call, path: string, recipient: Recipient | undefined): 
     contentType,
     streams,
     showUsage,
+    hasSeveralChoices: streams && hasSeveralChoices((name) => body.valueOf(name)),
     noEstimate: operation.isFree ?? false,
     ...(wantsBase64 ? { rewrite: Base64Vectors.rewrite() } : {}),
     ...metering(operation, (field) => body.valueOf(field))
@@ -104,6 +112,8 @@ const relayJson = (call: Call, path: string, recipient: Recipient | undefined): 
 }
 
 // Answer
+
+const choicesIn = ({ choices }: Json.Fields) => choiceParts(choices, "finish_reason")
 
 const unmetered: AnswerGrammar = {
   terminator: Buffer.from("[DONE]"),
@@ -114,7 +124,7 @@ const unmetered: AnswerGrammar = {
     const usage = usageOf(reported)
     return usage === undefined ? {} : { usage, isOnlyUsage: Array.isArray(choices) && choices.length === 0 }
   },
-  isLast: ({ choices }) => Json.list(choices).some((choice) => typeof Json.fields(choice)["finish_reason"] === "string")
+  isLast: (data) => choicesIn(data).some(({ isLast }) => isLast)
 }
 
 export const plain: AnswerGrammar = { ...unmetered, toUsage: toTokenUsage }
@@ -137,6 +147,7 @@ const contentOfChoice = (choice: unknown): Content | undefined => {
 /** The grammar of answers of chat and of text completions. */
 const grammar: AnswerGrammar = {
   ...plain,
+  choicesIn,
   contentOf: ({ choices }) => Array.isArray(choices) ? contentOfAll(choices.map(contentOfChoice)) : "other",
   textMark: /"(?:content|text)": ?"[^"\\]/,
   damagedText: /^(?!.*"(?:tool_calls|function_call)").*"(?:content|text)"\s*:/s

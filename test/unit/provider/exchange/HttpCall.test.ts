@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Redacted, Result } from "effect"
 import { chatCompletions } from "../../../../shared/contract/operations/ChatCompletions.ts"
 import type { JobError } from "../../../../shared/contract/JobError.ts"
+import { completions } from "../../../../shared/contract/operations/Completions.ts"
 import { streamGenerateContent } from "../../../../shared/contract/operations/GenerateContent.ts"
 import { messages } from "../../../../shared/contract/operations/Messages.ts"
 import type { Operation } from "../../../../shared/contract/Operation.ts"
@@ -307,6 +308,51 @@ describe("a request", () => {
       assert.strictEqual(connections[0]?.json["prompt_cache_key"], expected)
       yield* Fiber.interrupt(fiber)
     }))
+})
+
+describe("a relayed stream of two choices, of which one has ended", () => {
+  const gemini2 = { contents: [], generationConfig: { candidateCount: 2 } }
+  const frame = (data: object) => `data: ${JSON.stringify(data)}\n\n`
+  const openAiPart = (index: number, finish_reason: string | null) =>
+    frame({ choices: [{ index, delta: { content: "a" }, text: "a", finish_reason }] })
+  const geminiPart = (index: number, finishReason?: string) =>
+    frame({ candidates: [{ index, content: { parts: [{ text: "a" }] }, finishReason }] })
+  const openAiParts = [
+    openAiPart(0, null) + openAiPart(1, null) + openAiPart(0, "stop"),
+    openAiPart(1, "stop")
+  ] as const
+  const geminiParts = [geminiPart(0) + geminiPart(1) + geminiPart(0, "STOP"), geminiPart(1, "STOP")] as const
+  const chat = { model: "alias", messages: hello, n: 2, stream: true }
+  const cases = [
+    ["chat completions", chatCompletions, openAi, chat, openAiParts],
+    [
+      "completions with two prompts",
+      completions,
+      openAi,
+      { model: "alias", prompt: ["a", "b"], stream: true },
+      openAiParts
+    ],
+    ["generated content", streamGenerateContent, gemini, gemini2, geminiParts]
+  ] as const
+
+  it.effect.each(cases)(
+    "is cut if the provider sends no more: %s",
+    ([, operation, protocol, body, [first, rest]]) =>
+      Effect.gen(function*() {
+        for (const more of ["", rest]) {
+          const { connections, perform } = start(protocol as HttpProtocol<unknown>)
+          const sink = new TestSink()
+          const fiber = yield* begin(perform, call(operation, body), sink)
+          connections[0]!.head(200, sse)
+          connections[0]!.data(first + more)
+          connections[0]!.end()
+          const result = yield* Fiber.join(fiber)
+          assert.strictEqual(sink.text, first + more)
+          assert.strictEqual(Result.isFailure(result), more === "")
+          if (Result.isFailure(result)) assert.deepInclude(result.failure, { _tag: "ProviderFailed", reason: "cut" })
+        }
+      })
+  )
 })
 
 describe("an answer", () => {

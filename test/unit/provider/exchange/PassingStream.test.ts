@@ -346,6 +346,32 @@ describe("an answer", () => {
   })
 })
 
+describe("an answer of several choices without [DONE]", () => {
+  const word = (index: number) => frame({ choices: [{ index, delta: { content: "a" }, finish_reason: null }] })
+  const last = (index: number) => frame({ choices: [{ index, delta: {}, finish_reason: "stop" }] })
+
+  it.each([
+    ["one of them has not ended", word(0) + word(1) + last(0), false],
+    ["one of them goes on after the end of the other", word(0) + word(1) + last(0) + word(1).repeat(9), false],
+    ["all have ended", word(0) + word(1) + last(0) + word(1) + last(1), true],
+    ["all have ended, one of them long before", word(0) + word(1) + last(0) + word(1).repeat(9) + last(1), true],
+    ["all have ended, and usage follows", word(0) + word(1) + last(0) + last(1) + usage.repeat(5), true],
+    ["the provider has sent only one, which has ended", word(0) + last(0), true],
+    ["the provider has sent only usage", usage, false]
+  ])("is complete or not: %s", (_, text, expected) => {
+    for (const cut of [1, text.length]) {
+      const stream = open({ hasSeveralChoices: true })
+      for (let at = 0; at < text.length; at += cut) stream.push(Buffer.from(text.slice(at, at + cut)))
+      assert.strictEqual(stream.isComplete, expected)
+    }
+  })
+
+  it("passes every byte", () => {
+    const text = word(0) + word(1) + last(0) + ": comment\n\n" + word(1) + last(1)
+    assert.strictEqual(relay(open({ hasSeveralChoices: true }), text), text)
+  })
+})
+
 describe("a last frame without its final blank line", () => {
   const textOf = (kept: Uint8Array | string | undefined) =>
     kept instanceof Uint8Array ? Buffer.from(kept).toString() : kept
