@@ -3,14 +3,15 @@
  * completion. Cursor expects every tool call to be a function call. A custom tool's call is therefore answered as a function
  * call whose arguments are the tool's input text. Later requests repeat it in this form.
  */
-import { Effect, Predicate } from "effect"
-import { InvalidRequest } from "../../shared/contract/JobError.ts"
+import { Deferred, Effect, Exit, Predicate } from "effect"
+import { InvalidRequest, type JobError, ProviderFailed } from "../../shared/contract/JobError.ts"
 import { chatCompletions } from "../../shared/contract/operations/ChatCompletions.ts"
 import { responses } from "../../shared/contract/operations/Responses.ts"
 import type { Usage } from "../../shared/contract/Usage.ts"
 import * as UsageSum from "../../shared/contract/UsageSum.ts"
 import type { Call, Perform } from "../../shared/provider/call/Protocol.ts"
 import { turnFor } from "../../shared/provider/call/RequestBody.ts"
+import { maxWholeBytes } from "../../shared/provider/exchange/AnswerReader.ts"
 import { type AnswerEncoder, newIdentity } from "../../shared/provider/dialects/conversation/Dialect.ts"
 import type { ModelEvent } from "../../shared/provider/dialects/conversation/ModelEvent.ts"
 import { encoder } from "../../shared/provider/dialects/openai/ChatCompletionsAnswer.ts"
@@ -75,10 +76,14 @@ class ChatSink implements Sink {
   #head: Head | undefined
   /** The pieces of an answer that is not streamed. */
   readonly #pieces: Array<Uint8Array> = []
+  #heldBytes = 0
+  readonly #onTooLarge: () => void
 
-  constructor(sink: Sink, encoder: AnswerEncoder) {
+  /** `onTooLarge` is called if the answer is too large to be held as a whole. Its caller must end it then. */
+  constructor(sink: Sink, encoder: AnswerEncoder, onTooLarge: () => void) {
     this.#sink = sink
     this.#encoder = encoder
+    this.#onTooLarge = onTooLarge
   }
 
   get hasStarted(): boolean {
@@ -96,6 +101,11 @@ class ChatSink implements Sink {
 
   write(bytes: Uint8Array): boolean {
     if (this.#isStream) return this.#send(this.#frames.push(bytes).flatMap((frame) => this.#read(frame)))
+    this.#heldBytes += bytes.length
+    if (this.#heldBytes > maxWholeBytes) {
+      this.#onTooLarge()
+      return false
+    }
     this.#pieces.push(bytes)
     return true
   }
@@ -138,8 +148,11 @@ const answer = Effect.fnUntraced(function*(perform: Perform, call: Call, sink: S
     return yield* InvalidRequest.at("previous_response_id", "is not available here: send all items in `input`")
   }
   const includeUsage = Json.fields(body["stream_options"])["include_usage"] === true
-  const chat = new ChatSink(sink, encoder(yield* newIdentity(call.answersAs), includeUsage))
-  const usage = yield* perform(toResponses(call, body), chat)
+  const tooLarge = Deferred.makeUnsafe<never, JobError>()
+  const chat = new ChatSink(sink, encoder(yield* newIdentity(call.answersAs), includeUsage), () => {
+    Deferred.doneUnsafe(tooLarge, Exit.fail(ProviderFailed.malformed(call.endpoint.name, "it is too large")))
+  })
+  const usage = yield* Effect.raceFirst(perform(toResponses(call, body), chat), Deferred.await(tooLarge))
   chat.end(usage ?? UsageSum.none)
   return usage
 })

@@ -5,6 +5,7 @@
 import { skipSpace } from "../../../shared/bounds/JsonBytes.ts"
 import * as JsonText from "../../../shared/provider/json/JsonText.ts"
 import { dataOf, replaceData, SseFrames } from "../../../shared/bounds/SseFrames.ts"
+import { maxWholeBytes } from "../../../shared/provider/exchange/AnswerReader.ts"
 import { joinItems } from "../../../shared/records/Responses.ts"
 import type { Answer } from "../../../shared/worker/Preparation.ts"
 
@@ -49,6 +50,9 @@ export class RecordedAnswer implements Answer {
   /** Whether the answer is one JSON text, which is held back from its start. */
   #isWhole = false
   #held: Array<Uint8Array> | undefined
+  #heldBytes = 0
+  /** Whether the answer was too large to be held. Then it passes as the provider sent it, and there is no response to store. */
+  isTooLarge = false
   readonly #frames = new SseFrames()
   /** Whether all events so far are of `beginnings`. */
   #isBeginning = true
@@ -73,22 +77,32 @@ export class RecordedAnswer implements Answer {
   }
 
   write(bytes: Uint8Array): boolean {
+    if (this.#held !== undefined && this.#heldBytes + bytes.length > maxWholeBytes) {
+      this.release()
+      this.isTooLarge = true
+    }
+    if (this.isTooLarge) return this.#answer.write(bytes)
     if (this.#held !== undefined) {
-      this.#held.push(bytes)
+      this.#hold(bytes)
       return true
     }
     const passed: Array<Uint8Array> = []
     for (const frame of this.#frames.push(bytes)) {
       if (this.#held !== undefined) {
-        this.#held.push(frame)
+        this.#hold(frame)
         continue
       }
       const type = typeOf(frame)
-      if (ends.has(type)) this.#held = [frame]
+      if (ends.has(type)) this.#hold(frame)
       else passed.push(this.#isBeginning ? this.#begin(frame, type) : frame)
     }
-    this.#held?.push(this.#frames.rest)
+    if (this.#held !== undefined) this.#hold(this.#frames.rest)
     return passed.length === 0 ? true : this.#answer.write(Buffer.concat(passed))
+  }
+
+  #hold(bytes: Uint8Array): void {
+    (this.#held ??= []).push(bytes)
+    this.#heldBytes += bytes.length
   }
 
   /** The gateway's version of one of the first events. */
@@ -107,6 +121,7 @@ export class RecordedAnswer implements Answer {
 
   /** The response to store; `undefined` if the answer contains no complete one. */
   readonly response = (): AnsweredResponse | undefined => {
+    if (this.isTooLarge) return undefined
     // an answer may end without a blank line
     this.#held ??= [this.#frames.rest]
     const held = Buffer.concat(this.#held)

@@ -73,6 +73,9 @@ const respond = Effect.fnUntraced(function*(
   const recorded = new RecordedAnswer(answer, { store: isStored, previous_response_id: previous, ...background })
   const usage = yield* perform(expanded, recorded)
   const response = recorded.response()
+  if (recorded.isTooLarge && isStored) {
+    yield* Effect.logWarning("a response is too large to be stored", { model: work.model })
+  }
   if (response?.isIncomplete === true) work.onIncomplete?.()
   if (response !== undefined && isStored && owner !== undefined) {
     const record = { ...response, input: own, at: yield* Clock.currentTimeMillis }

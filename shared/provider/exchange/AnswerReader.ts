@@ -3,6 +3,9 @@ import type { JobError } from "../../contract/JobError.ts"
 import type { Usage } from "../../contract/Usage.ts"
 import type { Head } from "../transport/Sink.ts"
 
+/** Maximum size of an answer that is held as a whole, in bytes: several hundred vectors or ten images. */
+export const maxWholeBytes = 64 * 1024 * 1024
+
 /** Pieces of the client's answer. */
 type Pieces = ReadonlyArray<Uint8Array>
 

@@ -4,7 +4,7 @@ import { type JobError, ProviderFailed } from "../../contract/JobError.ts"
 import * as Json from "../json/Json.ts"
 import type { Endpoint } from "../transport/Endpoint.ts"
 import type { Sink } from "../transport/Sink.ts"
-import type { AnswerReader } from "./AnswerReader.ts"
+import { type AnswerReader, maxWholeBytes } from "./AnswerReader.ts"
 import { bearer, exchange, type ExchangeOptions, type ExchangeTools } from "./Exchange.ts"
 import * as ProviderError from "./ProviderError.ts"
 
@@ -18,9 +18,6 @@ export interface JsonRequest {
   /** Replaces the catalogue's timeouts if it is shorter. Milliseconds. */
   readonly withinMs?: number
 }
-
-/** Maximum size of an answer, in bytes: several hundred vectors or ten images. */
-const maxAnswerBytes = 64 * 1024 * 1024
 
 /** A sink that takes nothing: the caller writes the client's answer later. */
 const noSink: Sink = { hasStarted: false, start: () => undefined, write: () => true, onDrain: () => undefined }
@@ -59,7 +56,7 @@ export const make = <Answer>(
     let answer: Option.Option<Answer> = Option.none()
     const reader = (secrets: ReadonlyArray<string>): AnswerReader => ({
       head: (status, contentType) => ({ status, contentType, headers: {} }),
-      holdBytes: () => maxAnswerBytes,
+      holdBytes: () => maxWholeBytes,
       whole: (bytes) => {
         const text = Buffer.from(bytes).toString()
         answer = decode(text)

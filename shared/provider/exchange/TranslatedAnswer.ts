@@ -14,15 +14,12 @@ import * as Json from "../json/Json.ts"
 import type { Head } from "../transport/Sink.ts"
 import { dataOf, maxFrameBytes, SseFrames } from "../../bounds/SseFrames.ts"
 import { type AnswerGrammar, ContentWatch, textIn } from "./AnswerGrammar.ts"
-import type { AnswerReader, Read } from "./AnswerReader.ts"
+import { type AnswerReader, maxWholeBytes, type Read } from "./AnswerReader.ts"
 import { Ends, type Piece } from "./ResponseMetadata.ts"
 import * as ProviderError from "./ProviderError.ts"
 
 const utf8 = new TextEncoder()
 const text = new TextDecoder()
-
-/** Maximum size of an answer in bytes: several images. */
-const maxWholeBytes = 64 * 1024 * 1024
 
 export interface TranslatedAnswerOptions {
   readonly encoder: AnswerEncoder

@@ -75,3 +75,59 @@ describe.each([1, 7, 300, 1_000_000])("in pieces of %s bytes", (pieceBytes) => {
     assert.strictEqual(all, stream)
   })
 })
+
+describe("an answer that is too large to be held", () => {
+  const piece = Buffer.alloc(1024 * 1024, " ")
+  const count = 80
+
+  /** Writes the beginning, and many pieces after it. Returns how much of them passed, was held at most, and is recorded. */
+  const recordLarge = (contentType: string, beginning: string) => {
+    const heads: Array<object> = []
+    const passed = { bytes: 0, text: "" }
+    let isOpen = true
+    const answer = new RecordedAnswer({
+      hasStarted: false,
+      start: (head) => heads.push(head),
+      write: (bytes) => {
+        passed.bytes += bytes.length
+        if (passed.text.length < beginning.length) {
+          passed.text += Buffer.from(bytes.subarray(0, beginning.length)).toString()
+        }
+        return isOpen
+      },
+      onDrain: (resume) => resume()
+    }, { store: true })
+    const head = { status: 200, contentType, headers: {} }
+    answer.start(head)
+    answer.write(Buffer.from(beginning))
+    let written = beginning.length
+    let mostHeld = 0
+    for (let index = 0; index < count; index++) {
+      answer.write(piece)
+      written += piece.length
+      mostHeld = Math.max(mostHeld, written - passed.bytes)
+    }
+    isOpen = false
+    const mayContinue = answer.write(piece)
+    const recorded = answer.response()
+    answer.release()
+    const isWhole = passed.bytes === written + piece.length
+    return { recorded, mostHeld, mayContinue, isWhole, heads, text: passed.text, isTooLarge: answer.isTooLarge }
+  }
+
+  const json = JSON.stringify(response("completed", { store: false }))
+  const event = `data: {"type":"response.completed","response":${json}}\n\n`
+  it.each([
+    ["JSON", "application/json", json],
+    ["a stream after its end", "text/event-stream", event]
+  ])("passes as it is, and is not recorded: %s", (_, contentType, beginning) => {
+    const { heads, isTooLarge, isWhole, mayContinue, mostHeld, recorded, text } = recordLarge(contentType, beginning)
+    assert.isAtMost(mostHeld, 64 * 1024 * 1024)
+    assert.isUndefined(recorded)
+    assert.isTrue(isTooLarge)
+    assert.isTrue(isWhole)
+    assert.strictEqual(text, beginning)
+    assert.lengthOf(heads, 1)
+    assert.isFalse(mayContinue)
+  })
+})
