@@ -126,7 +126,7 @@ const answersOf = (field: Field): Answers => {
 }
 
 /** The number of a chat request's prompts, and of the choices that it asks for per prompt. Each is at least 1. */
-const choicesOf = (field: Field): { readonly prompts: number; readonly choices: number } => ({
+export const choicesOf = (field: Field): { readonly prompts: number; readonly choices: number } => ({
   prompts: promptsIn(field),
   choices: Math.max(1, largest(field, choiceCounts)?.value ?? 1)
 })

@@ -101,7 +101,7 @@ export class RecordedAnswer implements Answer {
   }
 
   #hold(bytes: Uint8Array): void {
-    (this.#held ??= []).push(bytes)
+    ;(this.#held ??= []).push(bytes)
     this.#heldBytes += bytes.length
   }
 

@@ -9,6 +9,7 @@ import * as Fiberless from "../../bounds/Fiberless.ts"
 import * as Options from "../call/Options.ts"
 import * as ClientDialects from "../dialects/ClientDialects.ts"
 import type { ChatRequest } from "../dialects/conversation/ChatOverEngine.ts"
+import type { ProviderDialect } from "../dialects/conversation/Dialect.ts"
 import * as InlineMedia from "../dialects/conversation/InlineMedia.ts"
 import * as CountDialects from "../dialects/CountDialects.ts"
 import * as Counts from "../dialects/counting/Counts.ts"
@@ -16,6 +17,7 @@ import * as TokenizerCount from "../dialects/counting/TokenizerCount.ts"
 import * as EmbeddingApi from "../dialects/embeddings/EmbeddingApi.ts"
 import * as Embeddings from "../dialects/embeddings/Embeddings.ts"
 import * as Json from "../json/Json.ts"
+import { type CountCalls, oneCall } from "../call/Calls.ts"
 import { type Call, notSupported, type Perform } from "../call/Protocol.ts"
 import * as ClientRequest from "../dialects/conversation/ClientRequest.ts"
 import type { Recipient } from "../dialects/conversation/Signature.ts"
@@ -26,7 +28,7 @@ import { exchange, type GuardedTools } from "./Exchange.ts"
 import type { HttpProtocol, Relay } from "./HttpProtocol.ts"
 import * as JsonExchange from "./JsonExchange.ts"
 import { PassingAnswer } from "./PassingAnswer.ts"
-import { translate } from "./Translation.ts"
+import * as Translation from "./Translation.ts"
 
 /** The names of the operations that a protocol serves: relayed, or translated for clients of other dialects. */
 export const operationsOf = (
@@ -37,6 +39,26 @@ export const operationsOf = (
   ...ClientDialects.operations,
   ...CountDialects.operations
 ]
+
+/** Counts the calls of a protocol's operations: one for a relayed request, possibly several for a translated one. */
+export const counter = (
+  { chat, embeddings, relays }: {
+    readonly chat: { readonly dialect: Pick<ProviderDialect<never>, "takesChoices"> }
+    readonly embeddings?: EmbeddingApi.EmbeddingApi
+    readonly relays: Pick<ReadonlyMap<string, unknown>, "has">
+  }
+): CountCalls =>
+(call) => {
+  const { name } = call.operation
+  const calls = relays.has(name)
+    ? oneCall
+    : ClientDialects.operations.includes(name)
+    ? Translation.callsOf(call, chat.dialect)
+    : embeddings === undefined
+    ? oneCall
+    : EmbeddingApi.callsOf(Embeddings.textCount(call), embeddings)
+  return Effect.succeed(calls)
+}
 
 /** Whether a server lacks the count of tokens, as some servers that speak a provider's dialect do. */
 const isMissing = (error: JobError): boolean =>
@@ -76,7 +98,7 @@ const vectorsBy = (
 export const make = <Options>(protocol: HttpProtocol<Options>, tools: GuardedTools): Perform => {
   const { authorize, embeddings } = protocol
   const translations = new Map([
-    ...ClientDialects.map((dialect) => translate(dialect, protocol, tools)),
+    ...ClientDialects.map((dialect) => Translation.translate(dialect, protocol, tools)),
     ...Counts.performs(counterOf(protocol, tools), "ordinary"),
     ...(embeddings === undefined ? [] : vectorsBy(embeddings, tools, authorize))
   ])

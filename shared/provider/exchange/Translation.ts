@@ -1,18 +1,21 @@
 /** Serves a chat client by a provider of another dialect, through the canonical conversation and canonical events. */
 import { Effect } from "effect"
 import { type JobError, ProviderRejected } from "../../contract/JobError.ts"
+import { choicesOf } from "../../contract/TokenEstimate.ts"
 import type { Usage } from "../../contract/Usage.ts"
 import * as ClientRequest from "../dialects/conversation/ClientRequest.ts"
-import { type Conversation, seedsOf, type Setting, type SettingNames } from "../dialects/conversation/Conversation.ts"
-import { type ClientDialect, newIdentity } from "../dialects/conversation/Dialect.ts"
+import { seedsOf, type Setting, type SettingNames } from "../dialects/conversation/Conversation.ts"
+import { type ClientDialect, newIdentity, type ProviderDialect } from "../dialects/conversation/Dialect.ts"
 import * as InlineMedia from "../dialects/conversation/InlineMedia.ts"
 import * as Signature from "../dialects/conversation/Signature.ts"
 import * as SignatureMarks from "../dialects/conversation/SignatureMarks.ts"
 import * as TextUsage from "../dialects/conversation/TextUsage.ts"
 import * as ProviderOptions from "../call/Options.ts"
+import { type Calls, oneCall } from "../call/Calls.ts"
 import * as PaidParts from "../call/PaidParts.ts"
-import type { Perform } from "../call/Protocol.ts"
+import type { Call, Perform } from "../call/Protocol.ts"
 import { turnFor } from "../call/RequestBody.ts"
+import * as JsonText from "../json/JsonText.ts"
 import * as TranslationWarnings from "../call/TranslationWarnings.ts"
 import * as Endpoint from "../transport/Endpoint.ts"
 import { exchange, type GuardedTools } from "./Exchange.ts"
@@ -27,6 +30,16 @@ const maxExchanges = 8
 const maxSeededBytes = 64 * 1024 * 1024
 
 const utf8 = new TextEncoder()
+
+const exchangesFor = (choices: number, { takesChoices }: Pick<ProviderDialect<never>, "takesChoices">): number =>
+  takesChoices ? 1 : choices
+
+/** The exchanges of a translated request, which all run at the same time. A request that would need too many is refused. */
+export const callsOf = ({ body }: Pick<Call, "body">, dialect: Pick<ProviderDialect<never>, "takesChoices">): Calls => {
+  const { choices, prompts } = choicesOf(JsonText.fieldsOf(body))
+  const all = prompts * exchangesFor(choices, dialect)
+  return all > maxExchanges ? oneCall : { all, atOnce: all }
+}
 
 /** Returns the operation's name and its translation. */
 export const translate = <Request, Options>(
@@ -50,8 +63,7 @@ export const translate = <Request, Options>(
     if (conversations.some(({ maxTokens }) => maxTokens === 0)) {
       losses.refuseOf("maxTokens", "must be at least 1 for this model")
     }
-    const exchangesFor = ({ choices }: Conversation) => dialect.takesChoices ? 1 : choices
-    if (conversations.reduce((sum, conversation) => sum + exchangesFor(conversation), 0) > maxExchanges) {
+    if (conversations.reduce((sum, { choices }) => sum + exchangesFor(choices, dialect), 0) > maxExchanges) {
       losses.refuseOf("choices", `must be at most ${maxExchanges} for this model, for all prompts together`)
     }
     yield* losses.failIfRefused
@@ -61,7 +73,7 @@ export const translate = <Request, Options>(
     let firstChoice = 0
     for (const conversation of conversations) {
       const inlined = yield* InlineMedia.inline(conversation, dialect.needsInline, guard)
-      const times = exchangesFor(conversation)
+      const times = exchangesFor(conversation.choices, dialect)
       const seeds = dialect.settings.seed === undefined ? [undefined] : seedsOf(conversation, times)
       // calls without seeds of their own share a body
       const sharers = times / seeds.length

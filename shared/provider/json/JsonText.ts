@@ -49,6 +49,12 @@ export const valueOf = (bytes: Uint8Array, all: ReadonlyArray<Member>, name: str
     : Json.parse(Json.decodeText(bytesOf(bytes, member)))
 }
 
+/** Reads the members of an object by name. */
+export const fieldsOf = (bytes: Uint8Array): (name: string) => unknown => {
+  let all: ReadonlyArray<Member> | undefined
+  return (name) => valueOf(bytes, all ??= members(bytes) ?? [], name)
+}
+
 /** Maximum size of a text that is parsed as a whole, in bytes. */
 const wholeBytes = 256 * 1024
 

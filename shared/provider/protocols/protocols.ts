@@ -1,4 +1,7 @@
-/** Selects, for each protocol in the catalogue, the function that makes its calls, the operations that it serves, and its options. */
+/**
+ * Selects, for each protocol in the catalogue, the functions that make its calls and count them, the operations that it serves, and its
+ * options.
+ */
 import { Effect, Record } from "effect"
 import { type Provider, videoProtocols } from "../../catalogue/Provider.ts"
 import { compaction } from "../../contract/operations/Compaction.ts"
@@ -24,10 +27,13 @@ import { openAi } from "./openai/OpenAi.ts"
 import * as OpenAiImages from "./openai/OpenAiImages.ts"
 import * as OpenAiResponses from "./openai/OpenAiResponses.ts"
 import * as OpenAiSound from "./openai/OpenAiSound.ts"
+import { type CountCalls, oneCall } from "../call/Calls.ts"
 import type { Perform } from "../call/Protocol.ts"
 import { ResultStore } from "../call/ResultStore.ts"
 import { Secrets } from "../transport/Secrets.ts"
 import { Upstream } from "../transport/Upstream.ts"
+
+const countsOne: CountCalls = () => Effect.succeed(oneCall)
 
 export const protocols = Effect.gen(function*() {
   const tools = {
@@ -37,8 +43,9 @@ export const protocols = Effect.gen(function*() {
     results: yield* ResultStore
   }
   const engines = yield* Local.LocalEngines
+  const aiSdk = AiSdk.make(tools)
   const performs: Record<Provider["protocol"], Perform> = {
-    "ai-sdk": AiSdk.make(tools),
+    "ai-sdk": aiSdk.perform,
     anthropic: HttpCall.make(anthropic, tools),
     cohere: Cohere.make(tools),
     dashscope: DashScope.make(tools),
@@ -50,8 +57,17 @@ export const protocols = Effect.gen(function*() {
     ),
     local: Local.make(engines)
   }
+  const counts: Record<Provider["protocol"], CountCalls> = {
+    "ai-sdk": aiSdk.countCalls,
+    anthropic: HttpCall.counter(anthropic),
+    cohere: Cohere.countCalls,
+    dashscope: countsOne,
+    gemini: HttpCall.counter(gemini),
+    openai: OpenAiResponses.countCalls,
+    local: countsOne
+  }
   const { around } = engines
-  return around === undefined ? performs : Record.map(performs, around)
+  return { counts, performs: around === undefined ? performs : Record.map(performs, around) }
 })
 
 /** The names of the operations that each protocol serves, without videos. */

@@ -53,8 +53,16 @@ export interface Attempt {
   ) => Effect.Effect<Usage | undefined, JobError | Skipped>
 }
 
+const callTo = ({ continues, endpoint, workload }: Candidate, request: Request, isFirst: boolean): Call => ({
+  ...request,
+  workload,
+  endpoint,
+  answersAs: isFirst ? request.model : endpoint.model,
+  continues: request.isContinuation === true ? continues : undefined
+})
+
 export const make = Effect.gen(function*() {
-  const performs = yield* protocols
+  const { counts, performs } = yield* protocols
   const health = yield* CircuitBreakers.make
   const gate = yield* Gate.make
   const now = monotonicMs(yield* Clock.Clock)
@@ -68,18 +76,13 @@ export const make = Effect.gen(function*() {
   }
 
   const perform = (
-    { continues, endpoint, workload }: Candidate,
+    candidate: Candidate,
     request: Request,
     answer: AnnotatedSink,
     { isFirst, isRetry }: AttemptKind
   ) => {
-    const call: Call = {
-      ...request,
-      workload,
-      endpoint,
-      answersAs: isFirst ? request.model : endpoint.model,
-      continues: request.isContinuation === true ? continues : undefined
-    }
+    const { endpoint } = candidate
+    const call = callTo(candidate, request, isFirst)
     answer.provider = endpoint.name
     answer.attempts++
     request.onCall?.(endpoint, answer.mayBeBilled)
@@ -176,10 +179,18 @@ export const make = Effect.gen(function*() {
     },
     isHealthy: (candidate) => health.openUntil(candidate) <= now(),
     make: (candidate, request, answer, options) => {
-      const { isRetry, until } = options
+      const { isFirst, isRetry, until } = options
+      const { body, operation } = request
+      const { protocol } = candidate.endpoint.provider
+      const calls = Fiberless.suspend(() => counts[protocol](callTo(candidate, request, isFirst)))
       const budget = budgetOf(candidate)
       if (!isRetry) budget.deposit(retryOf(candidate).budget, now())
-      const made = gate.run(candidate, request, until, (permit) => call(candidate, request, answer, permit, options))
+      const made = gate.run(
+        candidate,
+        { body, operation, calls },
+        until,
+        (permit) => call(candidate, request, answer, permit, options)
+      )
       return isRetry
         ? Effect.tapError(made, (miss) => miss._tag === "Skipped" ? Effect.sync(() => budget.refund()) : Effect.void)
         : made

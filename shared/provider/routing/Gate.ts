@@ -1,6 +1,6 @@
 /**
- * Admits calls to a provider within the catalogue's limits, which all workers share, and at the pace learned from the provider's 429s.
- * Each wait has its own span.
+ * Admits requests to a provider, each with all its calls, within the catalogue's limits, which all workers share, and at the pace learned
+ * from the provider's 429s. Each wait has its own span.
  */
 import { Cause, Clock, Effect, Exit, Metric, Option, Predicate } from "effect"
 import * as Fiberless from "../../bounds/Fiberless.ts"
@@ -13,17 +13,26 @@ import * as Attributes from "../../telemetry/Attributes.ts"
 import * as Metrics from "../../telemetry/Metrics.ts"
 import * as Span from "../../telemetry/Span.ts"
 import * as Pace from "./Pace.ts"
+import { type Calls, oneCall } from "../call/Calls.ts"
 import { Skipped } from "./Skipped.ts"
 import type { Candidate } from "./Route.ts"
 import { SharedLimits } from "./SharedLimits.ts"
 import * as TokenEstimate from "../call/TokenEstimate.ts"
 
-/** Permission for one call. */
+/** Permission for the calls of one request. */
 export interface Permit {
   /** The epoch of the pace, for `recordFailure`. */
   readonly epoch: number
-  /** How long the call has waited for the permit, in milliseconds. */
+  /** How long the request has waited for the permit, in milliseconds. */
   readonly waitedMs: number
+}
+
+/** A request to a candidate. */
+export interface Asked {
+  readonly body: Uint8Array
+  readonly operation: Operation
+  /** Finds the number of calls that the request makes to the candidate's provider. Runs only if the provider's limits count calls. */
+  readonly calls: Effect.Effect<Calls>
 }
 
 export interface Gate {
@@ -33,7 +42,7 @@ export interface Gate {
    */
   readonly run: <E>(
     candidate: Candidate,
-    request: { readonly body: Uint8Array; readonly operation: Operation },
+    request: Asked,
     until: number,
     call: (permit: Permit) => Effect.Effect<Usage | undefined, E>
   ) => Effect.Effect<Usage | undefined, E | Skipped>
@@ -55,12 +64,12 @@ export const make = Effect.gen(function*() {
   const epochMs = toEpochMs(clock)
 
   /** The demands in the order of taking. Requests per minute come last, so that the call follows immediately. */
-  const demandsOf = ({ endpoint: { name, provider } }: Candidate, request: Parameters<Gate["run"]>[1]) => {
+  const demandsOf = ({ endpoint: { name, provider } }: Candidate, request: Asked, calls: Calls) => {
     const { concurrency, requestsPerMinute, tokensPerMinute } = provider.limits ?? {}
     const demands: Array<Demand> = []
     if (concurrency !== undefined) {
       const limit = { key: `${keyOf(name)}.calls`, limit: concurrency, windowMs: 0 }
-      demands.push({ kind: "concurrent", limit, units: 1 })
+      demands.push({ kind: "concurrent", limit, units: Math.min(calls.atOnce, concurrency) })
     }
     if (tokensPerMinute !== undefined) {
       const limit = { key: `${keyOf(name)}.tokens`, limit: tokensPerMinute, windowMs }
@@ -68,7 +77,7 @@ export const make = Effect.gen(function*() {
     }
     if (requestsPerMinute !== undefined) {
       const limit = { key: `${keyOf(name)}.requests`, limit: requestsPerMinute, windowMs }
-      demands.push({ kind: "requests", limit, units: 1 })
+      demands.push({ kind: "requests", limit, units: Math.min(calls.all, requestsPerMinute) })
     }
     return demands
   }
@@ -108,9 +117,11 @@ export const make = Effect.gen(function*() {
 
   const run: Gate["run"] = (candidate, request, until, call) => {
     // the fast path, by far the most frequent case
-    if (candidate.endpoint.provider.limits === undefined && !pace.isHeld(candidate)) return call(immediate)
-    return Fiberless.suspend(() => {
-      const holding = new Holding(demandsOf(candidate, request))
+    const { limits } = candidate.endpoint.provider
+    if (limits === undefined && !pace.isHeld(candidate)) return call(immediate)
+    const isCounted = limits?.concurrency !== undefined || limits?.requestsPerMinute !== undefined
+    return Fiberless.flatMap(isCounted ? request.calls : Effect.succeed(oneCall), (calls) => {
+      const holding = new Holding(demandsOf(candidate, request, calls))
       const isFree = !pace.isHeld(candidate) &&
         holding.takeAvailable(({ limit, units }) => shared.tryTake(limit, units))
       // while it waits, other calls may take the units

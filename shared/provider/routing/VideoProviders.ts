@@ -17,6 +17,7 @@ import { notSupported } from "../call/Protocol.ts"
 import { type Candidate, inOrder, keyOf, routeOf } from "./Route.ts"
 import { Secrets } from "../transport/Secrets.ts"
 import { Upstream } from "../transport/Upstream.ts"
+import { oneCall } from "../call/Calls.ts"
 import { LocalVideoEngine, type VideoEngine } from "../call/VideoEngine.ts"
 
 /** How to submit a task and follow it. */
@@ -42,7 +43,11 @@ export interface VideoProvider {
 }
 
 /** The demand of a video, which uses none of a provider's tokens. */
-const request = { body: new Uint8Array(0), operation: videoGenerations }
+const request: Gate.Asked = {
+  body: new Uint8Array(0),
+  operation: videoGenerations,
+  calls: Effect.succeed(oneCall)
+}
 const noTokens = { inputTokens: 0, outputTokens: 0 }
 
 export class VideoProviders extends Context.Service<VideoProviders, {

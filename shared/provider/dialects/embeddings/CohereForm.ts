@@ -31,6 +31,7 @@ export const cohereForm: EmbeddingForm<EmbedRequest> = {
   operation: embed.name,
   request: EmbedRequest,
   dimensionsName: "output_dimension",
+  lists: ["texts", "inputs"],
   fates: {
     ...carried("model", "input_type", "texts", "output_dimension", "embedding_types"),
     ...meaning("images"),

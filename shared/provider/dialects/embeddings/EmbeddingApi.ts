@@ -1,6 +1,7 @@
 /** Makes vectors by a provider's API, which accepts a limited number of texts per call. */
 import { Effect, Predicate, Schema } from "effect"
 import type { JobError } from "../../../contract/JobError.ts"
+import { type Calls, callsFor } from "../../call/Calls.ts"
 import type * as Json from "../../json/Json.ts"
 import type { Endpoint } from "../../transport/Endpoint.ts"
 import * as EmbeddingCalls from "./EmbeddingCalls.ts"
@@ -31,6 +32,10 @@ const areVectors = (value: unknown): value is Vectors =>
 export const answerOf = ({ vectorsIn }: EmbeddingApi) =>
   Schema.declare((value): value is Json.Fields => Predicate.isReadonlyObject(value) && areVectors(vectorsIn(value)))
 
+/** The calls for a request with this number of texts. */
+export const callsOf = (texts: number, { textsPerCall }: EmbeddingApi): Calls =>
+  callsFor(texts, textsPerCall, EmbeddingCalls.callsAtOnce)
+
 /** `post` sends a request as JSON. */
 export const make = (
   api: EmbeddingApi,
@@ -56,5 +61,6 @@ export const make = (
       const vectors = api.vectorsIn(answer)
       return { vectors: areVectors(vectors) ? vectors : [], tokens: api.tokensIn(answer) }
     })
-    return yield* EmbeddingCalls.make(call, request.texts, { textsPerCall: api.textsPerCall }, batchOf)
+    const limits = { textsPerCall: api.textsPerCall, callsAtOnce: EmbeddingCalls.callsAtOnce }
+    return yield* EmbeddingCalls.make(call, request.texts, limits, batchOf)
   })

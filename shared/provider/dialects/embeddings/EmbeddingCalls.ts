@@ -20,15 +20,18 @@ export interface Batch {
 export interface Limits {
   /** At least 1; may be infinite. */
   readonly textsPerCall: number
-  /** Maximum number of concurrent calls. Default: 4. */
-  readonly callsAtOnce?: number
+  /** Maximum number of concurrent calls. */
+  readonly callsAtOnce: number
 }
+
+/** The usual maximum number of concurrent calls of a request. */
+export const callsAtOnce = 4
 
 /** `embed` makes one call. */
 export const make = (
   call: Call,
   texts: ReadonlyArray<string>,
-  { callsAtOnce = 4, textsPerCall }: Limits,
+  { callsAtOnce, textsPerCall }: Limits,
   embed: (texts: ReadonlyArray<string>) => Effect.Effect<Batch, JobError>
 ): Effect.Effect<EmbeddingResult, JobError> =>
   PaidParts.metered(call, (paid) => {

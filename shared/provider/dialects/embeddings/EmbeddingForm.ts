@@ -20,6 +20,8 @@ export interface EmbeddingForm<Request> {
   readonly operation: string
   readonly request: Schema.Codec<Request, unknown>
   readonly dimensionsName: string
+  /** The fields that may hold a list of texts. Without a list there is one text. */
+  readonly lists: ReadonlyArray<string>
   /** What happens to each field; absent if the provider gets those that are unknown. */
   readonly fates?: Fate
   readonly read: (request: Request, json: unknown, losses: Losses) => AskedVectors

@@ -3,7 +3,8 @@ import { Effect, Stream } from "effect"
 import { strictTranslation, translationHeader } from "../../../contract/ChatHeaders.ts"
 import * as PaidParts from "../../call/PaidParts.ts"
 import { reader } from "../../call/RequestBody.ts"
-import type { Perform } from "../../call/Protocol.ts"
+import type { Call, Perform } from "../../call/Protocol.ts"
+import * as JsonText from "../../json/JsonText.ts"
 import { writeAll } from "../../transport/Sink.ts"
 import * as TranslationWarnings from "../../call/TranslationWarnings.ts"
 import { Losses } from "../conversation/Losses.ts"
@@ -32,6 +33,16 @@ export const operations = map(({ operation }) => operation)
 
 /** The operations whose unknown fields are recorded as lost instead of passed on. */
 export const translated = map(({ fates, operation }) => fates === undefined ? [] : [operation]).flat()
+
+const lists: ReadonlyMap<string, ReadonlyArray<string>> = new Map(map(({ lists, operation }) => [operation, lists]))
+
+/** The number of texts in a request of any operation, without decoding it. At least 1. */
+export const textCount = ({ body, operation: { name } }: Pick<Call, "body" | "operation">): number => {
+  const names = lists.get(name) ?? []
+  const members = names.length === 0 ? [] : JsonText.members(body) ?? []
+  const found = members.filter((member) => names.includes(member.name))
+  return Math.max(1, ...found.map((member) => [...JsonText.items(body, member)].length))
+}
 
 /** The implementations by the operation's name. */
 export const performs = (model: EmbeddingModel, settings: Settings = {}): ReadonlyMap<string, Perform> =>

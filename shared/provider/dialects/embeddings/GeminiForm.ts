@@ -44,6 +44,7 @@ export const geminiForm: EmbeddingForm<EmbedContentRequest> = {
   operation: embedContent.name,
   request: inEitherSpelling(EmbedContentRequest),
   dimensionsName,
+  lists: [],
   fates: inBothSpellings(fates),
   read: (request, _json, losses) => ({
     texts: [textOf(request, "", losses)],
@@ -64,6 +65,7 @@ export const geminiBatchForm: EmbeddingForm<BatchEmbedContentsRequest> = {
   operation: batchEmbedContents.name,
   request: inEitherSpelling(BatchEmbedContentsRequest),
   dimensionsName: `requests[0].${dimensionsName}`,
+  lists: ["requests"],
   fates: inBothSpellings({ ...carried("model"), requests: [fates] }),
   read: ({ requests }, _json, losses) => {
     const [first] = requests

@@ -18,6 +18,7 @@ const form = (operation: string, request: Schema.Codec<Request, unknown>): Embed
   operation,
   request,
   dimensionsName: "dimensions",
+  lists: ["input"],
   read: ({ dimensions, input }, json) => ({
     texts: typeof input === "string" ? [input] : input,
     dimensions: dimensions ?? undefined,

@@ -14,6 +14,8 @@ import { type ImageRequest, readEdit, readGeneration } from "./ImageRequest.ts"
 
 type Make = (model: ImageModel, dependencies: ImageAnswer.Dependencies) => Perform
 
+const readPicture = (call: Call) => Effect.map(readContent(call), ({ picture }) => picture)
+
 const perform = (read: (call: Call) => Effect.Effect<ImageRequest, JobError>): Make => (model, dependencies) =>
   Effect.fnUntraced(function*(call, sink) {
     const request = yield* read(call)
@@ -27,6 +29,19 @@ const content: Make = (model, dependencies) =>
     const made = yield* model(call, picture)
     return yield* written(call, made, ImageAnswer.writeContent(made, call, wants, dependencies, sink))
   })
+
+const readers: ReadonlyMap<string, (call: Call) => Effect.Effect<Pick<ImageRequest, "n">, JobError>> = new Map([
+  [imageGenerations.name, readGeneration],
+  [imageEdits.name, readEdit],
+  [generateContent.name, readPicture],
+  [streamGenerateContent.name, readPicture]
+])
+
+/** The number of pictures that a request of any operation asks for, at least 1. */
+export const pictureCount = (call: Call): Effect.Effect<number, JobError> => {
+  const read = readers.get(call.operation.name)
+  return read === undefined ? Effect.succeed(1) : Effect.map(read(call), ({ n }) => n)
+}
 
 const makes: ReadonlyMap<string, Make> = new Map([
   [imageGenerations.name, perform(readGeneration)],

@@ -5,6 +5,8 @@
  * The gateway calls a package's model objects directly. It does not use the rest of the SDK, which has its own rules for
  * retries and downloads.
  */
+import { Effect } from "effect"
+import type { JobError } from "../../../contract/JobError.ts"
 import { audioSpeech } from "../../../contract/operations/audio/Speech.ts"
 import { transcriptions } from "../../../contract/operations/audio/Transcriptions.ts"
 import { rerank } from "../../../contract/operations/Rerank.ts"
@@ -13,7 +15,8 @@ import * as CountDialects from "../../dialects/CountDialects.ts"
 import * as Embeddings from "../../dialects/embeddings/Embeddings.ts"
 import type { Dependencies } from "../../dialects/images/ImageAnswer.ts"
 import * as Images from "../../dialects/images/Images.ts"
-import { type Perform, performByName } from "../../call/Protocol.ts"
+import { type Calls, type CountCalls, oneCall } from "../../call/Calls.ts"
+import { type Call, type Perform, performByName } from "../../call/Protocol.ts"
 import * as AiSdkChat from "./AiSdkChat.ts"
 import * as AiSdkEmbed from "./AiSdkEmbed.ts"
 import * as AiSdkImages from "./AiSdkImages.ts"
@@ -33,7 +36,10 @@ export const operations = [
   transcriptions.name
 ]
 
-export const make = (dependencies: Dependencies & PackageTools): Perform => {
+/** The calls of the protocol, and their number. */
+export const make = (
+  dependencies: Dependencies & PackageTools
+): { readonly perform: Perform; readonly countCalls: CountCalls } => {
   const open = opener(dependencies)
   const chat = performByName(AiSdkChat.performs(open, dependencies.guard))
   const media = performByName(
@@ -45,5 +51,15 @@ export const make = (dependencies: Dependencies & PackageTools): Perform => {
       [transcriptions.name, AiSdkTranscription.make(open)]
     ])
   )
-  return (call, sink) => (call.workload === "chat" ? chat : media)(call, sink)
+  const isOfChat = ({ workload }: Call) => workload === "chat"
+  const countCalls = (call: Call): Effect.Effect<Calls, JobError> => {
+    if (isOfChat(call)) return Effect.succeed(AiSdkChat.callsOf(call))
+    const { name } = call.operation
+    if (Images.operations.includes(name)) return AiSdkImages.callsOf(call, open)
+    return Embeddings.operations.includes(name) ? AiSdkEmbed.callsOf(call, open) : Effect.succeed(oneCall)
+  }
+  return {
+    perform: (call, sink) => (isOfChat(call) ? chat : media)(call, sink),
+    countCalls: (call) => Effect.orElseSucceed(countCalls(call), () => oneCall)
+  }
 }

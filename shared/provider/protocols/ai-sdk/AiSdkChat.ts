@@ -5,6 +5,7 @@
 import type { LanguageModelV4StreamPart } from "@ai-sdk/provider"
 import { Cause, Effect, Exit, Fiber, Stream } from "effect"
 import { ProviderFailed, ProviderTimeout } from "../../../contract/JobError.ts"
+import { choicesOf } from "../../../contract/TokenEstimate.ts"
 import { isReported } from "../../../contract/Usage.ts"
 import * as TraceParent from "../../../telemetry/TraceParent.ts"
 import * as ClientDialects from "../../dialects/ClientDialects.ts"
@@ -18,7 +19,9 @@ import { Commitment } from "../../transport/Commitment.ts"
 import * as Endpoint from "../../transport/Endpoint.ts"
 import type { GuardedFetch } from "../../transport/GuardedFetch.ts"
 import * as EstimatedUsage from "../../call/EstimatedUsage.ts"
-import type { Perform } from "../../call/Protocol.ts"
+import { type Calls, oneCall } from "../../call/Calls.ts"
+import type { Call, Perform } from "../../call/Protocol.ts"
+import * as JsonText from "../../json/JsonText.ts"
 import { failureOf } from "./AiSdkCall.ts"
 import { Events } from "./AiSdkEvents.ts"
 import { lostFeatures, modelOf, providerOptions } from "./AiSdkModel.ts"
@@ -27,6 +30,12 @@ import { settings, toOptions } from "./AiSdkPrompt.ts"
 
 /** Maximum number of choices per conversation: each is a separate call. */
 const maxChoices = 8
+
+/** The calls of a request: for the choices of one prompt at a time. A request for too many choices is refused. */
+export const callsOf = ({ body }: Pick<Call, "body">): Calls => {
+  const { choices, prompts } = choicesOf(JsonText.fieldsOf(body))
+  return choices > maxChoices ? oneCall : { all: prompts * choices, atOnce: choices }
+}
 
 const options = { fingerprint: undefined, isLenient: false }
 

@@ -10,8 +10,10 @@ import { type ImageSetting, pathsOf } from "../../dialects/images/ImageRequest.t
 import { fileOf, type ImageSource } from "../../dialects/images/ImageSource.ts"
 import * as PaidParts from "../../call/PaidParts.ts"
 import { mediaTypeOf } from "../../call/PictureKind.ts"
+import { callsFor } from "../../call/Calls.ts"
+import * as Images from "../../dialects/images/Images.ts"
 import * as Json from "../../json/Json.ts"
-import { notSupported } from "../../call/Protocol.ts"
+import { type Call, notSupported } from "../../call/Protocol.ts"
 import { ask, type Attempt, attempt } from "./AiSdkCall.ts"
 import { lostFeatures, modelOf, providerOptions } from "./AiSdkModel.ts"
 import type { Opener } from "./AiSdkPackage.ts"
@@ -42,41 +44,58 @@ const revisedPromptOf = (metadata: unknown, name: string, index: number): string
 
 const bytesIn = (data: string | Uint8Array): Uint8Array => typeof data === "string" ? Buffer.from(data, "base64") : data
 
+const modelFor = Effect.fnUntraced(function*(call: Call, open: Opener) {
+  const { endpoint } = call
+  const opened = yield* open(endpoint)
+  const model = yield* modelOf("image", opened, endpoint, call)
+  const at: Attempt = { endpoint, secrets: opened.secrets }
+  const { maxImagesPerCall: most } = model
+  /** The most pictures per call. */
+  const limit = ask(
+    at,
+    async () => (typeof most === "function" ? await most({ modelId: endpoint.model }) : most) ?? Infinity
+  )
+  return { at, limit, model, opened }
+})
+
+/** The calls of a request. */
+export const callsOf = Effect.fnUntraced(function*(call: Call, open: Opener) {
+  const pictures = yield* Images.pictureCount(call)
+  const { limit } = yield* modelFor(call, open)
+  return callsFor(pictures, yield* limit, callsAtOnce)
+})
+
 export const make = (open: Opener, guard: GuardedFetch["Service"]): ImageModel =>
   Effect.fnUntraced(function*(call, request) {
-    const { endpoint } = call
-    const opened = yield* open(endpoint)
-    const model = yield* modelOf("image", opened, endpoint, call)
-    const at: Attempt = { endpoint, secrets: opened.secrets }
+    const { at, limit, model, opened } = yield* modelFor(call, open)
     const changes = request.images.length > 0
     if (changes && !(yield* takesPictures(model, at))) return yield* notSupported(call)
     const files = yield* Effect.forEach(request.images, (image) => toFile(image, guard))
     const mask = request.mask === undefined ? undefined : yield* toFile(request.mask, guard)
-    const { maxImagesPerCall: atOnce } = model
-    const most = (yield* ask(at, async () =>
-      typeof atOnce === "function" ? await atOnce({ modelId: endpoint.model }) : atOnce)) ?? request.n
-
-    const shares = sharesOf(request.n, most)
-    const answers = yield* PaidParts.metered(call, (paid) =>
-      Effect.forEach(shares, (n, index) =>
-        attempt(at, (options) =>
-          model.doGenerate({
-            ...options,
-            prompt: request.prompt,
-            n,
-            size: request.size === undefined ? undefined : `${request.size.width}x${request.size.height}`,
-            aspectRatio: undefined,
-            // differs for each call, so that the calls of a request do not make the same pictures
-            seed: request.seed === undefined ? undefined : request.seed + index,
-            files: changes ? files : undefined,
-            mask,
-            providerOptions: providerOptions(opened, model, request.extra)
-          })).pipe(
-            Effect.map((answer) => {
-              paid({ ...tokensOf(answer.usage), images: answer.images.length })
-              return answer
-            })
-          ), { concurrency: callsAtOnce }))
+    const shares = sharesOf(request.n, Math.min(request.n, yield* limit))
+    const answers = yield* PaidParts.metered(
+      call,
+      (paid) =>
+        Effect.forEach(shares, (n, index) =>
+          attempt(at, (options) =>
+            model.doGenerate({
+              ...options,
+              prompt: request.prompt,
+              n,
+              size: request.size === undefined ? undefined : `${request.size.width}x${request.size.height}`,
+              aspectRatio: undefined,
+              // differs for each call, so that the calls of a request do not make the same pictures
+              seed: request.seed === undefined ? undefined : request.seed + index,
+              files: changes ? files : undefined,
+              mask,
+              providerOptions: providerOptions(opened, model, request.extra)
+            })).pipe(
+              Effect.map((answer) => {
+                paid({ ...tokensOf(answer.usage), images: answer.images.length })
+                return answer
+              })
+            ), { concurrency: callsAtOnce })
+    )
 
     const name = model.provider.split(".")[0] ?? ""
     const pictures = answers.flatMap(({ images, providerMetadata }) =>
@@ -85,15 +104,12 @@ export const make = (open: Opener, guard: GuardedFetch["Service"]): ImageModel =
         revisedPrompt: revisedPromptOf(providerMetadata, name, index)
       }))
     )
-    const unsupported = answers.flatMap(({ warnings }) =>
-      lostFeatures(warnings)
-    ).map((feature) =>
+    const unsupported = answers.flatMap(({ warnings }) => lostFeatures(warnings)).map((feature) =>
       isSetting(feature) ? request.pathOf(feature) : feature
     )
     return {
       pictures,
-      usage: answers.reduce((sum, { usage }) =>
-        UsageSum.sum(sum, tokensOf(usage)), UsageSum.none),
+      usage: answers.reduce((sum, { usage }) => UsageSum.sum(sum, tokensOf(usage)), UsageSum.none),
       warnings: [...new Set([...pathsOf(request, unknownSettings), ...unsupported])]
     }
   })

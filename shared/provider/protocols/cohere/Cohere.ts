@@ -29,6 +29,12 @@ import { usageIn } from "./RerankUsage.ts"
 /** The names of the operations. */
 export const operations = [...Embeddings.operations, rerank.name, ...HttpCall.operationsOf(cohereChat)]
 
+export const countCalls = HttpCall.counter({
+  ...cohereChat,
+  embeddings: CohereEmbed.api,
+  relays: new Set([embed.name, rerank.name])
+})
+
 export const make = (tools: GuardedTools): Perform => {
   const chats = HttpCall.make(cohereChat, tools)
   return performByName(

@@ -9,7 +9,7 @@ import { optionsOf } from "../../dialects/cohere/CohereOptions.ts"
 
 export const path = "/v2/embed"
 
-const api: EmbeddingApi.EmbeddingApi = {
+export const api: EmbeddingApi.EmbeddingApi = {
   path: () => path,
   textsPerCall: 96,
   toBody: (model, { dimensions, extra, texts }) => ({

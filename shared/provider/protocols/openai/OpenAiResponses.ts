@@ -9,6 +9,7 @@ import { compaction } from "../../../contract/operations/Compaction.ts"
 import { responses } from "../../../contract/operations/Responses.ts"
 import { responsesCount, ResponsesCountRequest } from "../../../contract/operations/TokenCounts.ts"
 import { newResponseId } from "../../../contract/ResponseId.ts"
+import type { CountCalls } from "../../call/Calls.ts"
 import type { Call, Perform } from "../../call/Protocol.ts"
 import type { Recipient } from "../../dialects/conversation/Signature.ts"
 import * as ClientDialects from "../../dialects/ClientDialects.ts"
@@ -128,6 +129,11 @@ export const isServedByResponses = ({ continues, endpoint: { provider }, operati
   const apis = chatApisOf(provider)
   return apis.includes("responses") && ((isItsOwn && continues === undefined) || !apis.includes("chatCompletions"))
 }
+
+const countByResponses = HttpCall.counter(openAiResponses)
+const countByOthers = HttpCall.counter(openAi)
+
+export const countCalls: CountCalls = (call) => (isServedByResponses(call) ? countByResponses : countByOthers)(call)
 
 /** Makes calls by the API that the provider has. */
 export const make = (tools: GuardedTools): Perform => {
