@@ -1,5 +1,6 @@
 /** Turns the sound of a request into a file that providers recognise by its name and type. */
 import { Effect } from "effect"
+import { bytesIn, isFile } from "./Base64File.ts"
 import { InvalidRequest } from "../../contract/JobError.ts"
 
 /** The kinds of sound by the first bytes of the file, in latin1. */
@@ -12,17 +13,13 @@ const kinds: ReadonlyArray<readonly [start: RegExp, extension: string, mediaType
   [/^.E\xdf\xa3/s, "webm", "audio/webm"]
 ]
 
-const dataUrl = /^data:[^,]{0,200};base64,/i
-const base64 = /^[A-Za-z0-9+/_-]+={0,2}\s*$/
-
 const wrong = (what: string) => Effect.fail(InvalidRequest.at("file", what, "invalid_audio"))
 
 /** The file for a form's file, a data URL or base64. Its first bytes determine the type: clients often declare none, or a wrong one. */
 export const fileOf = Effect.fnUntraced(function*(sound: string | File): Effect.fn.Return<File, InvalidRequest> {
-  const encoded = typeof sound === "string" ? sound.replace(dataUrl, "") : ""
-  if (typeof sound === "string" && !base64.test(encoded)) return yield* wrong("must be a file, a data URL or base64")
+  if (typeof sound === "string" && !isFile(sound)) return yield* wrong("must be a file, a data URL or base64")
   const bytes = typeof sound === "string"
-    ? Buffer.from(encoded, "base64")
+    ? bytesIn(sound)
     : Buffer.from(yield* Effect.promise(() => sound.arrayBuffer()))
   if (bytes.length === 0) return yield* wrong("must not be empty")
   const start = bytes.toString("latin1", 0, 12)

@@ -1,13 +1,12 @@
 /** Serves all embeddings operations with an `EmbeddingModel`. */
 import { Effect, Stream } from "effect"
-import { strictTranslation, translationHeader } from "../../../contract/ChatHeaders.ts"
 import * as PaidParts from "../../call/PaidParts.ts"
 import { reader } from "../../call/RequestBody.ts"
 import type { Call, Perform } from "../../call/Protocol.ts"
 import * as JsonText from "../../json/JsonText.ts"
 import { writeAll } from "../../transport/Sink.ts"
 import * as TranslationWarnings from "../../call/TranslationWarnings.ts"
-import { Losses } from "../conversation/Losses.ts"
+import { lossesOf } from "../conversation/ClientRequest.ts"
 import { cohereForm } from "./CohereForm.ts"
 import type { EmbeddingForm } from "./EmbeddingForm.ts"
 import type { EmbeddingModel } from "./EmbeddingModel.ts"
@@ -58,8 +57,7 @@ const perform = <Request>(
   const decode = reader(schema)
   return Effect.fnUntraced(function*(call, sink) {
     const { json, request } = yield* decode(call)
-    const isStrict = call.headers?.[translationHeader] === strictTranslation
-    const losses = new Losses(isStrict ? "strict" : "ordinary", {})
+    const losses = lossesOf(call, {}, "ordinary")
     if (fates !== undefined) losses.recordUnmapped(json, fates)
     const { purpose, ...asked } = read(request, json, losses)
     if (purpose !== undefined && !hasPurposes) losses.warn(purpose.path)

@@ -5,10 +5,10 @@ import { GenerateContentRequest, type imageSizes } from "../../../contract/opera
 import { maximumImages } from "../../../contract/operations/ImageEdits.ts"
 import { maximumAnswers, type Size } from "../../../contract/operations/ImageGenerations.ts"
 import { InvalidRequest } from "../../../contract/JobError.ts"
-import { strictTranslation, translationHeader } from "../../../contract/ChatHeaders.ts"
 import { reader } from "../../call/RequestBody.ts"
 import type { Call } from "../../call/Protocol.ts"
-import { carried, inBothSpellings, Losses } from "../conversation/Losses.ts"
+import { lossesOf } from "../conversation/ClientRequest.ts"
+import { carried, inBothSpellings } from "../conversation/Losses.ts"
 import type { ImageRequest, ImageSetting } from "./ImageRequest.ts"
 import type { ImageSource } from "./ImageSource.ts"
 
@@ -54,8 +54,7 @@ const paths: Partial<Record<ImageSetting, string>> = { n: "candidateCount", size
 
 export const readContent = Effect.fnUntraced(function*(call: Call) {
   const { json, request } = yield* read(call)
-  const isStrict = call.headers?.[translationHeader] === strictTranslation
-  const losses = new Losses(isStrict ? "strict" : "ordinary", {})
+  const losses = lossesOf(call, {}, "ordinary")
   losses.recordUnmapped(json, fates)
   for (const [index, { role }] of request.contents.entries()) {
     if (role === "model" || role === "system") {

@@ -2,6 +2,7 @@
 import { Effect } from "effect"
 import { InvalidRequest } from "../../../contract/JobError.ts"
 import type { GuardedFetch } from "../../transport/GuardedFetch.ts"
+import { bytesIn, isDataUrl, isFile } from "../../call/Base64File.ts"
 import { mediaTypeOf, pictureKind } from "../../call/PictureKind.ts"
 
 export interface ImageSource {
@@ -10,9 +11,6 @@ export interface ImageSource {
   readonly param: string
 }
 
-const dataUrl = /^data:[^,]{0,200};base64,/i
-const base64 = /^[A-Za-z0-9+/_-]+={0,2}\s*$/
-
 export const invalidImage = ({ param }: ImageSource, what: string) => InvalidRequest.at(param, what, "invalid_image")
 
 const isUrl = (content: string): boolean => /^https?:/i.test(content)
@@ -20,9 +18,9 @@ const isUrl = (content: string): boolean => /^https?:/i.test(content)
 const decode = Effect.fnUntraced(function*(source: ImageSource): Effect.fn.Return<Uint8Array, InvalidRequest> {
   const { content } = source
   if (typeof content !== "string") return new Uint8Array(yield* Effect.promise(() => content.arrayBuffer()))
-  const encoded = content.replace(dataUrl, "")
-  if (!base64.test(encoded)) return yield* invalidImage(source, "must be an http(s) URL, a data URL or base64")
-  return Buffer.from(encoded, "base64")
+  return isFile(content)
+    ? bytesIn(content)
+    : yield* invalidImage(source, "must be an http(s) URL, a data URL or base64")
 })
 
 /** The bytes of a picture, never empty. Fetches URLs. */
@@ -50,7 +48,7 @@ const withKind = Effect.fnUntraced(function*(source: ImageSource, bytes: Uint8Ar
 /** The client's URL, or a data URL, for providers that fetch URLs. */
 export const urlOf = Effect.fnUntraced(function*(source: ImageSource): Effect.fn.Return<string, InvalidRequest> {
   const { content } = source
-  if (typeof content === "string" && (isUrl(content) || dataUrl.test(content))) return content
+  if (typeof content === "string" && (isUrl(content) || isDataUrl(content))) return content
   const { bytes, kind } = yield* withKind(source, yield* decode(source))
   return `data:${mediaTypeOf(kind)};base64,${Buffer.from(bytes).toString("base64")}`
 })

@@ -6,9 +6,8 @@
  */
 import { Effect } from "effect"
 import { ProviderFailed } from "../../../contract/JobError.ts"
+import { bytesIn, isDataUrl } from "../../call/Base64File.ts"
 import { type Endpoint, originOf } from "../../transport/Endpoint.ts"
-
-const dataUrl = /^data:[^,]{0,200};base64,/i
 
 export const refused = ({ name }: Endpoint): ProviderFailed =>
   ProviderFailed.malformed(
@@ -27,7 +26,7 @@ export const isAcceptable = (url: string, endpoint: Endpoint): boolean =>
 
 /** The bytes of a data URL, or a URL to fetch or to pass on. */
 export const contentAt = (text: string, endpoint: Endpoint): Effect.Effect<Uint8Array | URL, ProviderFailed> => {
-  if (dataUrl.test(text)) return Effect.succeed(Buffer.from(text.replace(dataUrl, ""), "base64"))
+  if (isDataUrl(text)) return Effect.succeed(bytesIn(text))
   const url = parseAcceptable(text, endpoint)
   return url === undefined ? Effect.fail(refused(endpoint)) : Effect.succeed(url)
 }
