@@ -28,7 +28,8 @@ export const mistakeOf = ({ endpoint }: BatchRequest, { number: line, text }: In
     return { code: "invalid_json_line", message: "This line is not a request of a batch.", line, param: null }
   }
   if (found.url !== endpoint) {
-    const message = `The url of this line must be the batch's endpoint, '${endpoint}'.`
+    // does not quote the endpoint: the record of a batch holds many mistakes
+    const message = "The url of this line must be the batch's endpoint."
     return { code: "mismatched_endpoint", message, line, param: "url" }
   }
   return found.body["stream"] === true

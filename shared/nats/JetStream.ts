@@ -1,5 +1,6 @@
 /** The basics of all use of JetStream: errors, retries, and the creation of streams. */
 import { JetStreamApiError, type JetStreamManager, type StreamConfig } from "@nats-io/jetstream"
+import { InvalidArgumentError } from "@nats-io/nats-core"
 import { Config, Effect, Schedule, Schema } from "effect"
 import { atLeast } from "../contract/Fields.ts"
 import { Unavailable } from "../contract/JobError.ts"
@@ -20,9 +21,22 @@ export const jetStreamFailed = (cause: unknown): JetStreamFailed =>
 export const asUnavailable = <A, E, R>(effect: Effect.Effect<A, E | JetStreamFailed, R>) =>
   Effect.catchTag(effect, "JetStreamFailed", () => Effect.fail(Unavailable.briefly()))
 
-/** Runs a request to JetStream and maps its errors to `JetStreamFailed`. */
-export const attempt = <A>(run: (signal: AbortSignal) => Promise<A>) =>
-  Effect.tryPromise({ try: run, catch: jetStreamFailed })
+/** The client refused to send a message because it is larger than the server's `max_payload`. */
+class MessageTooLarge extends Schema.TaggedError<MessageTooLarge>()("MessageTooLarge", {}) {
+  override readonly message = "A message is larger than the NATS server accepts"
+}
+
+const errorOf = (cause: unknown): JetStreamFailed | MessageTooLarge =>
+  cause instanceof InvalidArgumentError && cause.message.includes("max_payload")
+    ? new MessageTooLarge()
+    : jetStreamFailed(cause)
+
+/**
+ * Runs a request to JetStream and maps its errors to `JetStreamFailed`. A message that is too large for the server is a defect: no
+ * retry can send it, so its writer must bound it.
+ */
+export const attempt = <A>(run: (signal: AbortSignal) => Promise<A>): Effect.Effect<A, JetStreamFailed> =>
+  Effect.tryPromise({ try: run, catch: errorOf }).pipe(Effect.catchTag("MessageTooLarge", Effect.die))
 
 /** The answer to a request; `undefined` if JetStream answers that the thing does not exist. */
 export const orMissing = <A>(answer: Promise<A>): Promise<A | undefined> =>

@@ -13,7 +13,7 @@ const count = (description: string) => field(Schema.Int, description)
 const NewBatch = Schema.Struct({
   input_file_id: field(Schema.String, "The id of a file of the purpose `batch`."),
   endpoint: field(
-    Schema.String,
+    Schema.String.check(Schema.isMaxLength(512)),
     "The path of its requests, such as `/v1/chat/completions`: any that takes and gives JSON."
   ),
   completion_window: constant("24h", "The time after which requests without an answer fail."),

@@ -60,6 +60,13 @@ describe("the result of a line", () => {
     assert.include(JSON.stringify(toResult(lineOf(late.about))), "upstream_timeout")
   })
 
+  it("fits into the log, however much of the request its error quotes", () => {
+    const name = "\n".repeat(2 * 1024 * 1024)
+    const { about, bytes } = resultOf("a", "chat.completions", InvalidRequest.at(`metadata.${name}`, "is wrong"), "id")
+    assert.strictEqual(about.status, 400)
+    assert.isBelow(bytes.length, 64 * 1024)
+  })
+
   it("has the place of its job", () => {
     assert.deepStrictEqual(placeOf(`${batch}-12`, owner), { owner, batch, line: 12 })
     for (const id of [batch, `${batch}-`, `${batch}-1.2`, "task_1", `${batch}-1234567`]) {
@@ -68,28 +75,38 @@ describe("the result of a line", () => {
   })
 })
 
-describe("a line of a batch", () => {
-  const request = {
-    endpoint: "/v1/chat/completions",
-    input: "file",
-    total: 1,
-    atOnce: 1,
-    window: "24h",
-    expires: 0,
-    headers: {},
-    metadata: null
-  }
-  const line = (fields: object) => ({
-    index: 0,
-    number: 5,
-    text: JSON.stringify({ custom_id: "a", method: "POST", url: request.endpoint, body: {}, ...fields })
-  })
+const request = {
+  endpoint: "/v1/chat/completions",
+  input: "file",
+  total: 1,
+  atOnce: 1,
+  window: "24h",
+  expires: 0,
+  headers: {},
+  metadata: null
+}
 
+const line = (fields: object) => ({
+  index: 0,
+  number: 5,
+  text: JSON.stringify({ custom_id: "a", method: "POST", url: request.endpoint, body: {}, ...fields })
+})
+
+describe("a line of a batch", () => {
   it("belongs into it, or says why not", () => {
     assert.isUndefined(mistakeOf(request, line({})))
     assert.deepInclude(mistakeOf(request, line({ url: "/v1/embeddings" })), { line: 5, param: "url" })
     assert.deepInclude(mistakeOf(request, line({ body: { stream: true } })), { line: 5, param: "body.stream" })
     assert.deepInclude(mistakeOf(request, line({ body: 1 })), { line: 5, code: "invalid_json_line" })
+  })
+})
+
+describe("a mistake in a line", () => {
+  it("does not grow with the batch's endpoint, because a batch lists many mistakes", () => {
+    const endpoint = `/v1beta/models/${"m".repeat(100_000)}:generateContent`
+    const mistake = mistakeOf({ ...request, endpoint }, line({ url: "/x" }))
+    assert.deepInclude(mistake, { code: "mismatched_endpoint", line: 5, param: "url" })
+    assert.isBelow(JSON.stringify(mistake).length, 1_000)
   })
 })
 

@@ -45,7 +45,7 @@ const Metadata = Schema.Record(
 
 const NewBatch = Schema.Struct({
   input_file_id: Schema.String,
-  endpoint: Schema.String,
+  endpoint: Schema.String.check(Schema.isMaxLength(512)),
   completion_window: Schema.Literal("24h"),
   metadata: Schema.optionalKey(Schema.NullOr(Metadata))
 })
