@@ -12,6 +12,7 @@ import { newSuffix } from "../tasks/answers/AnswerTaskId.ts"
 import * as TaskKeys from "../tasks/answers/TaskKeys.ts"
 import { recordKey, recordKeys } from "../tasks/answers/TaskPages.ts"
 import * as RecordStore from "../tasks/RecordStore.ts"
+import * as Submission from "../tasks/Submission.ts"
 import { TaskQueue } from "../tasks/TaskQueue.ts"
 import * as TaskRecord from "../tasks/TaskRecord.ts"
 import { hasEnded } from "../tasks/TaskState.ts"
@@ -47,13 +48,6 @@ export interface BatchesAsked {
 /** How long to wait for the store before a client gets 503, in milliseconds. */
 const patienceMs = 5_000
 
-/**
- * When ingress submits a batch without a holder again, in milliseconds after its creation: the first ingress may have died before it
- * submitted the batch. The queue drops duplicates within two minutes. A repeated request submits the batch at any time up to `before`,
- * a poll only from `polledAfter` on.
- */
-const submitAgain = { polledAfter: 10_000, before: 100_000 }
-
 /** Maximum number of records that are read concurrently. */
 const concurrency = 16
 
@@ -88,13 +82,8 @@ export class Batches extends Context.Service<Batches, {
       const patience = backOff.pipe(Schedule.upTo({ duration: patienceMs }))
       const records = RecordStore.make(bucket, patience)
       const keys = TaskKeys.make(bucket, records, patience)
-      const submit = (owner: Owner, { id, operation, tenant, traceparent }: TaskRecord.TaskRecord) =>
+      const submitFor = (owner: Owner): Submission.Submit => ({ id, operation, tenant, traceparent }) =>
         queue.submit({ queue: batchQueue, pool: batchPool, id, operation, model: "", owner, tenant, traceparent })
-
-      const submitAgainIfLost = Effect.fnUntraced(function*(owner: Owner, task: TaskRecord.TaskRecord, afterMs = 0) {
-        const age = (yield* Clock.currentTimeMillis) - task.created
-        if (task.claims === 0 && age > afterMs && age < submitAgain.before) yield* Effect.ignore(submit(owner, task))
-      })
 
       const findTask = (owner: Owner, id: string) =>
         isBatchId(id) ? orUnavailable(records.find(recordKey(owner, id))) : Effect.succeedNone
@@ -117,7 +106,7 @@ export class Batches extends Context.Service<Batches, {
           const id = keyed === undefined ? made : yield* asUnavailable(keys.bind(owner, keyed, made))
           const known = id === made ? Option.none() : yield* findTask(owner, id)
           if (Option.isSome(known)) {
-            yield* submitAgainIfLost(owner, known.value)
+            yield* Submission.again(submitFor(owner), known.value)
             return { batch: yield* asCreated(known.value), isRepeated: true }
           }
           const binding = keyed === undefined ? undefined : bindingOf(owner, keyed)
@@ -132,20 +121,23 @@ export class Batches extends Context.Service<Batches, {
             expires: now + batchAgeMs,
             announcedAs: "batch"
           }, now)
-          yield* orUnavailable(records.create(recordKey(owner, id), task))
-          // the client will not learn of the batch
-          yield* Effect.tapError(submit(owner, task), () => Effect.ignore(remove(owner, task)))
-          return { batch: yield* asCreated(task), isRepeated: false }
+          const place = {
+            records,
+            submit: submitFor(owner),
+            remove: (task: TaskRecord.TaskRecord) => remove(owner, task)
+          }
+          const created = yield* Submission.create(place, recordKey(owner, id), task)
+          return { batch: yield* asCreated(created.task), isRepeated: !created.isNew }
         }),
         join: Effect.fn("Batches.join")(function*(owner, keyed) {
           const known = yield* asUnavailable(keys.find(owner, keyed))
           if (Option.isNone(known)) return Option.none()
-          yield* submitAgainIfLost(owner, known.value)
+          yield* Submission.again(submitFor(owner), known.value)
           return Option.some(yield* asCreated(known.value))
         }),
         find: Effect.fn("Batches.find")(function*(owner, id) {
           const found = yield* findTask(owner, id)
-          if (Option.isSome(found)) yield* submitAgainIfLost(owner, found.value, submitAgain.polledAfter)
+          if (Option.isSome(found)) yield* Submission.againWhenPolled(submitFor(owner), found.value)
           return Option.flatMap(found, batchOf)
         }),
         list: Effect.fn("Batches.list")(function*(owner, { after, before, limit, operation }) {

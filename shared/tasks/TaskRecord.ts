@@ -130,6 +130,10 @@ export const make = (task: NewTask, now: number): TaskRecord => ({
   ended: null
 })
 
+/** Whether both records are of one request. Either may have been read from the store. */
+export const isSameRequest = (one: TaskRecord, other: TaskRecord): boolean =>
+  one.created === other.created && one.bodyHash === other.bodyHash && one.traceparent === other.traceparent
+
 /** The id of the first record of a request. */
 export const firstIdOf = (id: string): string => id.split("-", 1)[0] ?? id
 

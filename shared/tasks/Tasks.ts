@@ -10,6 +10,7 @@ import { buckets } from "../nats/Storage.ts"
 import type { TaskQueueName } from "../bus/protocol/Subjects.ts"
 import { OtherBody } from "../records/KeyBindings.ts"
 import { digest } from "../records/OwnerToken.ts"
+import * as Submission from "./Submission.ts"
 import * as TaskBytes from "./TaskBytes.ts"
 import { TaskQueue } from "./TaskQueue.ts"
 import * as TaskRecord from "./TaskRecord.ts"
@@ -20,12 +21,6 @@ type NewTask = Omit<TaskRecord.NewTask, "index">
 export type Records = readonly [TaskRecord.TaskRecord, ...Array<TaskRecord.TaskRecord>]
 
 export { OtherBody }
-
-/**
- * A task that is still queued at an age between these, in milliseconds, is submitted again: its ingress may have died before it
- * submitted the task. The queue drops duplicates up to the upper bound.
- */
-const resubmitMs = { from: 10_000, until: 100_000 }
 
 /** The least that each video counts towards its owner's quota, so that the quota also limits the number of tasks. */
 const leastBytes = 128 * 1024
@@ -109,15 +104,8 @@ export class Tasks extends Context.Service<Tasks, {
             )
             return Option.map(others, (others): Records => [first, ...others])
           }),
-          resubmit: Effect.fnUntraced(function*(records) {
-            const waitedMs = (yield* Clock.currentTimeMillis) - records[0].created
-            if (waitedMs <= resubmitMs.from || waitedMs >= resubmitMs.until) return
-            yield* Effect.forEach(
-              records.filter(({ status }) => status === "queued"),
-              (task) => submit(task).pipe(Effect.ignore, Effect.forkDetach),
-              { discard: true }
-            )
-          }),
+          resubmit: (records) =>
+            Effect.forEach(records, (task) => Submission.againWhenPolled(submit, task), { discard: true }),
           cancel
         })
       })

@@ -15,6 +15,7 @@ import { bindingOf, type KeyedRequest, type OtherBody } from "../../records/KeyB
 import { ownerToken } from "../../records/OwnerToken.ts"
 import * as Seal from "../../records/Seal.ts"
 import * as RecordStore from "../RecordStore.ts"
+import * as Submission from "../Submission.ts"
 import { isAnswerTaskId } from "./AnswerTaskId.ts"
 import type * as Page from "./Page.ts"
 import * as TaskBytes from "../TaskBytes.ts"
@@ -125,16 +126,15 @@ export class AnswerTasks extends Context.Service<AnswerTasks, {
 
       const read = (owner: Owner, id: string, page: number) => orUnavailable(pages.read(owner, id, page))
 
-      const submit = (
-        owner: Owner,
-        { id, model, operation, pool, request, tenant, traceparent }: TaskRecord.TaskRecord
-      ) =>
-        request === undefined ? Effect.void : queue.submit({
+      const submitFor = (owner: Owner): Submission.Submit => (task) => {
+        const { id, model, operation, pool, request, tenant, traceparent } = task
+        return request === undefined ? Effect.void : queue.submit({
           queue: taskQueueOf(request.workload),
           ...{ id, model, operation, owner, pool, tenant, traceparent },
           contentType: request.contentType,
           headers: request.headers
         })
+      }
 
       /**
        * Returns a function that reads a page by its number as soon as the page is stored; `undefined` if the task has ended without
@@ -181,7 +181,10 @@ export class AnswerTasks extends Context.Service<AnswerTasks, {
         create: Effect.fnUntraced(function*({ body, owner, request, ...task }, keyed) {
           const bound = keyed === undefined ? task.id : yield* asUnavailable(keys.bind(owner, keyed, task.id))
           const known = bound === task.id ? Option.none() : yield* find(owner, bound)
-          if (Option.isSome(known)) return known.value
+          if (Option.isSome(known)) {
+            yield* Submission.again(submitFor(owner), known.value)
+            return known.value
+          }
           // an earlier ingress may have bound the key and died before it created the task: create it under that id
           const id = bound
           yield* asUnavailable(counted.request(ownerToken(owner), body.length, quota)).pipe(
@@ -199,15 +202,15 @@ export class AnswerTasks extends Context.Service<AnswerTasks, {
             { ...task, ...binding, id, bodyHash, request: { ...request, pages: count, bytes: body.length } },
             now
           )
-          yield* orUnavailable(records.create(recordKey(owner, id), record))
-          // the client will not learn of the task, so nothing of it may stay and count towards the quota
-          yield* Effect.tapError(submit(owner, record), () => Effect.ignore(stored.delete(recordKey(owner, id))))
-          return record
+          const place = { records, submit: submitFor(owner), remove: () => stored.delete(recordKey(owner, id)) }
+          const created = yield* Submission.create(place, recordKey(owner, id), record)
+          // both requests have counted the bytes of one task
+          if (!created.isNew) yield* Effect.ignore(TaskBytes.free(bucket, patience, recordKey(owner, id), record, 0))
+          return created.task
         }),
         join: Effect.fnUntraced(function*(owner, keyed) {
           const found = yield* asUnavailable(keys.find(owner, keyed))
-          // the task's ingress may have died before it submitted the task; the queue drops duplicates
-          if (Option.isSome(found) && found.value.claims === 0) yield* Effect.ignore(submit(owner, found.value))
+          if (Option.isSome(found)) yield* Submission.again(submitFor(owner), found.value)
           return found
         }),
         find,
