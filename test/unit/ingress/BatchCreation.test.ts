@@ -1,10 +1,13 @@
-/** A batch is refused if the file of its requests would expire before it, or its owner stores too much. */
-import { assert, it } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+/**
+ * A batch is refused if the file of its requests would expire before it, or its owner stores too much. No file stays without the batch
+ * for which it was made.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Effect, Exit, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
-import { createBatch } from "../../../services/ingress/owned/batches/BatchCreation.ts"
+import { createBatch, createWithFile } from "../../../services/ingress/owned/batches/BatchCreation.ts"
 import type { Asked } from "../../../services/ingress/owned/OwnedRoutes.ts"
-import { Batches } from "../../../shared/batches/Batches.ts"
+import { Batches, type Created } from "../../../shared/batches/Batches.ts"
 import { Unavailable } from "../../../shared/contract/JobError.ts"
 import { type ClientFile, ClientFiles, FileRefused } from "../../../shared/files/ClientFiles.ts"
 import type { ApiKey } from "../../../shared/keys/ApiKey.ts"
@@ -57,3 +60,49 @@ it.effect("no batch is created while its owner stores more files than the quota"
     const create = yield* createBatch
     assert.strictEqual(yield* Effect.flip(create(asked, fileUntil(now + day), about)), full)
   }).pipe(Effect.provide(stores(Effect.fail(full)))))
+
+describe("the file of a batch of messages", () => {
+  /** Creates a batch for a new file, and returns what deletes the file. `create` waits until `go` is done. */
+  const creation = (outcome: (file: string) => Effect.Effect<Created, Unavailable>) =>
+    Effect.gen(function*() {
+      const deleted: Array<string> = []
+      const [begun, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      const files = { delete: (_: unknown, id: string) => Effect.sync(() => deleted.push(id) > 0) }
+      const fiber = yield* Effect.forkChild(
+        createWithFile(files, asked.owner, Effect.succeed(fileUntil(1)), ({ id }) =>
+          Deferred.succeed(begun, undefined).pipe(Effect.andThen(Deferred.await(go)), Effect.andThen(outcome(id))))
+      )
+      yield* Deferred.await(begun)
+      return { deleted, fiber, go: Deferred.succeed(go, undefined) }
+    })
+  const batchOf = (input: string, isRepeated = false) =>
+    Effect.succeed({ batch: { request: { input } }, isRepeated } as Created)
+
+  it.effect("stays with the batch if the client disconnects", () =>
+    Effect.gen(function*() {
+      const { deleted, fiber, go } = yield* creation((file) => batchOf(file))
+      fiber.interruptUnsafe()
+      yield* go
+      assert.isTrue(Exit.isFailure(yield* Fiber.await(fiber)))
+      assert.deepStrictEqual(deleted, [])
+    }))
+
+  it.effect("is deleted if the batch is refused, even if the client has disconnected", () =>
+    Effect.gen(function*() {
+      for (const disconnects of [false, true]) {
+        const { deleted, fiber, go } = yield* creation(() => Effect.fail(stored))
+        if (disconnects) fiber.interruptUnsafe()
+        yield* go
+        assert.isTrue(Exit.isFailure(yield* Fiber.await(fiber)))
+        assert.deepStrictEqual(deleted, ["file-1"])
+      }
+    }))
+
+  it.effect("is deleted if a batch with another file exists", () =>
+    Effect.gen(function*() {
+      const { deleted, fiber, go } = yield* creation(() => batchOf("file-0", true))
+      yield* go
+      assert.isTrue((yield* Fiber.join(fiber)).isRepeated)
+      assert.deepStrictEqual(deleted, ["file-1"])
+    }))
+})

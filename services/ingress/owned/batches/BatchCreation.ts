@@ -5,6 +5,7 @@ import { atLeast } from "../../../../shared/contract/Fields.ts"
 import { InvalidRequest } from "../../../../shared/contract/JobError.ts"
 import type { Operation } from "../../../../shared/contract/Operation.ts"
 import { operations } from "../../../../shared/contract/operations/operations.ts"
+import type { Owner } from "../../../../shared/contract/Owner.ts"
 import { type ClientFile, ClientFiles } from "../../../../shared/files/ClientFiles.ts"
 import { KeyRing } from "../../../../shared/keys/KeyRing.ts"
 import { asUnavailable } from "../../../../shared/nats/JetStream.ts"
@@ -100,3 +101,23 @@ export const createBatch = Effect.gen(function*() {
     }, keyed))
   })
 })
+
+/**
+ * Stores a file that is made for a batch, and creates the batch. Deletes the file if no batch has it. Once the file is stored, a client
+ * that disconnects interrupts nothing; each step has a deadline.
+ */
+export const createWithFile = <R>(
+  files: Pick<ClientFiles["Service"], "delete">,
+  owner: Owner,
+  store: Effect.Effect<ClientFile, RequestError, R>,
+  create: (file: ClientFile) => Effect.Effect<Created, RequestError>
+) =>
+  Effect.uninterruptibleMask((restore) =>
+    Effect.gen(function*() {
+      const file = yield* restore(store)
+      const removed = Effect.ignore(files.delete(owner, file.id))
+      const created = yield* Effect.onError(create(file), () => removed)
+      if (created.batch.request.input !== file.id) yield* removed
+      return created
+    })
+  )

@@ -20,7 +20,7 @@ import { DecodeTurns } from "../../request/DecodeTurns.ts"
 import { keyIn } from "../../request/IdempotencyKey.ts"
 import { UploadBudget } from "../../request/UploadBudget.ts"
 import { requestLines } from "./BatchBodies.ts"
-import { createBatch } from "./BatchCreation.ts"
+import { createBatch, createWithFile } from "./BatchCreation.ts"
 import { idOf, toBatchId, toResult, view } from "./MessageBatchView.ts"
 
 const [endpoint] = messages.paths
@@ -51,19 +51,16 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
       requestLines(asked, endpoint, budget, turns),
       (line) => Effect.sync(() => hash.update(line))
     )
-    const file = yield* files.create(owner, about, lines).pipe(
+    const store = files.create(owner, about, lines).pipe(
       asUnavailable,
       Effect.ensuring(Effect.sync(() => budget.release()))
     )
-    const keyed = key === undefined
-      ? undefined
-      : { operation: messageBatchesPath, key, bodyHash: hash.digest("hex") }
-    const removeFile = Effect.ignore(files.delete(owner, file.id))
-    const { batch, isRepeated } = yield* Effect.tapError(
-      create(asked, file, { endpoint, window: "24h", metadata: null, ownsInput: true }, keyed),
-      () => removeFile
-    )
-    if (isRepeated) yield* removeFile
+    const { batch, isRepeated } = yield* createWithFile(files, owner, store, (file) => {
+      const keyed = key === undefined
+        ? undefined
+        : { operation: messageBatchesPath, key, bodyHash: hash.digest("hex") }
+      return create(asked, file, { endpoint, window: "24h", metadata: null, ownsInput: true }, keyed)
+    })
     return { body: view(batch), isRepeated }
   })
 
