@@ -83,7 +83,8 @@ const make = ({ holds, dependencies, worker }: Tools, log: LineLog.LineLog) => {
       }
       return
     }
-    if (job.delivery > 1) yield* meter(job, entry)
+    // not for a copy: NATS drops a repeated event only for a while, and the copy may come later
+    if (job.delivery > 1 && entry.job === job.publishedAt) yield* meter(job, entry)
   })
 
   /**
@@ -158,13 +159,17 @@ const make = ({ holds, dependencies, worker }: Tools, log: LineLog.LineLog) => {
       attempt.isWriting = false
     })
 
+    /** To be checked after a write: the holder closes the log before it looks which lines are taken or have begun. */
+    const checkOpen = Effect.gen(function*() {
+      if (yield* log.isClosed(place.owner, place.batch)) return yield* refuse("ended")
+    })
+
     const commit = Effect.fnUntraced(function*(endpoint: Endpoint) {
       attempt.endpoint = endpoint
       if (attempt.isBegun) return
       yield* write("begun")
       attempt.isBegun = true
-      // checked after the write, because the holder closes the log before it looks which lines have begun
-      if (yield* log.isClosed(place.owner, place.batch)) return yield* refuse("ended")
+      yield* checkOpen
     })
 
     const retract = Effect.gen(function*() {
@@ -185,7 +190,10 @@ const make = ({ holds, dependencies, worker }: Tools, log: LineLog.LineLog) => {
     })
 
     // tells the holder that a worker has the line: a repeatable call never writes `begun`
-    if (dependencies.performer.isIdempotent(job.model)) yield* write("taken")
+    if (dependencies.performer.isIdempotent(job.model)) {
+      yield* write("taken")
+      yield* checkOpen
+    }
     const answered = answers.answer({
       job,
       body,
