@@ -173,12 +173,18 @@ const timeouts = {
   "total": "did not finish its answer in time"
 } as const
 
-/** The queue of this workload is full. */
+/** The queue of this workload is full, or has no room for further work of this owner. */
 export class QueueFull extends Schema.TaggedError<QueueFull>()("QueueFull", {
-  retryAfterMs: Schema.Finite
+  retryAfterMs: Schema.Finite,
+  /** What the owner may not have more of. Absent if the queue itself is full. */
+  unfinished: Schema.optionalKey(Schema.Struct({ most: Schema.Int, of: Schema.Literals(["batches", "tasks"]) }))
 }) {
   override get message() {
-    return `Too many requests are waiting for this model: ${tryAgain(this.retryAfterMs)}`
+    const { retryAfterMs, unfinished } = this
+    const reason = unfinished === undefined
+      ? "Too many requests are waiting for this model"
+      : `The key's owner has ${unfinished.most} unfinished ${unfinished.of}, the most that are allowed`
+    return `${reason}: ${tryAgain(retryAfterMs)}`
   }
 }
 

@@ -118,10 +118,21 @@ const publish = (nats: Nats["Service"], task: TaskSubmission): Effect.Effect<voi
   }).pipe(
     Effect.flatMap((answer): Effect.Effect<void, JetStreamFailed | QueueFull> => {
       const { detail, verdict } = verdictIn(answer)
-      if (verdict === "full") return Effect.fail(new QueueFull({ retryAfterMs: laterMs }))
+      if (verdict === "full") return Effect.fail(queueFull(task.queue, detail))
       return verdict === "unknown" ? Effect.fail(new JetStreamFailed({ detail })) : Effect.void
     })
   )
+
+/** When an owner with too many batches may have room for another, in milliseconds. A batch takes minutes to hours. */
+const batchRoomMs = 30_000
+
+const queueFull = (queue: Subjects.TaskQueueName, detail: string): QueueFull => {
+  if (!Subjects.isByOwner(queue) || !detail.includes("per subject")) return new QueueFull({ retryAfterMs: laterMs })
+  const most = Subjects.mostOfOwner(queue)
+  return queue === Subjects.batchQueue
+    ? new QueueFull({ retryAfterMs: batchRoomMs, unfinished: { most, of: "batches" } })
+    : new QueueFull({ retryAfterMs: laterMs, unfinished: { most, of: "tasks" } })
+}
 
 class Server implements PoolServer.PoolServer {
   readonly #nats: Nats["Service"]

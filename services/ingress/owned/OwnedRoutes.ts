@@ -106,12 +106,12 @@ export const addAll = Effect.fnUntraced(
 const maxPerPage = 100
 const perPageByDefault = 20
 
-/** How many elements a page has. */
+/** How many elements a page has. Clients may ask for more, and learn from `has_more` that there is another page. */
 export const limitIn = (query: URLSearchParams): Effect.Effect<number, InvalidRequest> => {
   const limit = Number(query.get("limit") ?? perPageByDefault)
-  return Number.isInteger(limit) && limit >= 1 && limit <= maxPerPage
-    ? Effect.succeed(limit)
-    : Effect.fail(InvalidRequest.at("limit", `must be a whole number from 1 to ${maxPerPage}`))
+  return Number.isInteger(limit) && limit >= 1
+    ? Effect.succeed(Math.min(limit, maxPerPage))
+    : Effect.fail(InvalidRequest.at("limit", "must be a whole number above 0"))
 }
 
 export const toPage = (data: ReadonlyArray<object>, hasMore: boolean): object => ({

@@ -195,7 +195,7 @@ const one = { 200: { description: "The batch", content: json(ref("Batch"), { exa
 const oneOfMessages = {
   200: { description: "The batch", content: json(ref("MessageBatch"), { example: messageExample }) }
 }
-const limit = optionalQuery("limit", "How many batches a page has, from 1 to 100. Default 20.")
+const limit = optionalQuery("limit", "How many batches a page has at most. Default 20. Values above 100 count as 100.")
 
 export const routes: ReadonlyArray<Route> = [
   {

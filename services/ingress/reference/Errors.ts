@@ -60,6 +60,7 @@ const refusedLinks = [
   new IngressError.LinkRefused({ reason: "expired" }),
   new IngressError.LinkRefused({ reason: "forged" })
 ]
+const tooManyBatches = new JobError.QueueFull({ retryAfterMs: 30_000, unfinished: { most: 100, of: "batches" } })
 const filesFull = new FileRefused({ reason: "quota", message: "The key's owner stores more than 1024 MiB" })
 
 /** Errors by the routes that have them. */
@@ -139,7 +140,7 @@ export const of = {
   eventPositions: [invalid("last-event-id", "must be the number of an event")],
   cancellations: [invalid("response_id", "was not created with `background`, so it cannot be cancelled")],
   unfinished: [new IngressError.TaskNotCompleted({ status: "in_progress" })],
-  itemPages: [invalid("limit", "must be a whole number from 1 to 100")],
+  itemPages: [invalid("limit", "must be a whole number above 0")],
   contents: [
     new IngressError.TaskNotCompleted({ status: "in_progress" }),
     ...refusedLinks,
@@ -153,7 +154,7 @@ export const of = {
     new JobError.ReferenceNotFound({ param: "input_file_id" }),
     filesFull,
     new IngressError.KeyLimitReached({ limit: "requests", max: 600, retryAfterMs: 2_000 }),
-    new JobError.QueueFull({ retryAfterMs: 2_000 })
+    tooManyBatches
   ],
   messageBatches: [
     new JobError.ReferenceNotFound({ param: "message_batch_id" }),
@@ -165,7 +166,7 @@ export const of = {
     new IngressError.BodyTooLarge({ limitBytes: IncomingBody.maxBodyBytes }),
     filesFull,
     new IngressError.KeyLimitReached({ limit: "requests", max: 600, retryAfterMs: 2_000 }),
-    new JobError.QueueFull({ retryAfterMs: 2_000 })
+    tooManyBatches
   ],
   clientFiles: [new JobError.ReferenceNotFound({ param: "file_id" })],
   ranges: [new IngressError.RangeNotSatisfiable({ size: 48_213 })],

@@ -98,7 +98,7 @@ export const routes: ReadonlyArray<Route> = [
     summary: "List files",
     description: "The files of the key's owner: what it has uploaded, and what its batches have made.",
     parameters: [
-      optionalQuery("limit", "How many files a page has, from 1 to 100. Default 20."),
+      optionalQuery("limit", "How many files a page has at most. Default 20. Values above 100 count as 100."),
       optionalQuery("order", "`desc`, the latest first, or `asc`."),
       optionalQuery("after", "The id of the last file of the page before."),
       optionalQuery("purpose", "Lists only files of this purpose.")

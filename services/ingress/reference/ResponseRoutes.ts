@@ -125,7 +125,7 @@ export const routes: ReadonlyArray<Route> = [
     description: "The items of its request and of the conversation before.",
     parameters: [
       responseParameter,
-      optionalQuery("limit", "How many items a page has, from 1 to 100. Default 20."),
+      optionalQuery("limit", "How many items a page has at most. Default 20. Values above 100 count as 100."),
       optionalQuery("order", "`asc`, or `desc` for the latest first, which is the default."),
       optionalQuery("after", "The id of the last item of the page before.")
     ],

@@ -72,7 +72,7 @@ export const routes: ReadonlyArray<Route> = [
     description:
       "The tasks of the key's owner: requests with `Prefer: respond-async`, and responses in the background.",
     parameters: [
-      optionalQuery("limit", "How many tasks a page has, from 1 to 100. Default 20."),
+      optionalQuery("limit", "How many tasks a page has at most. Default 20. Values above 100 count as 100."),
       optionalQuery("after", "The id of the last task of the page before.")
     ],
     responses: {

@@ -37,6 +37,8 @@ export const queuesIn = (
 /** Whether each owner has a subject of its own in the queue, so that the number of its tasks can be limited. */
 export const isByOwner = (queue: QueueName): queue is OwnersQueueName =>
   queue === batchQueue || queue.endsWith("-tasks")
+/** How many tasks one owner may have, waiting or running, in one pool; and how many batches. */
+export const mostOfOwner = (queue: OwnersQueueName): number => queue === batchQueue ? 100 : 1_000
 export const isTaskQueue = (queue: QueueName): queue is TaskQueueName => queue === "video" || isByOwner(queue)
 
 /** The versions in which a queue's jobs are stored, oldest first. Tasks have no frames, so they need only one. */

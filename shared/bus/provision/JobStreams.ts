@@ -28,6 +28,7 @@ import {
   isTaskQueue,
   jobStream,
   jobStreamSubjects,
+  mostOfOwner,
   poolSubjects,
   type QueueName,
   type Version
@@ -79,10 +80,6 @@ const placeOf = (queue: QueueName, version: Version, replicas: number) => {
 /** How many jobs may wait in one stream. */
 const maxJobs = 10_000
 
-/** How many tasks one owner may have, waiting or running, in one pool; and how many batches. */
-const maxTasks = 1_000
-const maxBatches = 100
-
 export const streamConfig = (queue: QueueName, version: Version, replicas: number): NamedStream => ({
   name: jobStream(queue, version),
   subjects: [jobStreamSubjects(queue, version)],
@@ -92,7 +89,7 @@ export const streamConfig = (queue: QueueName, version: Version, replicas: numbe
   num_replicas: replicas,
   max_msgs: maxJobs,
   ...(isByOwner(queue)
-    ? { max_msgs_per_subject: queue === batchQueue ? maxBatches : maxTasks, discard_new_per_subject: true }
+    ? { max_msgs_per_subject: mostOfOwner(queue), discard_new_per_subject: true }
     : {}),
   // an inline body and its headers
   max_msg_size: inlineBodyBytes + 64 * 1024,

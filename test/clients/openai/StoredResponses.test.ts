@@ -218,13 +218,11 @@ describe("a stored response", () => {
     const all = ["Say: one", "one", "Say: two", "Say: three"]
     assert.deepStrictEqual(await textsOf({ order: "asc" }), all)
     assert.deepStrictEqual(await textsOf({}), all.toReversed())
-    for (const limit of [1, 2, 3]) assert.deepStrictEqual(await textsOf({ order: "asc", limit }), all)
+    for (const limit of [1, 2, 3, 101]) assert.deepStrictEqual(await textsOf({ order: "asc", limit }), all)
     const page = await client().responses.inputItems.list(id, { limit: 1 })
     assert.isTrue(page.has_more)
     assert.lengthOf(page.data, 1)
-    for (
-      const [query, param] of [[{ limit: 0 }, "limit"], [{ limit: 101 }, "limit"], [{ after: "no" }, "after"]] as const
-    ) {
+    for (const [query, param] of [[{ limit: 0 }, "limit"], [{ after: "no" }, "after"]] as const) {
       assert.deepInclude(await errorOf(client().responses.inputItems.list(id, query)), { status: 400, param })
     }
     const streamed = client().responses.retrieve(id, { stream: true })

@@ -32,7 +32,8 @@ const start = Effect.gen(function*() {
     batches: Context.get(context, Batches),
     bucket,
     keys: bucket.keys(recordKeys(owner)),
-    addQueue: (room: number) => Effect.promise(() => manager.streams.add({ ...config, max_msgs_per_subject: room })),
+    addQueue: (room: number, roomForAll = 100) =>
+      Effect.promise(() => manager.streams.add({ ...config, max_msgs_per_subject: room, max_msgs: roomForAll })),
     jobs: Effect.promise(async () => (await manager.streams.info(config.name)).state.messages)
   }
 })
@@ -65,7 +66,8 @@ describe("the keys of an owner's batches", () => {
       const deleted = yield* batches.create(batch)
       for (const keyed of [undefined, { operation: batch.operation, key: "once", bodyHash: "body" }]) {
         const refused = yield* Effect.flip(batches.create(batch, keyed))
-        assert.strictEqual(refused._tag, "QueueFull")
+        assert.deepInclude(refused, { _tag: "QueueFull", retryAfterMs: 30_000 })
+        assert.include(refused.message, "owner has 100 unfinished batches")
       }
       yield* batches.delete(owner, deleted.batch.task.id)
       const { id } = kept.batch.task
@@ -74,6 +76,16 @@ describe("the keys of an owner's batches", () => {
       assert.deepStrictEqual(listed.map(({ task }) => task.id), [id])
     }))
 })
+
+it.live("a queue that is full for everyone does not blame the owner", () =>
+  Effect.gen(function*() {
+    const { addQueue, batches } = yield* start
+    yield* addQueue(2, 1)
+    yield* batches.create(batch)
+    const refused = yield* Effect.flip(batches.create(batch))
+    assert.strictEqual(refused._tag, "QueueFull")
+    assert.notInclude(refused.message, "owner")
+  }))
 
 const keyed = { operation: batch.operation, key: "once", bodyHash: "body" }
 const id = `batch_${"0".repeat(32)}`

@@ -27,6 +27,11 @@ const table: ReadonlyArray<readonly [IngressError.RequestError, ...names: Readon
   ),
   ...phases.map((phase) => [new JobError.ProviderTimeout({ provider, phase }), provider] as const),
   [new JobError.QueueFull({ retryAfterMs: 2_000 }), "waiting", "2 s"],
+  [
+    new JobError.QueueFull({ retryAfterMs: 30_000, unfinished: { most: 100, of: "batches" } }),
+    "owner has 100 unfinished batches",
+    "30 s"
+  ],
   [new JobError.QueueTimeout({ retryAfterMs: 2_000 }), "in time", "2 s"],
   [new JobError.WorkerLost(), "worker", "again"],
   [new JobError.PoisonJob(), "Two workers", "Do not send it again", "x-request-id"],
