@@ -163,9 +163,14 @@ export const run = Effect.fnUntraced(function*(dependencies: RunDependencies, ab
     over.openUnsafe()
   })
 
-  const feed = file === undefined
-    ? Effect.andThen(read.await, Effect.suspend(() => lines.count("unknown") > 0 ? endOpen : Effect.void))
-    : Effect.catchTag(feedFrom(file), "FileDamaged", () => endOpen)
+  /** Submits the lines that are not in the log. If there are none, does not read the file, which may have 200 MiB. */
+  const feed = Effect.andThen(
+    file === undefined ? read.await : Effect.void,
+    Effect.suspend(() => {
+      if (lines.count("unknown") === 0) return Effect.void
+      return file === undefined ? endOpen : Effect.catchTag(feedFrom(file), "FileDamaged", () => endOpen)
+    })
+  )
 
   const whole = Effect.andThen(Effect.timeoutOption(read.await, readWithinMs), Effect.andThen(feed, finished.await))
   yield* lines.isComplete ? Effect.void : Effect.raceFirst(whole, over.await)
