@@ -273,10 +273,7 @@ describe("a guardrail", () => {
 
   it.live("that fails in the middle of a stream ends it there with the policy closed", () =>
     Effect.gen(function*() {
-      const { hook, perform, provider } = yield* guarded(
-        "chat",
-        "timeoutMs: 200, window: { characters: 100, overlap: 0 }"
-      )
+      const { hook, perform, provider } = yield* guarded("chat", "window: { characters: 100, overlap: 0 }")
       hook.onCheck = (check) => {
         if (check.direction === "answer" && check.window === 2) hook.mood = "failing"
       }

@@ -500,7 +500,7 @@ describe("a failed call", () => {
         provider.behaveOnce({ kind: "silent" })
         const settings = {
           baseUrl: provider.baseUrl,
-          timeouts: { totalMs: 500 },
+          timeouts: { totalMs: 2_000 },
           options: { package: "@ai-sdk/openai" }
         }
         assert.deepInclude(yield* Effect.flip(ask(imageGenerations, request, settings)), {

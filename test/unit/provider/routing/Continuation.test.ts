@@ -321,7 +321,7 @@ describe("an answer that breaks off", () => {
 
   it.live("by silence is continued by another target", () =>
     Effect.gen(function*() {
-      const { ask, provider } = yield* make({ idleMs: 200 })
+      const { ask, provider } = yield* make({ idleMs: 1_500 })
       provider.behaveInTurn("a", { kind: "hold", after: 7 })
       const answer = yield* ask("chat.completions")
       isWhole("chat.completions", answer)
