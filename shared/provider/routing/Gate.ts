@@ -53,7 +53,7 @@ export interface Gate {
 const immediate: Permit = { epoch: 0, waitedMs: 0 }
 
 /** The key of a provider's limits. Encoded, because keys allow few characters but a provider's name may have any. */
-const keyOf = (provider: string): string => `provider.${Buffer.from(provider).toString("base64url")}`
+export const keyOf = (provider: string): string => `provider.${Buffer.from(provider).toString("base64url")}`
 
 export const make = Effect.gen(function*() {
   const shared = yield* SharedLimits
