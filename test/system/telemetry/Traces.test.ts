@@ -85,10 +85,11 @@ const wholeTrace = async (
   select: (spans: ReadonlyArray<Span>) => ReadonlyArray<Span> = (spans) => spans
 ) => {
   const wanted = Object.entries({ server: 1, producer: 1, consumer: 1, client: 1, ...counts })
-  await collector.until(() => {
+  const missing = () => {
     const spans = select(collector.spansOf(traceId))
-    return wanted.every(([kind, count]) => spans.filter((span) => span.kind === kind).length >= count)
-  })
+    return wanted.filter(([kind, count]) => spans.filter((span) => span.kind === kind).length < count)
+  }
+  await collector.until(() => missing().length === 0, () => `missing: ${JSON.stringify(missing())}`)
   const spans = collector.spansOf(traceId)
   assertWhole(spans)
   return select(spans)
@@ -262,14 +263,17 @@ describe("a trace", { timeout: 90_000 }, () => {
   })
 
   it("of a stream has its first byte's time and its usage, and ends with it", async () => {
-    const everyMs = 30
-    gateway.provider.behaveOnce({ kind: "paced", chunks: 10, everyMs })
-    const response = await send("/v1/chat/completions", chat("free-chat", { stream: true }))
-    await response.text()
-    const spans = await trace(traceIdOf(response))
+    const pauseMs = 300
+    gateway.provider.behaveOnce({ kind: "hold", after: 2 })
+    const answer = send("/v1/chat/completions", chat("free-chat", { stream: true }))
+    const { outcome } = await startStream(answer)
+    await new Promise((resolve) => setTimeout(resolve, pauseMs))
+    gateway.provider.release()
+    assert.deepStrictEqual(await outcome(), { kind: "whole" })
+    const spans = await trace(traceIdOf(await answer))
     for (const kind of ["server", "consumer", "client"] as const) {
       const span = only(spans, kind)
-      assert.isAtLeast(span.end - span.start, 8 * everyMs, kind)
+      assert.isAtLeast(span.end - span.start, pauseMs - skewMs, kind)
     }
     const client = only(spans, "client")
     assertAttributes(client, {
@@ -282,7 +286,7 @@ describe("a trace", { timeout: 90_000 }, () => {
     assert.deepStrictEqual(client.events, ["first chunk"])
     const firstSeconds = Number(client.attributes["gen_ai.response.time_to_first_chunk"])
     assert.isAbove(firstSeconds, 0)
-    assert.isBelow(firstSeconds * 1_000, client.end - client.start - 5 * everyMs)
+    assert.isAtMost(firstSeconds * 1_000, client.end - client.start - pauseMs + skewMs)
   })
 
   it("of a request with a retry shows both calls", async () => {
@@ -389,13 +393,16 @@ describe("a trace", { timeout: 90_000 }, () => {
   })
 
   it("of a request that no worker takes shows its wait and its deliveries, in one span", async () => {
-    // its client waits for a second, most of which is its time in the queue
-    const response = await gateway.request(chat("unserved-chat"), { headers: { "x-stainless-timeout": "1" } })
+    // its client waits for five seconds, most of which is its time in the queue
+    const response = await gateway.request(chat("unserved-chat"), { headers: { "x-stainless-timeout": "5" } })
     assert.strictEqual(response.status, 503)
     await response.text()
     const producer = only(await trace(traceIdOf(response), { consumer: 0, client: 0 }), "producer")
-    assert.deepStrictEqual(producer.events, ["published", "published again", "exception"])
-    assert.isAtLeast(producer.end - producer.start, 800)
+    // how often it was published again depends on how soon NATS answered
+    assert.strictEqual(producer.events[0], "published")
+    assert.strictEqual(producer.events.at(-1), "exception")
+    assert.deepStrictEqual(new Set(producer.events.slice(1, -1)), new Set(["published again"]))
+    assert.isAtLeast(producer.end - producer.start, 3_900)
     assert.strictEqual(producer.status, "error")
     assertAttributes(producer, { "gateway.job.attempt": 1, "error.type": "QueueTimeout" })
   })
