@@ -72,10 +72,10 @@ describe("an address", () => {
 })
 
 describe("the guard of production", () => {
-  // resolved by the system, which no test can observe; RFC 6761 guarantees that the name does not exist
+  // resolved by the system, which no test can observe, and which may take long; RFC 6761 guarantees that the name does not exist
   it.live("rejects a name that does not exist", () =>
     Effect.gen(function*() {
-      assert.strictEqual(yield* refusal("http://nowhere.invalid/a.png"), "unreachable")
+      assert.include(["unreachable", "time"], yield* refusal("http://nowhere.invalid/a.png"))
     }).pipe(Effect.provide(GuardedFetch.layer)))
 
   it.live("does not even connect to a local server, in any notation of its address", () =>
