@@ -23,8 +23,8 @@ models:
 `
 }
 
-/** Ingresses serve for this long after SIGTERM, so that the load balancer notices. */
-export const environment = { DRAIN_DELAY_MS: "500" }
+/** Ingresses serve for this long after SIGTERM, so that the load balancer notices, also if its process pauses. */
+export const environment = { DRAIN_DELAY_MS: "3000" }
 
 /** Limits and a budget that no request reaches, so that every version takes part in counting them. */
 const flags = "--concurrent 1000 --requests-per-minute 1000000 --tokens-per-minute 100000000 --budget 1000".split(" ")
