@@ -4,6 +4,7 @@ import OpenAI, { toFile } from "openai"
 import type { TaskPage } from "../../../services/console/api/Tasks.ts"
 import { BatchClient } from "../../fixture/batches/BatchClient.ts"
 import { ConsoleClient } from "../../fixture/client/ConsoleClient.ts"
+import { eventually } from "../../fixture/general/Eventually.ts"
 import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
 
 const gateway = sharedGateway({ services: ["batches"] })
@@ -24,6 +25,9 @@ const remove = (id: string) => client.send("DELETE", `/api/tasks/${id}`)
 const list = async (query = "") =>
   (await client.send<Omit<TaskPage, "tasks"> & { readonly tasks: ReadonlyArray<Task> }>("GET", `/api/tasks?${query}`))
     .body.tasks
+/** Waits until exactly this task has the status in the list. The console reads the ids of new tasks only every so often. */
+const untilListed = (id: string, status: string) =>
+  eventually(() => list(`status=${status}`), (tasks) => tasks.map((task) => task.id).join() === id, 20_000)
 
 describe("the batches of all keys", { timeout: 60_000 }, () => {
   it("are listed among the tasks, with what their clients see of their progress", async () => {
@@ -67,7 +71,7 @@ describe("the batches of all keys", { timeout: 60_000 }, () => {
     const ended = await batches.ended(id)
     assert.deepInclude(ended, { status: "cancelled", request_counts: { total: 4, completed: 3, failed: 1 } })
     assert.deepInclude(await get(id), { status: "cancelled" })
-    assert.deepStrictEqual((await list("status=cancelled")).map((task) => task.id), [id])
+    await untilListed(id, "cancelled")
     // it stays as it is
     assert.deepStrictEqual((await stop(id)).body, await get(id))
 
@@ -98,6 +102,6 @@ describe("the batches of all keys", { timeout: 60_000 }, () => {
       error: code,
       batch: { status: "failed", total: 1, completed: 0, failed: 0, output: null, errors: null }
     })
-    assert.deepStrictEqual((await list("status=failed")).map((task) => task.id), [id])
+    await untilListed(id, "failed")
   })
 })
