@@ -22,6 +22,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: "system",
+          globalSetup: "test/fixture/gateway/WebApp.ts",
           include: ["test/{system,clients,image}/**/*.test.ts"],
           exclude: ["test/system/limits/**"]
         }

@@ -4,7 +4,7 @@
  *     node services/console/build.ts
  */
 import { createHash } from "node:crypto"
-import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 
 const project = join(import.meta.dirname, "../..")
@@ -39,8 +39,11 @@ const fingerprint = (): string => {
 }
 
 const isBuilt = (sources: string): boolean => {
-  const stamp = join(dist, "sources")
-  return existsSync(stamp) && readFileSync(stamp, "utf8") === sources
+  try {
+    return readFileSync(join(dist, "sources"), "utf8") === sources
+  } catch {
+    return false
+  }
 }
 
 const wanted = fingerprint()
@@ -66,14 +69,19 @@ if (!isBuilt(wanted)) {
   })
   writeFileSync(join(fresh, "sources"), wanted)
   const old = `${fresh}-old`
-  if (existsSync(dist)) renameSync(dist, old)
-  try {
-    renameSync(fresh, dist)
-  } catch (cause) {
-    // a concurrent build of the same sources may have finished first
-    rmSync(fresh, { recursive: true, force: true })
-    if (!isBuilt(wanted)) throw cause
+  // a concurrent build of the same sources may have finished first, or may finish between any two of these steps
+  if (!isBuilt(wanted)) {
+    try {
+      renameSync(dist, old)
+    } catch {
+      // nothing is there, or the other build has moved it away
+    }
+    try {
+      renameSync(fresh, dist)
+    } catch (cause) {
+      if (!isBuilt(wanted)) throw cause
+    }
   }
-  rmSync(old, { recursive: true, force: true })
+  for (const folder of [fresh, old]) rmSync(folder, { recursive: true, force: true })
   process.stdout.write(`built the console's web app in ${((performance.now() - began) / 1_000).toFixed(1)} s\n`)
 }
