@@ -8,7 +8,6 @@ import { eventsIn } from "../../fixture/nats/UsageEvents.ts"
 const shared = sharedGateway({
   services: ["batches"],
   environment: { WORKER_TASK_SLOTS: "16" },
-  environmentOf: (service) => service === "ingress" ? { GATEWAY_BATCH_WINDOW_MS: "6000" } : {},
   models: "  cheap-chat: { workload: chat, targets: [{ provider: paid }], price: { perRequest: 0.5, batch: 0.5 } }"
 })
 
@@ -16,8 +15,9 @@ const clientOf = (key: string) => new BatchClient({ url: shared().url, key })
 
 describe("a batch", () => {
   it("expires, and keeps what is finished", async () => {
+    const { url } = await shared().startIngress({ GATEWAY_BATCH_WINDOW_MS: "10000" })
     const { key } = await shared().createKeyWith({})
-    const client = clientOf(key)
+    const client = new BatchClient({ url, key })
     shared().provider.behave({ kind: "silent" })
     for (let count = 0; count < 5; count++) shared().provider.behaveOnce({ kind: "answer" })
     const { id } = await client.create("paid-chat", 40)
@@ -50,7 +50,7 @@ describe("a batch", () => {
     const events = await eventually(
       async () => (await eventsIn(shared().nats)).filter((event) => event.key === tenant),
       ({ length }) => length === 2,
-      5_000
+      20_000
     )
     assert.deepStrictEqual(events.map(({ costUsd }) => costUsd), [0.25, 0.25])
   })
