@@ -33,6 +33,9 @@ afterAll(async () => {
 
 const stream = "KV_API_KEYS"
 
+/** For requests to NATS, whose timeout of a second is too short on a busy machine. */
+const patience = { timeout: 30_000 }
+
 /** The fields of JetStream's replies that these tests read. */
 const decodeAnswer = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Struct({
   error: Schema.optionalKey(Schema.Struct({ description: Schema.String })),
@@ -42,7 +45,7 @@ const decodeAnswer = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Struc
 })))
 
 const ask = async (connection: NatsConnection, word: string, question: object = {}) => {
-  const answer = await connection.request(`$JS.API.STREAM.${word}.${stream}`, JSON.stringify(question))
+  const answer = await connection.request(`$JS.API.STREAM.${word}.${stream}`, JSON.stringify(question), patience)
   const decoded = decodeAnswer(answer.string())
   if (decoded.error !== undefined) assert.fail(`${word}: ${decoded.error.description}`)
   return decoded
@@ -72,8 +75,8 @@ const restore = async (
   { config, pieces, state }: Awaited<ReturnType<typeof backUp>>
 ) => {
   const { deliver_subject: to = "" } = await ask(connection, "RESTORE", { config, state })
-  for (const piece of pieces) await connection.request(to, piece)
-  const { error } = decodeAnswer((await connection.request(to)).string())
+  for (const piece of pieces) await connection.request(to, piece, patience)
+  const { error } = decodeAnswer((await connection.request(to, undefined, patience)).string())
   assert.isUndefined(error)
 }
 

@@ -173,7 +173,7 @@ describe("an upgrade from the version with one account", () => {
         assert.deepStrictEqual(yield* listKeys(server, "present"), keys)
         assert.deepStrictEqual(keys.map((line) => line.split("  ").at(-1)), ["new"])
       }),
-    60_000
+    180_000
   )
 
   it.live("resumes after an interruption within a stream, and between two", () =>
@@ -185,8 +185,10 @@ describe("an upgrade from the version with one account", () => {
       yield* Effect.promise(async () => {
         const connection = await connect({ servers: server.url, user: "control", pass: "word" })
         const question = JSON.stringify({ config: info.config, state: info.state })
-        const answer = await connection.request("$JS.API.STREAM.RESTORE.KV_API_KEYS", question)
-        await connection.request(answer.json<{ deliver_subject: string }>().deliver_subject, "half of it")
+        // a second, the default, is too short on a busy machine
+        const patience = { timeout: 30_000 }
+        const answer = await connection.request("$JS.API.STREAM.RESTORE.KV_API_KEYS", question, patience)
+        await connection.request(answer.json<{ deliver_subject: string }>().deliver_subject, "half of it", patience)
         await connection.close()
       })
       assert.deepStrictEqual(movedIn((yield* admin(server, "present", "provision")).lines), moved)
