@@ -122,7 +122,7 @@ describe("ingress and worker", () => {
     const lineOf = async (answer: Response) => {
       const id = answer.headers.get("x-request-id") ?? assert.fail("no id")
       const look = async () => gateway.ingress.log.split("\n").filter((line) => line.includes(id))
-      const [line = ""] = await eventually(look, (lines) => lines.length === 1, 5_000)
+      const [line = ""] = await eventually(look, (lines) => lines.length === 1, 20_000)
       return JSON.parse(line) as { readonly message: string; readonly annotations: Record<string, unknown> }
     }
     const [served, unknown, keyless] = await Promise.all(answers.map(lineOf))
