@@ -46,6 +46,11 @@ export class OccupancyExchange {
   #hasNewPeer = false
   #isHurrying = false
   #hurried = 0
+  /** This ingress's last announcement, until NATS has delivered it to this ingress itself. */
+  #latest: Uint8Array | undefined
+  /** The announcement whose delivery the next division of the free slots awaits, and since when. */
+  #awaited: Uint8Array | undefined
+  #awaitedSince = 0
 
   constructor(nats: Nats["Service"], now: () => number, onChange: (occupancy: PoolOccupancy) => void) {
     this.#nats = nats
@@ -103,7 +108,7 @@ export class OccupancyExchange {
 
   #hearPeer(message: Msg): void {
     const peer = Subjects.announcerOf(message.subject)
-    if (peer === this.#nats.id) return
+    if (peer === this.#nats.id) return this.#hearSelf(message.data)
     const known = this.#peers.get(peer)
     if (known === undefined && this.#peers.size >= maxPeers) return
     const announced = decodeOccupancy(message.string())
@@ -119,6 +124,13 @@ export class OccupancyExchange {
     for (const occupancy of known?.pools ?? []) if (!pools.has(occupancy)) occupancy.setPeer(peer, [])
     this.#peers.set(peer, { pools, lastHeard: this.#now() })
     for (const occupancy of new Set([...pools, ...known?.pools ?? []])) this.#onChange(occupancy)
+  }
+
+  /** What the others announced before it has been delivered, too, so that the free slots are known again. */
+  #hearSelf(announcement: Uint8Array): void {
+    const isSame = (own: Uint8Array | undefined) => own !== undefined && Buffer.compare(own, announcement) === 0
+    if (isSame(this.#latest)) this.#latest = undefined
+    if (isSame(this.#awaited)) this.#divide()
   }
 
   #hearWorker(message: Msg): void {
@@ -150,12 +162,25 @@ export class OccupancyExchange {
     })
   }
 
-  /** Announces changes. Runs every `occupancyTickMs` milliseconds, without open jobs every `idleTickMs`. */
+  /**
+   * Announces changes, and divides the free slots again as soon as NATS has delivered all that this ingress has announced: if NATS is
+   * late, this ingress does not know what the others have taken. Runs every `occupancyTickMs` milliseconds, without open jobs every
+   * `idleTickMs`.
+   */
   tick(): void {
     const now = this.#now()
     if (now < this.#nextAt || !this.#nats.isConnected()) return
     this.#hurried = 0
     this.#announce(this.#hasNewPeer || now - this.#announcedAt >= Timings.announcementMs.every)
+    // an announcement that NATS does not deliver for so long was lost
+    if (this.#awaited !== undefined && now - this.#awaitedSince < Timings.announcementMs.every) return
+    this.#awaited = this.#latest
+    this.#awaitedSince = now
+    if (this.#awaited === undefined) this.#divide()
+  }
+
+  #divide(): void {
+    this.#awaited = undefined
     const ingresses = this.#peers.size + 1
     for (const { occupancy } of this.#pools.values()) {
       occupancy.divide(ingresses)
@@ -178,6 +203,7 @@ export class OccupancyExchange {
     this.#announcedAt = now
     this.#nextAt = now + occupancyTickMs / 2 + tenants
     this.#hasNewPeer = false
-    this.#nats.outbox.publish(Subjects.occupancySubject(this.#nats.id), encodeOccupancy(pools))
+    this.#latest = encodeOccupancy(pools)
+    this.#nats.outbox.publish(Subjects.occupancySubject(this.#nats.id), this.#latest)
   }
 }
