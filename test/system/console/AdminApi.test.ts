@@ -242,7 +242,7 @@ describe("the admin API", () => {
   })
 })
 
-describe("the admin API without NATS", { timeout: 60_000 }, () => {
+describe("the admin API without NATS", { timeout: 120_000 }, () => {
   it.live("reports the outage to a signed-in client instead of asking it to sign in again", () =>
     Gateway.run({ workers: 0 }, async (gateway) => {
       const { port } = await gateway.startConsole()

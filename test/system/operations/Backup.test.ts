@@ -86,7 +86,7 @@ const keys = async (...words: ReadonlyArray<string>) => {
   return (await promisify(execFile)(process.execPath, [main, "keys", ...words], { env })).stdout
 }
 
-describe("the bucket of keys", () => {
+describe("the bucket of keys", { timeout: 180_000 }, () => {
   it("is backed up and restored into a NATS that has lost it", async () => {
     await keys("create", "--name", "kept")
     const listed = await keys("list")
