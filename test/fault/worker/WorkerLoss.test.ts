@@ -4,22 +4,25 @@
  * Each test starts with one worker, so that it knows which has the job, and starts the other afterwards.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { heartbeatMs, ingressGoneAfterMs } from "../../../shared/bus/protocol/Timings.ts"
+import { heartbeatMs, ingressGoneAfterMs, jobSilenceMs, pongWithinMs } from "../../../shared/bus/protocol/Timings.ts"
 import { chat, outcomeOf, startStream } from "../../fixture/client/ChatClient.ts"
 import { Gateway } from "../../fixture/gateway/Gateway.ts"
 import { untilNoJobs } from "../../fixture/nats/JobStream.ts"
 
 const since = (start: number) => performance.now() - start
 
-describe("a worker that is killed", { timeout: 90_000 }, () => {
-  // Detected within 0.9 s by design: 0.3 s of silence, and pings that NATS answers with 503 for 0.35 s, checked every 0.2 s.
-  // Half a second more is for a busy machine, still well below the detection of a frozen worker.
-  const detectedWithinMs = 1_400
+/**
+ * A lost worker is detected within this time, in milliseconds, because its ingress pings it. Without pings, ingress would miss only
+ * the job's heartbeats, of which the last may just have arrived.
+ */
+const detectedWithinMs = jobSilenceMs - heartbeatMs
 
+describe("a worker that is killed", { timeout: 180_000 }, () => {
   it.live(
-    "before the first byte: another worker answers within a second",
+    "before the first byte: another worker answers, sooner than if it was frozen",
     () =>
       Gateway.run({}, async (gateway) => {
+        const detectedMs: Array<number> = []
         for (const stream of [false, true, true]) {
           gateway.provider.behaveOnce({ kind: "silent" })
           const answer = outcomeOf(gateway.request(chat("free-chat", { stream })))
@@ -29,11 +32,14 @@ describe("a worker that is killed", { timeout: 90_000 }, () => {
           const killed = performance.now()
           await dying.kill()
           await gateway.provider.nextRequest()
-          const detectedMs = since(killed)
-          console.log(`killed worker detected after ${detectedMs.toFixed(0)} ms`)
-          assert.isBelow(detectedMs, detectedWithinMs)
+          detectedMs.push(since(killed))
           assert.deepStrictEqual(await answer, { kind: "whole" })
         }
+        console.log(`killed workers detected after ${detectedMs.map((ms) => ms.toFixed(0)).join(", ")} ms`)
+        assert.isBelow(Math.max(...detectedMs), detectedWithinMs)
+        // Within 0.9 s by design: 0.3 s of silence, and pings that NATS answers with 503 for 0.35 s, checked every 0.2 s. A busy
+        // machine may delay one detection, but hardly all of them until a frozen worker would be detected.
+        assert.isBelow(Math.min(...detectedMs), pongWithinMs)
         await untilNoJobs(gateway.nats)
       })
   )
@@ -95,7 +101,7 @@ describe("a worker that is killed", { timeout: 90_000 }, () => {
     }))
 })
 
-describe("sessions while workers are killed", { timeout: 90_000 }, () => {
+describe("sessions while workers are killed", { timeout: 180_000 }, () => {
   const options = {
     workers: 2,
     providers: (baseUrl: string) =>
@@ -162,11 +168,9 @@ describe("sessions while workers are killed", { timeout: 90_000 }, () => {
     }))
 })
 
-describe("a worker that is frozen", { timeout: 90_000 }, () => {
+describe("a worker that is frozen", { timeout: 180_000 }, () => {
   // with one slot, it keeps no open pull request that would receive the second attempt
   const options = { environment: { WORKER_SLOTS: "1" } }
-  // 0.3 s of silence and 1.9 s without a pong, each checked every 0.2 s
-  const detectedWithinMs = 3_000
 
   it.live("before the first byte: another worker answers; the frozen one stops its call when it wakes", () =>
     Gateway.run(options, async (gateway) => {
@@ -220,7 +224,7 @@ describe("a worker that is frozen", { timeout: 90_000 }, () => {
     }))
 })
 
-describe("an ingress that is killed", { timeout: 90_000 }, () => {
+describe("an ingress that is killed", { timeout: 180_000 }, () => {
   it.live("during streams and before their first byte: the worker ends every call and frees its slots", () =>
     Gateway.run({}, async (gateway) => {
       gateway.provider.behave({ kind: "hold", after: 2 })
