@@ -19,8 +19,9 @@ export interface OverloadReport {
   readonly best: number
   readonly overloaded: number
   readonly rejected: number
-  /** The 95th percentile of the time of a rejection, in milliseconds. */
+  /** The 95th percentile of the time of a rejection, in milliseconds, and the median. */
   readonly rejectedWithinMs: number
+  readonly halfRejectedWithinMs: number
   /** Requests neither answered nor rejected in time. */
   readonly late: number
   /** The memory growth of ingress, in MB. */
@@ -50,11 +51,13 @@ export const overload = async (gateway: Gateway<NatsAddress>, forMs: number): Pr
   const perSecond = 3 * best.perSecond
   const overloaded = await rateOf({ clients: Math.ceil(2 * patience * perSecond), perSecond })
   const rejected = overloaded.entries.filter(({ outcome }) => outcome.kind === "refused")
+  const rejectedMs = rejected.map(({ tookMs }) => tookMs)
   return {
     best: best.perSecond,
     overloaded: overloaded.perSecond,
     rejected: rejected.length,
-    rejectedWithinMs: percentile(rejected.map(({ tookMs }) => tookMs), 0.95),
+    rejectedWithinMs: percentile(rejectedMs, 0.95),
+    halfRejectedWithinMs: percentile(rejectedMs, 0.5),
     late: overloaded.entries.filter(({ outcome }) => outcome.kind !== "refused" && outcome.kind !== "whole").length,
     grownMb: await residentMb(gateway.ingress.pid) - before
   }

@@ -19,7 +19,7 @@ it.live(
       })
       for (const line of lines(report)) console.log(line)
       assert.deepStrictEqual(report.wrong, [])
-      assert.isAbove(report.equal, 200)
+      assert.isAbove(report.equal, 50)
       assert.isAbove(report.differences.length + report.estimates.length, 0)
     }),
   180_000

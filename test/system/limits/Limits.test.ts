@@ -11,7 +11,7 @@ const windowMs = Number(process.env["LIMITS_WINDOW_MS"] ?? 10_000)
 const windows = 3
 
 /** The time from a worker to the provider on a busy machine, at most. */
-const journeyMs = 500
+const journeyMs = 3_000
 
 const withLimits = (limits: string) => ({
   workers: 4,

@@ -64,7 +64,8 @@ describe.concurrent("over NATS", () => {
         )
         assert.isAtMost(log.windows(windowMs).most, limit)
         assert.isAtLeast(log.at.length, 3 * limit * 0.92)
-        assert.isAtLeast(log.windows(windowMs * 1.1, until).least, limit * 0.92)
+        // long enough to include a used up window, even if a busy machine delays it
+        assert.isAtLeast(log.windows(2 * windowMs, until).least, limit * 0.92)
       })
   )
 
