@@ -8,7 +8,7 @@ import type { NatsAddress } from "../fixture/nats/NatsServer.ts"
 import { sampleRequests } from "../fixture/client/Requests.ts"
 
 /** The time for load balancers to notice that an ingress is not ready any more. */
-export const environment = { DRAIN_DELAY_MS: "500" }
+export const environment = { DRAIN_DELAY_MS: "3000" }
 
 export interface RollingDeployOptions {
   /** Services to replace besides ingresses and chat workers. */

@@ -19,6 +19,8 @@ import { type Sample, takeSample } from "./Sample.ts"
 
 export interface SoakOptions {
   readonly forMs: number
+  /** The run goes on until so many deploys have ended, but at most for five times `forMs`. */
+  readonly leastDeploys: number
   /** How many streams are open at once, and how long each takes, in milliseconds. */
   readonly streams: number
   readonly streamMs: number
@@ -109,7 +111,7 @@ class EndlessLoad extends Load {
 }
 
 export const soak = async (gateway: Gateway<NatsServer>, options: SoakOptions): Promise<SoakReport> => {
-  const { clients, deployEveryMs, forMs, log, monitor, sampleEveryMs, streamMs, streams } = options
+  const { clients, deployEveryMs, forMs, leastDeploys, log, monitor, sampleEveryMs, streamMs, streams } = options
   const { nats, provider } = gateway
   const lasting = new Map<string, ServiceProcess>()
   const replaceable = new Map<string, ServiceProcess>()
@@ -178,8 +180,12 @@ export const soak = async (gateway: Gateway<NatsServer>, options: SoakOptions): 
     }
   })()
 
+  const hasEnded = () => {
+    const ranMs = performance.now() - began
+    return ranMs >= forMs && (deploys >= leastDeploys || ranMs >= 5 * forMs)
+  }
   const taken: Array<Sample> = []
-  while (performance.now() - began < forMs) {
+  while (!hasEnded()) {
     await sleep(sampleEveryMs)
     const sample = await look()
     taken.push(sample)

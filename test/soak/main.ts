@@ -46,6 +46,7 @@ const run = Effect.gen(function*() {
   const report = yield* Effect.promise(() =>
     soak(gateway, {
       forMs: minutes * 60_000,
+      leastDeploys: 0,
       streams,
       streamMs,
       clients,

@@ -12,5 +12,5 @@ it.live(
       log(`${report.requests} requests, ${report.perSecond.toFixed(0)} per second`)
       assert.deepStrictEqual(report.failed, [])
     }),
-  120_000
+  240_000
 )

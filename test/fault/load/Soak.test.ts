@@ -18,6 +18,7 @@ it.live("a soak with a deploy of every kind fails no request and leaves nothing 
     const report = yield* Effect.promise(() =>
       soak(gateway, {
         forMs: 30_000,
+        leastDeploys: 1,
         streams,
         streamMs: 5_000,
         clients: 4,
@@ -50,4 +51,4 @@ it.live("a soak with a deploy of every kind fails no request and leaves nothing 
         assert.include(drawing, resource)
       }
     }
-  }).pipe(Effect.scoped, Effect.provide(NodeServices.layer)), 180_000)
+  }).pipe(Effect.scoped, Effect.provide(NodeServices.layer)), 300_000)
