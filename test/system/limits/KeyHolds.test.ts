@@ -58,7 +58,7 @@ const startIngress = Effect.fnUntraced(function*(server: NatsServer) {
     callback: (_, message) => void asked.push(Option.getOrThrow(decodeQuestion(message.string())).ask)
   })
   yield* Effect.promise(() => nats.connection.flush())
-  return { ingress, asked, id: nats.id }
+  return { ingress, asked, nats, id: nats.id }
 })
 
 const startWorker = Effect.fnUntraced(function*(server: NatsServer) {
@@ -66,6 +66,19 @@ const startWorker = Effect.fnUntraced(function*(server: NatsServer) {
   const holds = yield* Layer.build(Holds.layer("chat")).pipe(Effect.provideService(Nats, nats))
   return { nats, around: Context.get(holds, Holds).around }
 })
+
+/**
+ * Waits until the worker renews its hold, and so knows that its work is held. Between two renewals, a question can reach the ingress
+ * and its answer the worker: otherwise the hold would expire on a busy machine.
+ */
+const untilRenewed = (asked: ReadonlyArray<string>, ingress: Nats["Service"], worker: Nats["Service"]) => {
+  const arrive = Effect.forEach(
+    [worker, ingress, ingress, worker],
+    ({ connection }) => Effect.promise(() => connection.flush()),
+    { discard: true }
+  )
+  return TestClock.adjust(renewMs).pipe(Effect.andThen(arrive), Effect.repeat({ until: () => asked.includes("renew") }))
+}
 
 describe("the work of a task", () => {
   it.effect("begins when an ingress holds its units, and returns them at its end", () =>
@@ -111,22 +124,18 @@ describe("the work of a task", () => {
       Effect.gen(function*() {
         const scope = yield* Scope.make()
         const { ingress: gone } = yield* Scope.provide(startIngress(server), scope)
-        const { around } = yield* startWorker(server)
+        const { around, nats: worker } = yield* startWorker(server)
         const end = yield* Latch.make()
         const begun = yield* Latch.make()
         const running = yield* Effect.forkChild(around(work("a"), () => Effect.andThen(begun.open, end.await)))
         yield* begun.await
         assert.lengthOf(gone.taken, 1)
         yield* Scope.close(scope, Exit.void)
-        const { asked, ingress: next } = yield* startIngress(server)
+        const { asked, ingress: next, nats } = yield* startIngress(server)
         yield* TestClock.adjust(renewMs)
         yield* until(() => next.taken.length === 1)
         assert.deepStrictEqual(next.taken, [work("a", 0)])
-        // the worker knows that the work is held once it renews
-        yield* TestClock.adjust(renewMs).pipe(
-          Effect.andThen(tick),
-          Effect.repeat({ until: () => asked.includes("renew") })
-        )
+        yield* untilRenewed(asked, nats, worker)
         yield* end.open
         yield* Fiber.join(running)
         yield* until(() => next.settled.length === 1)
@@ -136,7 +145,7 @@ describe("the work of a task", () => {
   it.effect("goes on without an ingress if it has begun, and is held as soon as there is one", () =>
     withServer((server) =>
       Effect.gen(function*() {
-        const { around } = yield* startWorker(server)
+        const { around, nats: worker } = yield* startWorker(server)
         const end = yield* Latch.make()
         const begun = yield* Latch.make()
         const running = yield* Effect.forkChild(around(
@@ -145,12 +154,8 @@ describe("the work of a task", () => {
           true
         ))
         yield* begun.await
-        const { asked, ingress } = yield* startIngress(server)
-        // the worker knows that the work is held once it renews
-        yield* TestClock.adjust(renewMs).pipe(
-          Effect.andThen(tick),
-          Effect.repeat({ until: () => asked.includes("renew") })
-        )
+        const { asked, ingress, nats } = yield* startIngress(server)
+        yield* untilRenewed(asked, nats, worker)
         assert.deepStrictEqual(ingress.taken, [{ ...work("a", 0), seconds: 5 }])
         yield* end.open
         yield* Fiber.join(running)
