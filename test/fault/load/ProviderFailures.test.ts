@@ -40,14 +40,17 @@ const lines = (make: (index: number) => string) => failures.map((_, index) => ma
 
 const shared = sharedGateway({
   providers: (baseUrl) => `
-  sick: { protocol: openai, baseUrl: "${baseUrl}", timeouts: { firstByteMs: 300, idleMs: 300 } }
+  sick: { protocol: openai, baseUrl: "${baseUrl}" }
+  mute: { protocol: openai, baseUrl: "${baseUrl}", timeouts: { firstByteMs: 300 } }
   well: { protocol: openai, baseUrl: "${baseUrl}" }
   gone: { protocol: openai, baseUrl: "http://127.0.0.1:1/v1" }
   stubborn: { protocol: openai, baseUrl: "${baseUrl}", breaker: { enabled: false } }`,
   models: `
 ${
     lines((index) => {
-      const provider = failures[index]?.behaviour === undefined ? "gone" : "sick"
+      const behaviour = failures[index]?.behaviour
+      // a timeout so short that a busy machine exceeds it is for the provider that sends nothing
+      const provider = behaviour === undefined ? "gone" : behaviour.kind === "silent" ? "mute" : "sick"
       return `  pair-${index}:
     workload: chat
     targets: [{ provider: ${provider}, model: sick-${index} }, { provider: well, model: well, priority: 1 }]
