@@ -35,10 +35,12 @@ const run = (
   Effect.scoped(Effect.gen(function*() {
     const gateway = yield* Gateway.make({ ...options, ...more })
     const counters = Context.get(yield* usageProcess(gateway.nats, UsageCounters.layer), UsageCounters)
-    const today = DateTime.formatIsoDateUtc(yield* DateTime.now)
+    const now = yield* DateTime.now
+    const from = DateTime.formatIsoDateUtc(now)
+    // the test may go on after midnight
+    const to = DateTime.formatIsoDateUtc(DateTime.add(now, { days: 1 }))
     const runPromise = Effect.runPromiseWith(yield* Effect.context<never>())
-    const counted = (requests: number) =>
-      runPromise(rowsAt(counters, requests, { from: today, to: today, by: "model" }))
+    const counted = (requests: number) => runPromise(rowsAt(counters, requests, { from, to, by: "model" }))
     yield* Effect.promise(() => test(gateway, counted)).pipe(
       Effect.onError(() => Effect.sync(() => process.stderr.write(gateway.log)))
     )
