@@ -160,7 +160,7 @@ describe("a bucket", () => {
       assert.deepStrictEqual(yield* bucket.entries, [])
     }))
 
-  it.live("of five thousand records is listed with as many requests as one of two, and finds those asked for", () =>
+  it.live("of five thousand records is listed with about as many requests as one of two, and finds those asked for", () =>
     Effect.gen(function*() {
       const { bucket, nats } = yield* bucketOf(yield* NatsServer.make())
       const sentFor = Effect.fnUntraced(function*(filter: string) {
@@ -176,7 +176,8 @@ describe("a bucket", () => {
       yield* bucket.put("many.7", "again")
       yield* bucket.delete("many.8")
       const many = yield* sentFor("many.*")
-      assert.strictEqual(many.sent, sent)
+      // the reader asks again if the server pauses
+      assert.isAtMost(many.sent, 3 * sent)
       const expected = keys.map((key) => `${key}: ${key === "many.7" ? "again" : key}`)
       assert.sameMembers(many.found, expected.filter((entry) => entry !== "many.8: many.8"))
     }))

@@ -84,14 +84,18 @@ const microtasks = async () => {
 }
 const nextTurn = () => new Promise((resolve) => setImmediate(resolve))
 
-/** Records the length of each write to the server from here on. */
+/** The client's answer to the server's pings, which it writes by itself. */
+const pong = Buffer.from("PONG\r\n")
+
+/** Records the length of each write to the server from here on, except pongs. */
 const watchWrites = () => {
   const port = Number(new URL(server.url).port)
   const writes: Array<number> = []
   const write = Socket.prototype.write
   const spy = vi.spyOn(Socket.prototype, "write").mockImplementation(
     function(this: Socket, ...call: Array<unknown>) {
-      if (this.remotePort === port) writes.push((call[0] as Uint8Array).length)
+      const bytes = call[0] as Uint8Array
+      if (this.remotePort === port && !pong.equals(bytes)) writes.push(bytes.length)
       return Reflect.apply(write, this, call)
     }
   )
@@ -195,7 +199,7 @@ describe("a send", () => {
     outbox.publish("kept", Buffer.from("after"))
     const received = (await Array.fromAsync(subscription)).map((message) => message.string())
     assert.deepStrictEqual(received, ["before", "after"])
-    assert.deepStrictEqual(refused, ["too.large"])
+    assert.deepStrictEqual(refused.splice(0), ["too.large"])
   })
 })
 
