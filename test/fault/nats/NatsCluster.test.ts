@@ -13,7 +13,7 @@ const options = { environment: { NATS_REPLICAS: "3", GATEWAY_QUEUE_TIMEOUT_MS: "
  * The time until jobs flow again after their leader is lost, in milliseconds. An old server elects another within 4 to 9
  * seconds, 10 with the rest; the remainder is for a busy machine.
  */
-const normalWithinMs = 20_000
+const normalWithinMs = 45_000
 
 it.live(
   "a cluster that loses its leader, then all of its nodes, loses no job and no idle stream",

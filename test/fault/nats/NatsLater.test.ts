@@ -66,7 +66,7 @@ const assertRejects = async ({ url }: ServiceProcess, path: string, expected: ob
   assert.containSubset(await answer.json(), expected)
 }
 
-describe("a service that starts before NATS", { timeout: 60_000 }, () => {
+describe("a service that starts before NATS", { timeout: 120_000 }, () => {
   it.live("is alive but not ready until NATS is up, and then serves", () =>
     Gateway.run({}, async (gateway) => {
       await Promise.all([gateway.ingress.terminate(), ...gateway.workers.map((worker) => worker.terminate())])
@@ -104,7 +104,7 @@ describe("a service that starts before NATS", { timeout: 60_000 }, () => {
         await eventually(() => Promise.resolve(isWaiting(service)), Boolean, 20_000)
         const told = performance.now()
         assert.strictEqual(await service.terminate(), 0, name)
-        assert.isBelow(performance.now() - told, 2_000, name)
+        assert.isBelow(performance.now() - told, 15_000, name)
       }
     }))
 })

@@ -104,7 +104,8 @@ describe("a service whose server is not up yet", () => {
       yield* accepted.await
       const from = performance.now()
       yield* Fiber.interrupt(waiting)
-      assert.isBelow(performance.now() - from, 1_000)
+      // before the attempt to connect would fail by itself
+      assert.isBelow(performance.now() - from, 2_500)
     }))
 })
 

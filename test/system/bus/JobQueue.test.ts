@@ -348,7 +348,7 @@ describe("a job's deadline", () => {
         assert.instanceOf(error, QueueTimeout)
         assert.isAbove(error.retryAfterMs, 0)
         const late = (yield* inMs(0)) - deadline
-        assert.isTrue(late >= -1 && late < 2_000, `${late} ms late`)
+        assert.isTrue(late >= -1 && late < 10_000, `${late} ms late`)
       }
       assert.deepStrictEqual(face.depth(), { waiting: 0, unclaimed: 0, running: 0 })
       let ran = 0
@@ -390,7 +390,7 @@ describe("a job's deadline", () => {
           })
       })
       // long enough for the claim on a busy machine
-      const deadline = yield* inMs(1_000)
+      const deadline = yield* inMs(5_000)
       const slow = face.submit({ pool: "slow", deadline })
       const other = face.submit({ pool: "nobody", deadline })
       yield* slow.claimed

@@ -19,7 +19,7 @@ describe("without a worker", { timeout: 90_000 }, () => {
         const { outcome, tookMs } = await timed(outcomeOf(gateway.request(chat("free-chat", { stream }))))
         assert.deepStrictEqual(outcome, { kind: "refused", status: 503, code: "queue_timeout", retryAfter: "1" })
         assert.isAtLeast(tookMs, 1_000)
-        assert.isBelow(tookMs, 2_500)
+        assert.isBelow(tookMs, 10_000)
       }
       await untilJobs(gateway.nats, ({ stored }) => stored === 2)
       await gateway.startWorker()
