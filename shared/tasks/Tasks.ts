@@ -70,10 +70,10 @@ export class Tasks extends Context.Service<Tasks, {
             asUnavailable
           )
 
-        /** Removes tasks that no client knows. Repeats of a request share its body, but have an idempotency key. */
+        /** Removes the tasks of a request that cannot be repeated: a repeat would need the body. */
         const withdraw = (records: Records) => Effect.andThen(cancel(records), store.deleteBody(records[0]))
 
-        /** Counts a request towards the owner's quota. Its results count with it, since their size is not known yet. */
+        /** Counts a request towards the owner's quota. The videos themselves do not count: their size is not known yet. */
         const count = ({ count = 1, ownerId = "", tenant }: NewTask, body: Uint8Array) =>
           asUnavailable(
             counted.request(digest("videos", ownerId || tenant), Math.max(leastBytes * count, body.length), quota)
