@@ -114,7 +114,7 @@ const submit = (
 ): Effect.Effect<Started, Failure> => {
   const { model, name } = call.endpoint
   // recorded before the wait for the next call, in which this worker may stop
-  const decline = Effect.map(claimed.record({ event: "declined" }), () => spend(0))
+  const decline = Effect.map(claimed.record({ event: "declined" }), () => spend("nothing"))
   return Effect.andThen(
     Effect.map(claimed.record({ event: "starting", provider: name, model }), () => {
       if (asked.has(name)) Metrics.update(Metrics.retries(name), 1)

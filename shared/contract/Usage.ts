@@ -35,6 +35,12 @@ export const Usage = Schema.Struct({
 })
 export type Usage = typeof Usage.Type
 
+/**
+ * What a request has used when it has ended: `"nothing"` without an answer; `undefined` if the usage is unknown, so that the reserved
+ * units count.
+ */
+export type Consumed = Usage | "nothing" | undefined
+
 const otherUnits = ["characters", "searchUnits", "images", "seconds"] as const
 
 /** Whether usage is known, in tokens or in another unit. Zeros do not count: some servers that count no tokens report them. */

@@ -6,11 +6,12 @@ import { Effect, FiberMap, FiberSet, Option, type Scope } from "effect"
 import type { LimitReached } from "../bounds/Limit.ts"
 import * as Subjects from "../bus/protocol/Subjects.ts"
 import type { JobError } from "../contract/JobError.ts"
+import type { Consumed } from "../contract/Usage.ts"
 import { Nats } from "../nats/Nats.ts"
 import { type Answer, decodeQuestion, encodeAnswer, type Question, silentMs, type Work } from "./HoldMessage.ts"
 
-/** Returns the units of work that has used `tokens`. `undefined` if unknown: then the expected number counts. */
-export type SettleWork = (tokens: number | undefined) => void
+/** Returns the units of work that has ended. */
+export type SettleWork = (used: Consumed) => void
 
 /** The retry time of a task while another one of its key waits for units, in milliseconds. */
 const waitsMs = 1_000
@@ -29,8 +30,8 @@ export const serve = Effect.fnUntraced(function*(
   const held = new Map<string, SettleWork>()
   const waiting = new Set<string>()
 
-  const settle = (task: string, tokens: number | undefined): void => {
-    held.get(task)?.(tokens)
+  const settle = (task: string, used: Consumed): void => {
+    held.get(task)?.(used)
     held.delete(task)
   }
   const renew = (task: string): void =>
@@ -67,7 +68,7 @@ export const serve = Effect.fnUntraced(function*(
         renew(question.task)
         return Effect.succeed({ answer: "held" })
       case "settle":
-        settle(question.task, question.tokens ?? undefined)
+        settle(question.task, question.used ?? undefined)
         return Effect.as(FiberMap.remove(expiries, question.task), { answer: "unknown" })
     }
   }

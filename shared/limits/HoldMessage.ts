@@ -4,6 +4,7 @@
  */
 import { Schema } from "effect"
 import { JobError } from "../contract/JobError.ts"
+import { Usage } from "../contract/Usage.ts"
 
 /** Work that starts once an ingress holds its units. */
 export const Work = Schema.Struct({
@@ -21,11 +22,15 @@ export const Work = Schema.Struct({
 })
 export type Work = typeof Work.Type
 
-/** `take`: asks for a hold. `renew`: the work continues. `settle`: the work has ended; `tokens` is `null` if unknown. */
+/** `take`: asks for a hold. `renew`: the work continues. `settle`: the work has ended; `used` is `null` if unknown. */
 const Question = Schema.Union([
   Schema.Struct({ ask: Schema.Literal("take"), work: Work }),
   Schema.Struct({ ask: Schema.Literal("renew"), task: Schema.String }),
-  Schema.Struct({ ask: Schema.Literal("settle"), task: Schema.String, tokens: Schema.NullOr(Schema.Finite) })
+  Schema.Struct({
+    ask: Schema.Literal("settle"),
+    task: Schema.String,
+    used: Schema.NullOr(Schema.Union([Usage, Schema.Literal("nothing")]))
+  })
 ])
 export type Question = typeof Question.Type
 

@@ -6,6 +6,7 @@ import { Context, Effect, Layer, Option, Schema } from "effect"
 import * as Subjects from "../bus/protocol/Subjects.ts"
 import type { JobError } from "../contract/JobError.ts"
 import type { Workload } from "../contract/Operation.ts"
+import type { Consumed } from "../contract/Usage.ts"
 import { attempt, JetStreamFailed } from "../nats/JetStream.ts"
 import { Nats } from "../nats/Nats.ts"
 import {
@@ -21,8 +22,8 @@ import {
 /** The key has no units now, or no ingress answers. */
 export class NotNow extends Schema.TaggedError<NotNow>()("NotNow", { retryAfterMs: Schema.Finite }) {}
 
-/** Reports how many tokens the work has used. `undefined` if unknown: then the expected number counts. */
-export type Spend = (tokens: number | undefined) => void
+/** Reports what the work has used. */
+export type Spend = (used: Consumed) => void
 
 /** How long the search for an ingress may take, in milliseconds. */
 const findWithinMs = 1_000
@@ -33,12 +34,12 @@ const unansweredMs = 2_000
 interface Hold {
   /** The ingress that holds the units; `undefined` if there is none yet. */
   ingress: string | undefined
-  spent: number | undefined
+  used: Consumed
 }
 
 export class Holds extends Context.Service<Holds, {
   /**
-   * Runs `use` while an ingress holds the units of the work. Until `use` calls `spend`, the work counts as having used no tokens. Fails
+   * Runs `use` while an ingress holds the units of the work. Until `use` calls `spend`, the work counts as having used nothing. Fails
    * with `NotNow`, or with the error for which the key may not do this work at all. If `hasBegun`, `use` runs even without a hold, and
    * an ingress takes the hold as soon as it can.
    */
@@ -91,7 +92,7 @@ export class Holds extends Context.Service<Holds, {
             Effect.mapError(() => new NotNow({ retryAfterMs: unansweredMs }))
           )
           if (answer.answer === "refused") return yield* answer.error
-          if (answer.answer === "held") return { ingress, spent: 0 }
+          if (answer.answer === "held") return { ingress, used: "nothing" }
           return yield* new NotNow({ retryAfterMs: "retryAfterMs" in answer ? answer.retryAfterMs : unansweredMs })
         })
 
@@ -113,12 +114,12 @@ export class Holds extends Context.Service<Holds, {
           around: (work, use, hasBegun = false) =>
             Effect.acquireUseRelease(
               hasBegun
-                ? Effect.orElseSucceed(acquire(work), (): Hold => ({ ingress: undefined, spent: 0 }))
+                ? Effect.orElseSucceed(acquire(work), (): Hold => ({ ingress: undefined, used: "nothing" }))
                 : acquire(work),
-              (hold) => Effect.raceFirst(use((tokens) => void (hold.spent = tokens)), renew(work, hold)),
-              ({ ingress, spent }) =>
+              (hold) => Effect.raceFirst(use((used) => void (hold.used = used)), renew(work, hold)),
+              ({ ingress, used }) =>
                 ingress === undefined ? Effect.void : Effect.ignore(Effect.try(() => {
-                  const settled = encodeQuestion({ ask: "settle", task: work.task, tokens: spent ?? null })
+                  const settled = encodeQuestion({ ask: "settle", task: work.task, used: used ?? null })
                   // published directly, so that it precedes the next question, which bypasses the outbox too
                   connection.publish(Subjects.admitSubject(workload, ingress), settled)
                 }))

@@ -9,7 +9,7 @@ import { type Demand, Holding, limitWindowMs, type Taken } from "../../../shared
 import { BudgetSpent, ModelNotAllowed, Unavailable } from "../../../shared/contract/JobError.ts"
 import type { Dialect, Operation, RequestBody } from "../../../shared/contract/Operation.ts"
 import { largestUsage, type TokenDemand, tokenDemand } from "../../../shared/contract/TokenEstimate.ts"
-import type { Usage } from "../../../shared/contract/Usage.ts"
+import type { Consumed } from "../../../shared/contract/Usage.ts"
 import type { ApiKey } from "../../../shared/keys/ApiKey.ts"
 import { unitsWithinMs } from "../../../shared/limits/HoldMessage.ts"
 import { Limits } from "../../../shared/limits/Limits.ts"
@@ -30,11 +30,8 @@ import {
 import { limitHeaders } from "./LimitHeaders.ts"
 import { makeUncounted } from "./Uncounted.ts"
 
-/**
- * Settles a request when it has ended, with its actual usage: `"nothing"` without an answer; `undefined` if the usage is
- * unknown, so that the reserved units count. Only the first call has an effect.
- */
-export type Settle = (consumed: Usage | "nothing" | undefined) => void
+/** Settles a request when it has ended. Only the first call has an effect. */
+export type Settle = (consumed: Consumed) => void
 
 export interface AdmissionRequest {
   readonly operation: Operation

@@ -6,9 +6,6 @@ import * as HoldDesk from "../../../shared/limits/HoldDesk.ts"
 import { Admission } from "./Admission.ts"
 import { jobErrorOf } from "./Authentication.ts"
 
-const tokensOf = (tokens: number | undefined) =>
-  tokens === undefined ? undefined : { inputTokens: 0, outputTokens: tokens }
-
 export const layer = Layer.effectDiscard(Effect.gen(function*() {
   const keys = yield* KeyRing
   const admission = yield* Admission
@@ -23,6 +20,6 @@ export const layer = Layer.effectDiscard(Effect.gen(function*() {
     const settle = yield* admission.admitWork(yield* check, { tokens, inBatch, seconds, highestPrice })
     // the key may have changed during the wait
     yield* Effect.tapError(check, () => Effect.sync(() => settle?.("nothing")))
-    return (used) => settle?.(tokensOf(used))
+    return (used) => settle?.(used)
   }))
 }))

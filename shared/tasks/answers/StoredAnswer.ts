@@ -101,9 +101,9 @@ export const make = (dependencies: JobLife.Dependencies): StoredAnswers => {
       Effect.asVoid
     )
     /** Runs after a call that has certainly cost nothing, unless the provider may have answered another request of the call. */
-    const retract = Effect.suspend(() => commits === 1 ? Effect.map(claim.retract, () => spend(0)) : Effect.void).pipe(
-      Effect.mapError(cancel)
-    )
+    const retract = Effect.suspend(() =>
+      commits === 1 ? Effect.map(claim.retract, () => spend("nothing")) : Effect.void
+    ).pipe(Effect.mapError(cancel))
     const served: ServedJob = {
       // the caller settles the queue's message once the end is recorded
       pulled: {
@@ -159,10 +159,10 @@ export const make = (dependencies: JobLife.Dependencies): StoredAnswers => {
     const { bytes, end, pages } = reply.outcome
     if (end === undefined) return yield* failure ?? new InternalError()
     if ("_tag" in end) {
-      if (!reply.hasStarted) spend(0)
+      if (!reply.hasStarted) spend("nothing")
       return yield* end
     }
-    spend(end.usage && end.usage.inputTokens + end.usage.outputTokens)
+    spend(end.usage)
     return {
       pages,
       bytes,

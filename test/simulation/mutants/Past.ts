@@ -361,7 +361,7 @@ export const past: ReadonlyArray<Patch> = [
   {
     name: "the units of a task's work do not return",
     file: holdDesk,
-    from: "held.get(task)?.(tokens)",
+    from: "held.get(task)?.(used)",
     to: "",
     needs: Needs.answers
   },

@@ -5,6 +5,7 @@ import { TestClock } from "effect/testing"
 import type { LimitReached } from "../../../shared/bounds/Limit.ts"
 import { admitSubject } from "../../../shared/bus/protocol/Subjects.ts"
 import { BudgetSpent, type JobError } from "../../../shared/contract/JobError.ts"
+import type { Consumed } from "../../../shared/contract/Usage.ts"
 import * as HoldDesk from "../../../shared/limits/HoldDesk.ts"
 import { decodeQuestion, encodeQuestion, renewMs, silentMs, type Work } from "../../../shared/limits/HoldMessage.ts"
 import { Holds } from "../../../shared/limits/Holds.ts"
@@ -18,10 +19,12 @@ const until = (holds: () => boolean) => Effect.repeat(tick, { until: holds })
 
 const work = (task: string, tokens = 100): Work => ({ task, key: "key_1", model: "any", tokens })
 
+const usage = { inputTokens: 12, outputTokens: 0, searchUnits: 1 }
+
 /** An ingress whose keys allow one work at a time. */
 class Ingress {
   readonly taken: Array<Work> = []
-  readonly settled: Array<readonly [task: string, tokens: number | undefined]> = []
+  readonly settled: Array<readonly [task: string, used: Consumed]> = []
   refusal: JobError | undefined
   #inUse = false
 
@@ -31,9 +34,9 @@ class Ingress {
       if (this.#inUse) return Effect.fail({ _tag: "LimitReached", retryAfterMs: 7 })
       this.#inUse = true
       this.taken.push(work)
-      return Effect.succeed((tokens: number | undefined) => {
+      return Effect.succeed((used: Consumed) => {
         this.#inUse = false
-        this.settled.push([work.task, tokens])
+        this.settled.push([work.task, used])
       })
     })
 }
@@ -90,7 +93,7 @@ describe("the work of a task", () => {
         const first = yield* Effect.forkChild(
           around(
             work("a"),
-            (spend) => Effect.as(end.await, "done").pipe(Effect.tap(() => Effect.sync(() => spend(12))))
+            (spend) => Effect.as(end.await, "done").pipe(Effect.tap(() => Effect.sync(() => spend(usage))))
           )
         )
         yield* until(() => ingress.taken.length === 1)
@@ -102,7 +105,7 @@ describe("the work of a task", () => {
         yield* around(work("c"), (spend) => Effect.sync(() => spend(undefined)))
         yield* around(work("d"), () => Effect.void)
         yield* until(() => ingress.settled.length === 3)
-        assert.deepStrictEqual(ingress.settled, [["a", 12], ["c", undefined], ["d", 0]])
+        assert.deepStrictEqual(ingress.settled, [["a", usage], ["c", undefined], ["d", "nothing"]])
       })
     ))
 

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Context, DateTime, Effect, Fiber, Layer, Option } from "effect"
 import { TestClock } from "effect/testing"
-import { Admission, type AdmissionRequest } from "../../../services/ingress/request/Admission.ts"
+import { Admission, type AdmissionRequest, type AdmissionWork } from "../../../services/ingress/request/Admission.ts"
 import { operationNamed } from "../../../shared/contract/operations/operations.ts"
 import type { ApiKey } from "../../../shared/keys/ApiKey.ts"
 import { defaults as keyDefaults } from "../../../shared/keys/KeySettings.ts"
@@ -79,6 +79,13 @@ const start = (teams: ReadonlyArray<Team>, limitWaitMs = waitMs) =>
 const admit = (admission: Admission["Service"], key: ApiKey, request = chat) =>
   Effect.gen(function*() {
     const fiber = yield* Effect.forkChild(admission.admit(key, request))
+    yield* TestClock.adjust(2 * waitMs)
+    return yield* Fiber.join(fiber)
+  })
+
+const admitWork = (admission: Admission["Service"], key: ApiKey, work: AdmissionWork) =>
+  Effect.gen(function*() {
+    const fiber = yield* Effect.forkChild(admission.admitWork(key, work))
     yield* TestClock.adjust(2 * waitMs)
     return yield* Fiber.join(fiber)
   })
@@ -169,6 +176,21 @@ describe("the work of a task", () => {
       const waiting = yield* Effect.forkChild(Effect.flip(admission.admitWork(key, work)))
       yield* TestClock.adjust(answerWithinMs - 1)
       assert.isDefined(waiting.pollUnsafe())
+    }))
+
+  it.effect("keeps its cost reserved until it is counted, also if only input has a price", () =>
+    Effect.gen(function*() {
+      const { admission, state } = yield* start([])
+      const key = makeKey({ monthlyBudgetUsd: 1 })
+      const work = { tokens: 900_000, inBatch: true, seconds: undefined, highestPrice: { inputPerMillion: 1 } }
+      const settle = yield* admitWork(admission, key, work)
+      settle?.({ inputTokens: 900_000, outputTokens: 0 })
+      yield* TestClock.adjust(5_000)
+      const refused = yield* Effect.flip(admitWork(admission, key, work))
+      assert.deepInclude(refused, { _tag: "LimitReached", limit: "budget" })
+      state.countedUntil = 60_000
+      yield* TestClock.adjust(2_000)
+      assert.isDefined(yield* admitWork(admission, key, work))
     }))
 })
 

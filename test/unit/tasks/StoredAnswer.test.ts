@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { ProviderFailed } from "../../../shared/contract/JobError.ts"
+import type { Consumed } from "../../../shared/contract/Usage.ts"
 import * as StoredAnswer from "../../../shared/tasks/answers/StoredAnswer.ts"
 import type { Performer } from "../../../shared/worker/JobLife.ts"
 import type { Endpoint } from "../../../shared/worker/Meter.ts"
@@ -11,11 +12,15 @@ const paid = { name: "paid", model: "theirs" }
 const other = { name: "other", model: "another" }
 const usage = { inputTokens: 3, outputTokens: 8 }
 
-/** Answers with this performer. `called` lists the calls that are reported, `committed` those that are recorded. */
+/**
+ * Answers with this performer. `called` lists the calls that are reported, `committed` those that are recorded, `spent` what was
+ * reported as used.
+ */
 const answerWith = Effect.fnUntraced(function*(perform: Performer["Service"]["perform"]) {
   const { events, metering } = served()
   const called: Array<Endpoint> = []
   const committed: Array<Endpoint> = []
+  const spent: Array<Consumed> = []
   let retracted = 0
   const { cost } = metering
   const answers = StoredAnswer.make({
@@ -32,10 +37,10 @@ const answerWith = Effect.fnUntraced(function*(perform: Performer["Service"]["pe
       retract: Effect.sync(() => void retracted++)
     },
     append: () => Effect.succeed(true),
-    spend: () => undefined,
+    spend: (used) => void spent.push(used),
     onCall: (endpoint) => void called.push(endpoint)
   }))
-  return { answered, events, called, committed, retracted }
+  return { answered, events, called, committed, retracted, spent }
 })
 
 describe("a stored answer", () => {
@@ -93,6 +98,19 @@ describe("a stored answer", () => {
         )
         assert.strictEqual(retracted, expected)
       }
+    }))
+
+  it.effect("reports its usage in every unit, and until then, that it may have used what was reserved", () =>
+    Effect.gen(function*() {
+      const searched = { inputTokens: 0, outputTokens: 0, searchUnits: 2 }
+      const { spent } = yield* answerWith((work, reply) =>
+        Effect.sync(() => {
+          work.onCall(paid, false)
+          reply.start({ status: 200, contentType: "application/json", headers: {} })
+          return searched
+        })
+      )
+      assert.deepStrictEqual(spent, [undefined, searched])
     }))
 
   it.effect("meters the last call with what it had used before it was cut", () =>
