@@ -18,7 +18,9 @@ export const Work = Schema.Struct({
   /** Whether the work is a line of a batch; these are limited separately from requests. */
   inBatch: Schema.optionalKey(Schema.Boolean),
   /** For a video, its length in seconds. Videos take units of budgets only, because their creation has counted as a request. */
-  seconds: Schema.optionalKey(Schema.Finite)
+  seconds: Schema.optionalKey(Schema.Finite),
+  /** Whether the work runs already and its hold is lost. The lost hold's tokens count as used, so only those beyond them are taken. */
+  isHoldLost: Schema.optionalKey(Schema.Boolean)
 })
 export type Work = typeof Work.Type
 

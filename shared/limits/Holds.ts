@@ -105,8 +105,7 @@ export class Holds extends Context.Service<Holds, {
               const renewed = yield* Effect.option(askAt(hold.ingress, { ask: "renew", task }))
               if (Option.isSome(renewed) && renewed.value.answer === "held") return
             }
-            // no tokens are taken again, because the lost hold's tokens count as used
-            const taken = yield* Effect.option(take({ ...work, tokens: 0 }))
+            const taken = yield* Effect.option(take({ ...work, isHoldLost: true }))
             if (Option.isSome(taken) && taken.value.answer.answer === "held") hold.ingress = taken.value.ingress
           }))
 

@@ -11,7 +11,7 @@ import type { Dialect, Operation, RequestBody } from "../../../shared/contract/O
 import { largestUsage, type TokenDemand, tokenDemand } from "../../../shared/contract/TokenEstimate.ts"
 import type { Consumed } from "../../../shared/contract/Usage.ts"
 import type { ApiKey } from "../../../shared/keys/ApiKey.ts"
-import { unitsWithinMs } from "../../../shared/limits/HoldMessage.ts"
+import { unitsWithinMs, type Work } from "../../../shared/limits/HoldMessage.ts"
 import { Limits } from "../../../shared/limits/Limits.ts"
 import type { LimitState } from "../../../shared/limits/ReplicaLease.ts"
 import { TeamTree } from "../../../shared/teams/TeamTree.ts"
@@ -46,11 +46,7 @@ export interface AdmissionRequest {
   readonly isLater?: boolean
 }
 
-export interface AdmissionWork {
-  readonly tokens: number
-  readonly inBatch: boolean
-  /** The duration of a video, which takes only from budgets; `undefined` for other work. */
-  readonly seconds: number | undefined
+export interface AdmissionWork extends Pick<Work, "inBatch" | "isHoldLost" | "seconds" | "tokens"> {
   readonly highestPrice: Price | undefined
 }
 
@@ -123,12 +119,14 @@ export class Admission extends Context.Service<Admission, {
         all: LevelLimits,
         tokens: number,
         cost: Cost | undefined,
-        withinMs = waitMs
+        withinMs = waitMs,
+        /** How many of the tokens count already. */
+        counted = 0
       ): Effect.Effect<Settle | undefined, KeyLimitReached> => {
         const demands: Array<Demand<LevelLimit>> = all.map((limit) => ({
           kind: limit.kind,
           limit,
-          units: limit.kind === "tokens" ? tokens : 1
+          units: limit.kind === "tokens" ? tokens - counted : 1
         }))
         for (const budget of cost?.budgets ?? []) {
           demands.push({ kind: "budget", limit: budget.restAfter(spending.of(budget.id)), units: cost?.micros ?? 0 })
@@ -138,7 +136,7 @@ export class Admission extends Context.Service<Admission, {
         const settle: Settle = (consumed) => {
           if (consumed === "nothing") return holding.settle(0, 0)
           holding.settle(
-            consumed && consumed.inputTokens + consumed.outputTokens,
+            consumed && Math.max(0, consumed.inputTokens + consumed.outputTokens - counted),
             consumed && cost && microsOf(largestCostOf(cost.price, consumed))
           )
         }
@@ -220,16 +218,16 @@ export class Admission extends Context.Service<Admission, {
           const levels = levelsOf(key)
           return levels !== undefined && allowsModel(key, levels, model)
         },
-        admitWork: (key, { highestPrice, inBatch, seconds, tokens }) => {
+        admitWork: (key, work) => {
           const levels = levelsOf(key)
           if (levels === undefined) return refuseTeam(key)
-          const cost = costOfWork(levels.budgets, { tokens, seconds }, highestPrice)
+          const cost = costOfWork(levels.budgets, work)
           const withinMs = Math.min(waitMs, unitsWithinMs)
-          if (seconds !== undefined) return take([], 0, cost, withinMs)
-          const all = inBatch
+          if (work.seconds !== undefined) return take([], 0, cost, withinMs)
+          const all = work.inBatch === true
             ? [batchLimitOf(key), ...levels.limits.filter(({ kind }) => kind === "tokens")]
             : levels.limits.filter(({ kind }) => kind !== "requests")
-          return take(all, tokens, cost, withinMs)
+          return take(all, work.tokens, cost, withinMs, work.isHoldLost === true ? work.tokens : 0)
         },
         admitUpload: (key) => {
           const levels = levelsOf(key)
@@ -275,8 +273,7 @@ const costOf = (budgets: ReadonlyArray<Budget>, request: AdmissionRequest): Cost
 /** The cost of work without its request: the tokens at the higher price of input and output, and one picture or the seconds. */
 const costOfWork = (
   budgets: ReadonlyArray<Budget>,
-  { seconds, tokens }: Pick<AdmissionWork, "seconds" | "tokens">,
-  price: Price | undefined
+  { highestPrice: price, seconds, tokens }: AdmissionWork
 ): Cost | undefined => {
   if (price === undefined || budgets.length === 0) return undefined
   const all = [{ inputTokens: tokens, outputTokens: 0 }, { inputTokens: 0, outputTokens: tokens }]

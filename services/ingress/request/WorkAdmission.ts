@@ -11,13 +11,13 @@ export const layer = Layer.effectDiscard(Effect.gen(function*() {
   const admission = yield* Admission
   // without a catalogue there are no prices, and so no costs
   const models = Option.getOrUndefined(yield* Effect.serviceOption(Models))
-  yield* HoldDesk.serve(Effect.fnUntraced(function*({ inBatch = false, key: id, model, seconds, tokens }) {
+  yield* HoldDesk.serve(Effect.fnUntraced(function*({ key: id, model, ...work }) {
     const check = keys.find(id).pipe(
       Effect.mapError(jobErrorOf),
       Effect.tap((key) => admission.check(key, model))
     )
     const highestPrice = models?.current().models.get(model)?.highestPrice
-    const settle = yield* admission.admitWork(yield* check, { tokens, inBatch, seconds, highestPrice })
+    const settle = yield* admission.admitWork(yield* check, { ...work, highestPrice })
     // the key may have changed during the wait
     yield* Effect.tapError(check, () => Effect.sync(() => settle?.("nothing")))
     return (used) => settle?.(used)

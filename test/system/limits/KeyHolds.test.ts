@@ -137,7 +137,7 @@ describe("the work of a task", () => {
         const { asked, ingress: next, nats } = yield* startIngress(server)
         yield* TestClock.adjust(renewMs)
         yield* until(() => next.taken.length === 1)
-        assert.deepStrictEqual(next.taken, [work("a", 0)])
+        assert.deepStrictEqual(next.taken, [{ ...work("a"), isHoldLost: true }])
         yield* untilRenewed(asked, nats, worker)
         yield* end.open
         yield* Fiber.join(running)
@@ -159,7 +159,7 @@ describe("the work of a task", () => {
         yield* begun.await
         const { asked, ingress, nats } = yield* startIngress(server)
         yield* untilRenewed(asked, nats, worker)
-        assert.deepStrictEqual(ingress.taken, [{ ...work("a", 0), seconds: 5 }])
+        assert.deepStrictEqual(ingress.taken, [{ ...work("a", 0), seconds: 5, isHoldLost: true }])
         yield* end.open
         yield* Fiber.join(running)
         yield* until(() => ingress.settled.length === 1)

@@ -172,7 +172,7 @@ describe("the work of a task", () => {
       const { admission } = yield* start([], 10_000)
       const key = makeKey({ concurrentRequests: 1 })
       yield* admit(admission, key)
-      const work = { tokens: 100, inBatch: false, seconds: undefined, highestPrice: undefined }
+      const work = { tokens: 100, highestPrice: undefined }
       const waiting = yield* Effect.forkChild(Effect.flip(admission.admitWork(key, work)))
       yield* TestClock.adjust(answerWithinMs - 1)
       assert.isDefined(waiting.pollUnsafe())
@@ -182,7 +182,7 @@ describe("the work of a task", () => {
     Effect.gen(function*() {
       const { admission, state } = yield* start([])
       const key = makeKey({ monthlyBudgetUsd: 1 })
-      const work = { tokens: 900_000, inBatch: true, seconds: undefined, highestPrice: { inputPerMillion: 1 } }
+      const work = { tokens: 900_000, inBatch: true, highestPrice: { inputPerMillion: 1 } }
       const settle = yield* admitWork(admission, key, work)
       settle?.({ inputTokens: 900_000, outputTokens: 0 })
       yield* TestClock.adjust(5_000)
@@ -191,6 +191,30 @@ describe("the work of a task", () => {
       state.countedUntil = 60_000
       yield* TestClock.adjust(2_000)
       assert.isDefined(yield* admitWork(admission, key, work))
+    }))
+
+  it.effect("takes only the tokens beyond those of its lost hold, which count as used", () =>
+    Effect.gen(function*() {
+      const { admission } = yield* start([])
+      const key = makeKey({ tokensPerMinute: 1_000 })
+      const work = { tokens: 100, isHoldLost: true, highestPrice: undefined }
+      const remaining = () => admission.headers(key, "openai")?.()["x-ratelimit-remaining-tokens"]
+      for (const [outputTokens, expected] of [[90, "1000"], [130, "970"]] as const) {
+        const settle = yield* admitWork(admission, key, work)
+        assert.strictEqual(remaining(), "1000")
+        settle?.({ inputTokens: 0, outputTokens })
+        assert.strictEqual(remaining(), expected)
+      }
+    }))
+
+  it.effect("reserves its whole cost again if its hold is lost", () =>
+    Effect.gen(function*() {
+      const { admission } = yield* start([])
+      const key = makeKey({ monthlyBudgetUsd: 1 })
+      const work = { tokens: 100, isHoldLost: true, highestPrice: { inputPerMillion: 9_000 } }
+      yield* admitWork(admission, key, work)
+      const refused = yield* Effect.flip(admitWork(admission, key, work))
+      assert.deepInclude(refused, { _tag: "LimitReached", limit: "budget" })
     }))
 })
 
