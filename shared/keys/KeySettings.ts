@@ -51,6 +51,12 @@ export const setting = <S extends Schema.Constraint>(schema: S, fallback: S["Typ
   stored: withDefault(schema, fallback)
 })
 
+/** A part of each setting, such as all defaults. */
+export const eachOf = <Part extends string, S extends { readonly [name: string]: { readonly [P in Part]: unknown } }>(
+  settings: S,
+  part: Part
+) => Record.map(settings, (setting) => setting[part]) as { readonly [Name in keyof S]: S[Name][Part] }
+
 /** All settings but the name, each with the value that a new key gets by default. */
 const settings = {
   /** `null` for a key that does not expire. */
@@ -76,19 +82,16 @@ const settings = {
   team: setting(Schema.NullOr(TeamId), null)
 }
 
-type Settings = typeof settings
-
-const each = <Part extends keyof Settings["weight"]>(part: Part) =>
-  Record.map(settings, (setting) => setting[part]) as { readonly [Name in keyof Settings]: Settings[Name][Part] }
-
 /** The default settings of a new key. */
-export const defaults = each("fallback")
+export const defaults = eachOf(settings, "fallback")
 
-export const KeySettings = Schema.Struct({ name: Name, ...each("stored") })
+export const KeySettings = Schema.Struct({ name: Name, ...eachOf(settings, "stored") })
 export type KeySettings = typeof KeySettings.Type
 
 /** The settings that an edit changes. */
-export const KeyChanges = Schema.Struct({ name: Name, ...each("schema") }).mapFields(Struct.map(Schema.optionalKey))
+export const KeyChanges = Schema.Struct({ name: Name, ...eachOf(settings, "schema") }).mapFields(
+  Struct.map(Schema.optionalKey)
+)
 export type KeyChanges = typeof KeyChanges.Type
 
 /** The settings of a new key. Those left out are the defaults of its team, or else the usual ones. */

@@ -1,6 +1,6 @@
 /** The settings of a team. Imports nothing from Node, because the console's pages use it too. */
-import { Record, Schema, Struct } from "effect"
-import { AllowedModels, Budget, KeyDefaults, Limit, Name, setting, TeamId } from "../keys/KeySettings.ts"
+import { Schema, Struct } from "effect"
+import { AllowedModels, Budget, eachOf, KeyDefaults, Limit, Name, setting, TeamId } from "../keys/KeySettings.ts"
 
 /** All settings but the name, each with its default for a new team. All keys below a team share the team's limits. */
 const settings = {
@@ -18,17 +18,14 @@ const settings = {
   keyDefaults: setting(KeyDefaults, {})
 }
 
-type Settings = typeof settings
-
-const each = <Part extends keyof Settings["description"]>(part: Part) =>
-  Record.map(settings, (setting) => setting[part]) as { readonly [Name in keyof Settings]: Settings[Name][Part] }
-
 /** The default settings of a new team. */
-export const defaults = each("fallback")
+export const defaults = eachOf(settings, "fallback")
 
-export const TeamSettings = Schema.Struct({ name: Name, ...each("stored") })
+export const TeamSettings = Schema.Struct({ name: Name, ...eachOf(settings, "stored") })
 export type TeamSettings = typeof TeamSettings.Type
 
 /** The settings that an edit changes. */
-export const TeamChanges = Schema.Struct({ name: Name, ...each("schema") }).mapFields(Struct.map(Schema.optionalKey))
+export const TeamChanges = Schema.Struct({ name: Name, ...eachOf(settings, "schema") }).mapFields(
+  Struct.map(Schema.optionalKey)
+)
 export type TeamChanges = typeof TeamChanges.Type
