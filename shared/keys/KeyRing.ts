@@ -41,10 +41,13 @@ export class KeyRing extends Context.Service<KeyRing, {
       const nats = yield* ControlNats
       const clock = yield* Clock.Clock
       const bucket = yield* openBucket(buckets.apiKeys).pipe(Effect.retry(whileJetStreamFails))
-      const keys = yield* mirrorBucket(
-        bucket,
-        ({ value }) => Option.getOrUndefined(Option.flatMap(value, decodeRecord))
-      )
+      /** The fingerprint by the key's id. Revoked keys stay here, but not in the copy. */
+      const fingerprints = new Map<string, string>()
+      const keys = yield* mirrorBucket(bucket, ({ key: fingerprint, value }) => {
+        const key = Option.getOrUndefined(Option.flatMap(value, decodeRecord))
+        if (key !== undefined) fingerprints.set(key.id, fingerprint)
+        return key
+      })
       const isStale = () => nats.awayForMs() > staleAfterMs
       const refuse = (reason: KeyRefused["reason"]) => Effect.fail(new KeyRefused({ reason }))
 
@@ -61,7 +64,7 @@ export class KeyRing extends Context.Service<KeyRing, {
 
       return KeyRing.of({
         authenticate: (secret) => check(() => keys().get(ApiKey.fingerprint(secret))),
-        find: (id) => Effect.suspend(() => check(() => keys().values().find((key) => key.id === id))),
+        find: (id) => Effect.suspend(() => check(() => keys().get(fingerprints.get(id) ?? ""))),
         isLoaded: () => !isStale()
       })
     })

@@ -356,8 +356,10 @@ describe("ingress", () => {
         )
       ) {
         assert.strictEqual((yield* late.authenticate(Redacted.value(secret))).id, key.id)
+        assert.strictEqual((yield* late.find(key.id)).name, key.name)
       }
       assert.strictEqual((yield* Effect.flip(late.authenticate(Redacted.value(made[7]!.secret)))).reason, "unknown")
+      assert.strictEqual((yield* Effect.flip(late.find(made[7]!.key.id))).reason, "unknown")
     }))
 
   it.live("keeps its keys while the server is killed, and learns the changes made meanwhile", () =>
