@@ -35,7 +35,8 @@ export const layer = Layer.effect(
     const principals = yield* Principals
     const clock = yield* Clock.Clock
     const now = () => clock.currentTimeMillisUnsafe()
-    const sources = new WeakMap<Identity, IssuerKeys.IssuerKeys>()
+    /** By all that tells where the keys are: every edit of the catalogue replaces the identities, but their keys stay. */
+    const sources = new Map<string, IssuerKeys.IssuerKeys>()
     const known = new Map<string, Known>()
 
     const refuse = (check: Token.TokenRefused["check"]): Effect.Effect<never, KeyRefused> =>
@@ -44,8 +45,10 @@ export const layer = Layer.effect(
       )
 
     const sourceOf = (identity: Identity) => {
-      let source = sources.get(identity)
-      if (source === undefined) sources.set(identity, source = IssuerKeys.make(identity, now))
+      const { issuer, jwksFile, jwksUri } = identity
+      const place = JSON.stringify([issuer, jwksUri, jwksFile])
+      let source = sources.get(place)
+      if (source === undefined) sources.set(place, source = IssuerKeys.make(identity, now))
       return source
     }
 

@@ -272,6 +272,18 @@ describe("a token", () => {
       assert.strictEqual(yield* refuse(issuer.token({ jti: "again" })), "accepted")
     }))
 
+  it.live("is verified by the former keys after an edit of the catalogue while the issuer is down", () =>
+    Effect.gen(function*() {
+      const { edit, issuer, refuse } = yield* gateway()
+      const token = yield* Effect.promise(() => issuer.token())
+      assert.strictEqual(yield* refuse(token), "accepted")
+      issuer.isDown = true
+      yield* edit("maxLifetimeSeconds: 900")
+      assert.strictEqual(yield* refuse(token), "accepted")
+      yield* edit("jwksUri: https://localhost:1/keys")
+      assert.strictEqual(yield* refuse(token), "unverifiable", "keys from another place")
+    }))
+
   it.live("may be verified by keys of a file, which is followed", () =>
     Effect.gen(function*() {
       const file = yield* keyFile
