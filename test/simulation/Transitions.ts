@@ -101,7 +101,11 @@ const unreachable: ReadonlyArray<
   ["overtaken", ["Queued", "Claimed", "Streaming", "Done", "Failed", "Cancelled"], "only unclaimed jobs are overtaken"],
   ["deadline", ["Claimed", "Streaming", "Done", "Failed", "Cancelled"], "only unclaimed jobs have a deadline"],
   ["claimed", ["Queued", "Done", "Failed", "Cancelled"], "a job that is not published or over has no attempt to claim"],
-  ["flushed", ["Queued", "Published", "Streaming"], "the first bytes are flushed once, after they came"],
+  [
+    "flushed",
+    ["Queued", "Published", "Streaming", "Done", "Failed", "Cancelled"],
+    "the first bytes are flushed once, after they came and while ingress knows the job"
+  ],
   ["workerLost", ["Queued", "Published", "Done", "Failed", "Cancelled"], "a job without a worker has none to lose"],
   [
     "frameLost",
@@ -115,7 +119,7 @@ const unreachable: ReadonlyArray<
   ],
   ["failed", ["Queued", "Done", "Failed", "Cancelled"], "only the stream or a worker fails a job"],
   ["shutdown", ["Done", "Failed", "Cancelled"], "a job that is over is forgotten"],
-  ["clientGone", ["Cancelled"], "a client leaves once"]
+  ["clientGone", ["Done", "Failed", "Cancelled"], "a job that is over is forgotten"]
 ]
 
 /** Single transitions that are unreachable, or too rare for a long run. Neither is an error. */
@@ -127,7 +131,6 @@ const exempt: ReadonlyArray<readonly [transition: string, reason: string]> = [
   ["Claimed: frameLost → Failed, cancel, fail with AnswerLost", "a worker would have to give up 64 MiB"],
   ["Streaming: frameLost → Failed, cancel, fail with AnswerLost", "a worker would have to give up 64 MiB"],
   ["Queued: shutdown → Failed, fail with Unavailable", "an ingress would have to be deployed while its queue is full"],
-  ["Cancelled: flushed → Cancelled", "a client would have to leave while its first bytes are written"],
   ["Published: claimed → Published, refuse", "ingress refuses a frame of another attempt before it makes a step"],
   ["Claimed: claimed → Claimed, refuse", "ingress refuses a claim of another worker before it makes a step"],
   ["Streaming: claimed → Streaming, refuse", "ingress refuses a claim of another worker before it makes a step"],
