@@ -2,7 +2,7 @@
  * Stores the tasks of videos: their records in a bucket, by id, and their requests and results in an object store. Everything
  * expires 24 hours after its last change.
  */
-import { Context, Effect, Layer, Option, Schedule, Stream } from "effect"
+import { Context, Effect, Layer, Schedule, Stream } from "effect"
 import { backOff, JetStreamFailed, whileJetStreamFails } from "../nats/JetStream.ts"
 import { openBucket } from "../nats/KeyValue.ts"
 import { openStore } from "../nats/ObjectStore.ts"
@@ -70,8 +70,6 @@ const open = Effect.fn("TaskStore.open")(function*(patienceMs: number) {
 
   return TaskStore.of({
     create: Effect.fn("TaskStore.create")(function*(task, body) {
-      const known = yield* records.find(task.id)
-      if (Option.isSome(known)) return known.value
       if (task.index === 0) yield* inStore(store.put(bodyName(task), Stream.make(body)))
       return yield* records.create(task.id, task)
     }),

@@ -74,19 +74,20 @@ export class Tasks extends Context.Service<Tasks, {
         const withdraw = (records: Records) => Effect.andThen(cancel(records), store.deleteBody(records[0]))
 
         /** Counts a request towards the owner's quota. The videos themselves do not count: their size is not known yet. */
-        const count = ({ count = 1, ownerId = "", tenant }: NewTask, body: Uint8Array) =>
+        const count = ({ count = 1, tenant, ownerId = tenant }: NewTask, body: Uint8Array) =>
           asUnavailable(
-            counted.request(digest("videos", ownerId || tenant), Math.max(leastBytes * count, body.length), quota)
+            counted.request(digest("videos", ownerId), Math.max(leastBytes * count, body.length), quota)
           )
 
         const find = (id: string, index = 0) => orUnavailable(store.find(TaskRecord.siblingId(id, index)))
 
         return Tasks.of({
           create: Effect.fnUntraced(function*(task, body, mayRepeat) {
-            if (Option.isNone(yield* find(task.id))) yield* count(task, body)
+            const known = Option.getOrUndefined(yield* find(task.id))
+            if (known === undefined) yield* count(task, body)
             const now = yield* Clock.currentTimeMillis
             const add = (record: TaskRecord.TaskRecord) => orUnavailable(store.create(record, body))
-            const first = yield* add(TaskRecord.make(task, now))
+            const first = known ?? (yield* add(TaskRecord.make(task, now)))
             if (first.bodyHash !== task.bodyHash) return yield* new OtherBody()
             // if a record of an old task is missing, it has expired: a new one would do and charge for the work again
             const siblings = now - first.created < keptForMs / 2 ? TaskRecord.siblingsOf(first, now) : []
