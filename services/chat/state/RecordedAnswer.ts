@@ -3,6 +3,7 @@
  * whole response, until the response is stored: a client that has the response can refer to it.
  */
 import { skipSpace } from "../../../shared/bounds/JsonBytes.ts"
+import { firstEvents, lastEvents } from "../../../shared/contract/http/ResponseEvents.ts"
 import * as JsonText from "../../../shared/provider/json/JsonText.ts"
 import { dataOf, replaceData, SseFrames } from "../../../shared/bounds/SseFrames.ts"
 import { maxWholeBytes } from "../../../shared/provider/exchange/AnswerReader.ts"
@@ -19,19 +20,14 @@ export interface AnsweredResponse {
   readonly isIncomplete: boolean
 }
 
-/** The types of the events that begin an answer, each with the response so far. */
-const beginnings: ReadonlySet<unknown> = new Set(["response.created", "response.queued", "response.in_progress"])
-const ends: ReadonlySet<unknown> = new Set(["response.completed", "response.incomplete"])
 const isEnded = (status: unknown): boolean => status === "completed" || status === "incomplete"
 
 /** More bytes than stand before the end of a type that comes first. */
 const headBytes = 256
 const typeFirst = /^\s*\{\s*"type"\s*:\s*"([\w.]+)"/
 
-/** The type of an event. OpenAI writes it first; vLLM and SGLang write it after the response, which may hold any text. */
-const typeOf = (frame: Uint8Array): unknown => {
-  const data = dataOf(frame)
-  if (data === undefined) return undefined
+/** The type of an event with this data. OpenAI writes it first; vLLM and SGLang write it after the response, which may hold any text. */
+const typeOf = (data: Uint8Array): unknown => {
   const head = Buffer.from(data.buffer, data.byteOffset, Math.min(headBytes, data.length))
   const [, first] = typeFirst.exec(head.toString("latin1")) ?? []
   return first ?? JsonText.valueOf(data, JsonText.members(data) ?? [], "type")
@@ -54,7 +50,7 @@ export class RecordedAnswer implements Answer {
   /** Whether the answer was too large to be held. Then it passes as the provider sent it, and there is no response to store. */
   isTooLarge = false
   readonly #frames = new SseFrames()
-  /** Whether all events so far are of `beginnings`. */
+  /** Whether all events so far are of `firstEvents`. */
   #isBeginning = true
 
   constructor(answer: Answer, fields: Readonly<Record<string, unknown>>) {
@@ -92,9 +88,10 @@ export class RecordedAnswer implements Answer {
         this.#hold(frame)
         continue
       }
-      const type = typeOf(frame)
-      if (ends.has(type)) this.#hold(frame)
-      else passed.push(this.#isBeginning ? this.#begin(frame, type) : frame)
+      const data = dataOf(frame)
+      const type = data && typeOf(data)
+      if (lastEvents.has(type)) this.#hold(frame)
+      else passed.push(data !== undefined && this.#isBeginning ? this.#begin(frame, data, type) : frame)
     }
     if (this.#held !== undefined) this.#hold(this.#frames.rest)
     return passed.length === 0 ? true : this.#answer.write(Buffer.concat(passed))
@@ -106,10 +103,8 @@ export class RecordedAnswer implements Answer {
   }
 
   /** The gateway's version of one of the first events. */
-  #begin(frame: Uint8Array, type: unknown): Uint8Array {
-    const data = dataOf(frame)
-    if (data === undefined) return frame
-    this.#isBeginning = beginnings.has(type)
+  #begin(frame: Uint8Array, data: Uint8Array, type: unknown): Uint8Array {
+    this.#isBeginning = firstEvents.has(type)
     const changed = this.#isBeginning ? this.#withFields(data) : undefined
     return changed === undefined ? frame : replaceData(frame, data, changed)
   }

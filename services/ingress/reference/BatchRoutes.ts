@@ -2,6 +2,7 @@
 import { Schema } from "effect"
 import { Mistake } from "../../../shared/batches/BatchRecord.ts"
 import { constant, EpochSeconds, field, JsonObject } from "../../../shared/contract/Fields.ts"
+import { maxEndpointLength } from "../owned/batches/BatchBodies.ts"
 import * as Errors from "./Errors.ts"
 import * as Headers from "./Headers.ts"
 import { optionalQuery, parameter, type Route } from "./Route.ts"
@@ -13,7 +14,7 @@ const count = (description: string) => field(Schema.Int, description)
 const NewBatch = Schema.Struct({
   input_file_id: field(Schema.String, "The id of a file of the purpose `batch`."),
   endpoint: field(
-    Schema.String.check(Schema.isMaxLength(512)),
+    Schema.String.check(Schema.isMaxLength(maxEndpointLength)),
     "The path of its requests, such as `/v1/chat/completions`: any that takes and gives JSON."
   ),
   completion_window: constant("24h", "The time after which requests without an answer fail."),

@@ -9,6 +9,7 @@ import type { Duplex } from "node:stream"
 import type { RawData, WebSocket } from "ws"
 import type { TenantBudget } from "../../../shared/bounds/TenantBudget.ts"
 import { QueueFull, Unavailable } from "../../../shared/contract/JobError.ts"
+import { firstEvents, lastEvents } from "../../../shared/contract/http/ResponseEvents.ts"
 import { newResponseId } from "../../../shared/contract/ResponseId.ts"
 import * as ErrorEnvelope from "../errors/ErrorEnvelope.ts"
 import { type RequestError, SocketExpired, TooManyLanes } from "../errors/IngressError.ts"
@@ -41,14 +42,8 @@ const lingerMs = 1_000
 /** Close codes of RFC 6455 and its registry. OpenAI's client never reconnects after 1000. */
 const close = { goingAway: 1001, tryAgainLater: 1013 }
 
-/** The last events of responses that can be continued. */
-const lastEvents = new Set(["response.completed", "response.incomplete"])
-
 /** All events that have the response so far. */
-const withResponse = new Set([
-  ...lastEvents,
-  ...["response.created", "response.queued", "response.in_progress", "response.failed"]
-])
+const withResponse = new Set([...firstEvents, ...lastEvents, "response.failed"])
 
 const Fields = Schema.Record(Schema.String, Schema.Unknown)
 const decodeEvent = Schema.decodeUnknownOption(

@@ -1,6 +1,6 @@
 /**
- * The store of batches on a real server: what is refused or deleted leaves no key behind, and each batch has a job, whoever is lost
- * while it is created.
+ * The store of batches on a real server: what is refused or deleted leaves no key behind, and each batch has a job, even if its ingress
+ * is lost while it creates the batch.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { jetstreamManager } from "@nats-io/jetstream"

@@ -43,9 +43,12 @@ const Metadata = Schema.Record(
   Schema.String.check(Schema.isMaxLength(512))
 ).check(Schema.isMaxProperties(16))
 
+/** The longest endpoint of a batch, in characters: its record holds it. */
+export const maxEndpointLength = 512
+
 const NewBatch = Schema.Struct({
   input_file_id: Schema.String,
-  endpoint: Schema.String.check(Schema.isMaxLength(512)),
+  endpoint: Schema.String.check(Schema.isMaxLength(maxEndpointLength)),
   completion_window: Schema.Literal("24h"),
   metadata: Schema.optionalKey(Schema.NullOr(Metadata))
 })

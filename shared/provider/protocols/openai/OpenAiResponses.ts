@@ -6,6 +6,7 @@
 import { Struct } from "effect"
 import { chatApisOf, sendsCacheKey } from "../../../catalogue/Provider.ts"
 import { compaction } from "../../../contract/operations/Compaction.ts"
+import { firstEvents, lastEvents } from "../../../contract/http/ResponseEvents.ts"
 import { responses } from "../../../contract/operations/Responses.ts"
 import { responsesCount, ResponsesCountRequest } from "../../../contract/operations/TokenCounts.ts"
 import { newResponseId } from "../../../contract/ResponseId.ts"
@@ -75,18 +76,14 @@ const relayCount = (call: Call, recipient?: Recipient): Relayed => {
 
 /** Events that only announce what follows. */
 const announcements: ReadonlySet<unknown> = new Set([
-  "response.created",
-  "response.queued",
-  "response.in_progress",
+  ...firstEvents,
   "response.output_item.added",
   "response.content_part.added",
   "response.reasoning_summary_part.added"
 ])
 
-const ends: ReadonlySet<unknown> = new Set(["response.completed", "response.incomplete"])
-
 const contentOf = ({ type }: Json.Fields): Content | undefined =>
-  announcements.has(type) ? undefined : type === "response.output_text.delta" || ends.has(type) ? "text" : "other"
+  announcements.has(type) ? undefined : type === "response.output_text.delta" || lastEvents.has(type) ? "text" : "other"
 
 const grammar: AnswerGrammar = {
   // some servers send it, although OpenAI does not
@@ -101,7 +98,7 @@ const grammar: AnswerGrammar = {
       ? { isError: true }
       : { usage: usageOf(total ?? usage) }
   },
-  isLast: ({ type }) => ends.has(type),
+  isLast: ({ type }) => lastEvents.has(type),
   contentOf,
   textMark: /"response\.output_text\.delta"/,
   // the last events repeat the text, and responses the instructions and tools of the request
