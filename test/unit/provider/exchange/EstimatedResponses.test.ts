@@ -8,24 +8,11 @@ import type { Operation } from "../../../../shared/contract/Operation.ts"
 import type { Usage } from "../../../../shared/contract/Usage.ts"
 import type { Call } from "../../../../shared/provider/call/Protocol.ts"
 import * as OpenAiResponses from "../../../../shared/provider/protocols/openai/OpenAiResponses.ts"
-import type { Sink } from "../../../../shared/provider/transport/Sink.ts"
 import type { Upstream } from "../../../../shared/provider/transport/Upstream.ts"
+import { idleSink } from "../../../fixture/calls/IdleSink.ts"
 
 const unused = () => assert.fail("unexpected fetch")
 const guard = { fetch: unused, post: unused, dispatcher: unused }
-const sink = (): Sink => {
-  let hasStarted = false
-  return {
-    get hasStarted() {
-      return hasStarted
-    },
-    start: () => {
-      hasStarted = true
-    },
-    write: () => true,
-    onDrain: () => undefined
-  }
-}
 
 interface Answer {
   readonly contentType: string
@@ -68,8 +55,8 @@ const usageOf = Effect.fnUntraced(
         provider: { protocol: "openai", baseUrl: "https://p.test/v1", options: { apis: ["responses"] } }
       }
     }
-    if (!isCut) return yield* perform(call, sink())
-    const fiber = yield* Effect.forkChild(perform(call, sink()))
+    if (!isCut) return yield* perform(call, idleSink())
+    const fiber = yield* Effect.forkChild(perform(call, idleSink()))
     yield* Effect.yieldNow
     yield* Fiber.interrupt(fiber)
     return cut[0]

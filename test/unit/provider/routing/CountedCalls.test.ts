@@ -21,26 +21,12 @@ import { protocols } from "../../../../shared/provider/protocols/protocols.ts"
 import { Providers } from "../../../../shared/provider/routing/Providers.ts"
 import { SharedLimits } from "../../../../shared/provider/routing/SharedLimits.ts"
 import { GuardedFetch } from "../../../../shared/provider/transport/GuardedFetch.ts"
-import type { Sink } from "../../../../shared/provider/transport/Sink.ts"
 import { Upstream } from "../../../../shared/provider/transport/Upstream.ts"
+import { idleSink } from "../../../fixture/calls/IdleSink.ts"
 import { results } from "../../../fixture/calls/ProtocolCall.ts"
 import { answerTo, png } from "../../../fixture/fields/ProviderAnswers.ts"
 import * as RecordingPackage from "../../../fixture/fields/RecordingPackage.ts"
 import { secretsIn } from "../../../fixture/ProviderKey.ts"
-
-const newSink = (): Sink => {
-  let hasStarted = false
-  return {
-    get hasStarted() {
-      return hasStarted
-    },
-    start: () => {
-      hasStarted = true
-    },
-    write: () => true,
-    onDrain: (resume) => resume()
-  }
-}
 
 /** Providers that answer each call after a second, and their calls. */
 class Provided {
@@ -163,7 +149,7 @@ describe("the calls of a request are counted as they are made:", () => {
         const counted = yield* counts[protocol](call)
         assert.deepStrictEqual(counted, expected)
         RecordingPackage.calls.splice(0)
-        const fiber = yield* Effect.forkChild(performs[protocol](call, newSink()))
+        const fiber = yield* Effect.forkChild(performs[protocol](call, idleSink()))
         while (fiber.pollUnsafe() === undefined) yield* TestClock.adjust("1 second")
         yield* Fiber.join(fiber)
         assert.strictEqual(provided.at.length + RecordingPackage.calls.length, expected.all)
@@ -199,7 +185,7 @@ describe("a limit of the catalogue counts all calls of a request:", () => {
             body: Buffer.from(JSON.stringify({ model: "m", ...request.body })),
             deadline: now + 300_000,
             queuedMs: 0
-          }, newSink())
+          }, idleSink())
         ))
       for (let second = 0; second < 200; second++) yield* TestClock.adjust("1 second")
       yield* Fiber.joinAll(fibers)
