@@ -1,6 +1,6 @@
 /**
  * How `npm test` finds and runs the tests, in four projects: `unit` has no process and no network, `system` starts servers
- * and calls them, `fault` breaks them, `load` puts them under load. `npm test -- --project unit` runs one.
+ * and calls them, `process` breaks them, `long` takes minutes. `npm test -- --project unit` runs one.
  */
 import { defineConfig } from "vitest/config"
 
@@ -23,20 +23,13 @@ export default defineConfig({
         test: {
           name: "system",
           globalSetup: "test/fixture/gateway/WebApp.ts",
-          include: ["test/{system,clients,image}/**/*.test.ts"],
-          exclude: ["test/system/limits/**"]
+          include: ["test/{system,clients,image}/**/*.test.ts"]
         }
       },
-      { extends: true, test: { name: "fault", include: ["test/fault/**/*.test.ts"], exclude: ["test/fault/load/**"] } },
-      // these fill the machine, or count requests in a time: last and one after another, so that none disturbs another
+      { extends: true, test: { name: "process", include: ["test/process/**/*.test.ts"] } },
       {
         extends: true,
-        test: {
-          name: "load",
-          include: ["test/fault/load/**/*.test.ts", "test/system/limits/**/*.test.ts"],
-          fileParallelism: false,
-          sequence: { groupOrder: 1 }
-        }
+        test: { name: "long", include: ["test/long/**/*.test.ts"], fileParallelism: false, sequence: { groupOrder: 1 } }
       }
     ]
   }

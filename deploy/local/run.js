@@ -305,7 +305,7 @@ const testPrograms = [
     program: "promtool",
     title: "Prometheus, for the tests of alerts,",
     apt: "prometheus",
-    tests: "test/system/telemetry/Observability"
+    tests: "test/process/telemetry/Observability"
   }
 ]
 

@@ -5,11 +5,11 @@
 import { afterAll, assert, beforeAll, beforeEach, describe, it } from "@effect/vitest"
 import { once } from "node:events"
 import { type AddressInfo, connect, createServer } from "node:net"
-import { codex, newest, older, textsOf, type Transport, transportNames } from "../fixture/client/Codex.ts"
-import { install, type NpmProgram } from "../fixture/client/NpmProgram.ts"
-import { apis, chatProviders } from "../fixture/gateway/ChatProviders.ts"
-import { sharedGateway } from "../fixture/gateway/SharedGateway.ts"
-import type { Answer, Question } from "../fixture/provider/answers/Answer.ts"
+import { codex, newest, older, textsOf, type Transport, transportNames } from "../../fixture/client/Codex.ts"
+import { install, type NpmProgram } from "../../fixture/client/NpmProgram.ts"
+import { apis, chatProviders } from "../../fixture/gateway/ChatProviders.ts"
+import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
+import type { Answer, Question } from "../../fixture/provider/answers/Answer.ts"
 
 const shared = sharedGateway(chatProviders())
 
