@@ -7,12 +7,11 @@ import { defineConfig } from "vitest/config"
 export default defineConfig({
   test: {
     pool: "forks",
-    // Most tests wait for servers: four files at once fill two cores.
-    maxWorkers: 4,
+    maxWorkers: 2,
     // Node runs the tests as it runs the services: with its own loader and compile cache
     experimental: { viteModuleRunner: false },
-    // Machines that run tests are shared: a test that takes 5 s alone has taken 30 s.
-    testTimeout: 60_000,
+    // longer than anything that a test waits for (`Eventually.ts`)
+    testTimeout: 120_000,
     hookTimeout: 120_000,
     globalSetup: "test/fixture/gateway/Bundles.ts",
     projects: [
@@ -23,10 +22,11 @@ export default defineConfig({
         test: {
           name: "system",
           globalSetup: "test/fixture/gateway/WebApp.ts",
-          include: ["test/{system,clients,image}/**/*.test.ts"]
+          include: ["test/{system,clients,image}/**/*.test.ts"],
+          isolate: false
         }
       },
-      { extends: true, test: { name: "process", include: ["test/process/**/*.test.ts"] } },
+      { extends: true, test: { name: "process", include: ["test/process/**/*.test.ts"], isolate: false } },
       {
         extends: true,
         test: { name: "long", include: ["test/long/**/*.test.ts"], fileParallelism: false, sequence: { groupOrder: 1 } }

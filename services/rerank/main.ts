@@ -1,6 +1,5 @@
 /** Starts a worker of the rerank workload. */
 import * as Service from "../../shared/process/Service.ts"
-import * as WorkerService from "../../shared/process/WorkerService.ts"
-import * as Engine from "./Engine.ts"
+import * as RerankService from "./RerankService.ts"
 
-Service.run("rerank", WorkerService.layer({ workload: "rerank", slots: 16, engines: Engine.layer }))
+Service.run("rerank", RerankService.layer)

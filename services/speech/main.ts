@@ -1,6 +1,5 @@
 /** Starts a worker of the speech workload. */
 import * as Service from "../../shared/process/Service.ts"
-import * as WorkerService from "../../shared/process/WorkerService.ts"
-import * as Engine from "./Engine.ts"
+import * as SpeechService from "./SpeechService.ts"
 
-Service.run("speech", WorkerService.layer({ workload: "speech", slots: 16, engines: Engine.layer }))
+Service.run("speech", SpeechService.layer)

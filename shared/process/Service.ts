@@ -45,14 +45,16 @@ const client = NodeHttpClient.layerNodeHttpOptions({ keepAlive: true })
 
 const telemetry = (name: string) => Telemetry.layer(name).pipe(Layer.provide(client))
 
-/** Builds and runs the service. Logs a failure to start in one line and exits with 1. */
-export const run = <E>(name: string, layer: Layer.Layer<never, E>): void => {
-  const whole = Layer.merge(layer, ProcessMetrics.layer).pipe(
+/** The service with its telemetry and its name. */
+export const whole = <E>(name: string, service: Layer.Layer<never, E>) =>
+  Layer.merge(service, ProcessMetrics.layer).pipe(
     Layer.provide([telemetry(name), Layer.succeed(ServiceName, name)])
   )
-  const service = Layer.launch(whole)
+
+/** Builds and runs the service. Logs a failure to start in one line and exits with 1. */
+export const run = <E>(name: string, service: Layer.Layer<never, E>): void => {
   NodeRuntime.runMain(
-    Effect.raceFirst(service, supervisorGone).pipe(Effect.tapCause(logEnd(name))),
+    Effect.raceFirst(Layer.launch(whole(name, service)), supervisorGone).pipe(Effect.tapCause(logEnd(name))),
     { disableErrorReporting: true, teardown }
   )
 }

@@ -93,8 +93,7 @@ export const chaos = async (ground: Ground, options: ChaosOptions): Promise<Chao
   // although it delivers them no more (https://github.com/nats-io/nats-server/issues/5542)
   const { stored: orphans } = await untilJobs(
     gateway.nats,
-    ({ pending, unacknowledged }) => pending === 0 && unacknowledged === 0,
-    healedWithinMs
+    ({ pending, unacknowledged }) => pending === 0 && unacknowledged === 0
   )
   await eventually(() => Promise.resolve(gateway.provider.open), (open) => open === 0, healedWithinMs)
 

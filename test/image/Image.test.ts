@@ -67,7 +67,7 @@ describe.runIf(process.env["GATEWAY_IMAGE_TEST"] === "1")("the image (npm run im
     child.stderr?.on("data", (text: Buffer) => log += text.toString())
     running.push(child)
     const ready = () => fetch(`http://127.0.0.1:${healthPort}/readyz`).then(({ ok }) => ok, () => false)
-    await eventually(ready, (ok) => ok || child.exitCode !== null, 60_000)
+    await eventually(ready, (ok) => ok || child.exitCode !== null)
     assert.isNull(child.exitCode, log)
     return { child, own, port }
   }

@@ -2,7 +2,7 @@
  * The log of requests: one line of JSON for each when its answer has ended, in the format of the other log lines. Lines are
  * written in batches, because there may be thousands per second.
  */
-import { Clock, Config, Context, DateTime, Effect, Layer, LogLevel, References, Schema } from "effect"
+import { Clock, Config, Console, Context, DateTime, Effect, Layer, LogLevel, References, Schema } from "effect"
 import { between } from "../../../shared/contract/Fields.ts"
 import type { RequestRecord } from "./RequestRecord.ts"
 
@@ -24,6 +24,7 @@ export class RequestLog extends Context.Service<RequestLog, {
     Effect.gen(function*() {
       const share = yield* Config.schema(shareFromText, "GATEWAY_REQUEST_LOG").pipe(Config.withDefault(1))
       const clock = yield* Clock.Clock
+      const output = yield* Console.Console
       const isSilent = LogLevel.isGreaterThan(yield* References.MinimumLogLevel, "Info")
       const format = timestamps()
       let batch = ""
@@ -31,7 +32,8 @@ export class RequestLog extends Context.Service<RequestLog, {
       const flush = () => {
         clearTimeout(timer)
         timer = undefined
-        if (batch !== "") process.stdout.write(batch)
+        // the console ends the batch's last line
+        if (batch !== "") output.log(batch.slice(0, -1))
         batch = ""
       }
       yield* Effect.addFinalizer(() => Effect.sync(flush))

@@ -22,8 +22,7 @@ const create = (requests: ReadonlyArray<Params>) =>
 const ended = (id: string) =>
   eventually(
     () => client().messages.batches.retrieve(id),
-    ({ processing_status: status }) => status === "ended",
-    20_000
+    ({ processing_status: status }) => status === "ended"
   )
 
 const resultsOf = async (id: string) => {

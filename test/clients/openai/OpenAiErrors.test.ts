@@ -5,7 +5,7 @@ import { assert, describe, it } from "@effect/vitest"
 import OpenAi7, { type APIError } from "openai"
 import OpenAi6 from "openai-6"
 import type { Behaviour } from "../../fixture/provider/FakeProvider.ts"
-import { type Gateway, plain } from "../../fixture/gateway/Gateway.ts"
+import { type AnyGateway, plain } from "../../fixture/gateway/Gateway.ts"
 import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
 
 const text = "The quick brown fox jumps over the lazy dog"
@@ -277,7 +277,7 @@ describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
 
   describe("a provider that", () => {
     // for its model alone, because a provider that is given up early may never get the request
-    const behave = ({ provider }: Gateway, { behaviour, model = "free-chat" }: typeof failures[number]) =>
+    const behave = ({ provider }: AnyGateway, { behaviour, model = "free-chat" }: typeof failures[number]) =>
       provider.behaveInTurn(model, behaviour)
 
     it.for(failures.filter(({ json }) => json !== undefined))(

@@ -142,7 +142,7 @@ describe("a WebSocket", () => {
     assert.closeTo(first, 500, 10)
     assert.strictEqual(second, 500)
     assert.isAtMost(third, 10)
-    await eventually(() => connect(keys[2]), (status) => status === 101, 10_000)
+    await eventually(() => connect(keys[2]), (status) => status === 101)
     sockets.at(-1)?.terminate()
   }, 60_000)
 
@@ -150,7 +150,7 @@ describe("a WebSocket", () => {
     const { create, received: events, socket } = await open()
     shared().provider.behaveOnce({ kind: "endless" })
     const { received } = await receivedBy(shared(), () => create({ model: "free-chat", input: "one", store: false }))
-    await eventually(async () => events.length, (count) => count > 0, 10_000)
+    await eventually(async () => events.length, (count) => count > 0)
     socket.terminate()
     assert.strictEqual(await received.closed, "aborted")
   })

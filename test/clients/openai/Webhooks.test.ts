@@ -60,8 +60,7 @@ const configured = async (url: string) => {
       async () =>
         (await admin.send<ReadonlyArray<DeliveryView>>("GET", `${path}/deliveries`)).body
           .find((delivery) => delivery.subject === subject),
-      (delivery) => delivery !== undefined && isWanted(delivery),
-      30_000
+      (delivery) => delivery !== undefined && isWanted(delivery)
     ).then((delivery) => delivery ?? assert.fail("no delivery"))
   return { client, path, secret: body.secret ?? "", deliveryOf }
 }
@@ -69,7 +68,7 @@ const configured = async (url: string) => {
 const attemptsAbout = (subject: string): ReadonlyArray<Received> =>
   received.filter(({ body }) => body.includes(subject))
 const untilAttempts = (subject: string, count: number) =>
-  eventually(async () => attemptsAbout(subject), ({ length }) => length >= count, 30_000)
+  eventually(async () => attemptsAbout(subject), ({ length }) => length >= count)
 
 const unwrap = ({ body, headers }: Received, secret: string) =>
   new OpenAI({ apiKey: "none" }).webhooks.unwrap(body, headers, secret)

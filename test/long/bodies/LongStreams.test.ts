@@ -22,7 +22,7 @@ describe(
           (_, index) => outcomeOf(gateway.request(held, { ingress: index % 2 === 0 ? ingress : other }))
         )
         // all slots but the reserve
-        await eventually(() => Promise.resolve(provider.open), (open) => open >= 56, 10_000)
+        await eventually(() => Promise.resolve(provider.open), (open) => open >= 56)
         for (const [index, { key }] of keys.entries()) {
           const answer = gateway.request(chat("paid-chat"), {
             headers: by(key),
@@ -50,8 +50,7 @@ describe(
         provider.release()
         await eventually(
           () => Promise.resolve(provider.requests.length),
-          (requests) => requests === 90 + 3 + 2 + 1,
-          10_000
+          (requests) => requests === 90 + 3 + 2 + 1
         )
         provider.release()
         assert.deepStrictEqual(tally(await Promise.all(noisy)), { whole: 90 })

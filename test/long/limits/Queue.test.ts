@@ -36,7 +36,7 @@ describe("without a worker", { timeout: 90_000 }, () => {
         { length: 8 },
         async () => outcomes.push(await outcomeOf(gateway.request(chat("paid-chat"))))
       )
-      await eventually(() => Promise.resolve(outcomes.length), (count) => count === 3, 5_000)
+      await eventually(() => Promise.resolve(outcomes.length), (count) => count === 3)
       assert.deepStrictEqual(tally(outcomes), { "refused 429 queue_full 1": 3 })
       await gateway.startWorker()
       await Promise.all(answers)

@@ -21,15 +21,13 @@ const beginStreams = (gateway: Gateway, count: number) => {
 const outcomesOf = async (streams: Awaited<ReturnType<typeof beginStreams>>) =>
   tally(await Promise.all(streams.map((stream) => stream.outcome())))
 
-const untilNotReady = (process: ServiceProcess) =>
-  eventually(() => process.readiness(), (answer) => answer === 503, 5_000)
+const untilNotReady = (process: ServiceProcess) => eventually(() => process.readiness(), (answer) => answer === 503)
 
 /** Resolves once the public port refuses connections. */
 const untilClosed = ({ url }: ServiceProcess) =>
   eventually(
     () => fetch(url).then(async ({ body }) => body?.cancel(), () => "refused"),
-    (answer) => answer === "refused",
-    5_000
+    (answer) => answer === "refused"
   )
 
 /** What a process tells the console of itself; `undefined` if it does not answer. */

@@ -13,8 +13,7 @@ const beginAnswer = async (gateway: Gateway) => {
   client.create({ model: "free-chat", input: "one two three four five", store: false })
   await eventually(
     async () => client.received.map(({ type }) => type),
-    (types) => types.includes("response.output_text.delta"),
-    20_000
+    (types) => types.includes("response.output_text.delta")
   )
   return client
 }
@@ -24,7 +23,7 @@ const terminate = ({ ingress }: Gateway) => {
   const exit = ingress.terminate()
   return {
     exited: async () => {
-      await eventually(async () => ingress.hasExited, (hasExited) => hasExited, 20_000)
+      await eventually(async () => ingress.hasExited, (hasExited) => hasExited)
       return exit
     }
   }

@@ -3,9 +3,9 @@ import { otherWorkloads } from "../../fixture/gateway/Gateway.ts"
 import { assert, describe, it } from "@effect/vitest"
 import sharp from "sharp"
 import { residentMb } from "../../fixture/gateway/ProcessStatus.ts"
-import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
+import { sharedProcesses } from "../../fixture/gateway/SharedGateway.ts"
 
-const shared = sharedGateway({
+const shared = sharedProcesses({
   services: otherWorkloads,
   // twenty pictures and sentences at once take longer than the default
   environment: { GATEWAY_QUEUE_TIMEOUT_MS: "120000" }

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { chat, outcomeOf, startStream, tally } from "../../fixture/client/ChatClient.ts"
 import type { Gateway } from "../../fixture/gateway/Gateway.ts"
-import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
+import { sharedProcesses } from "../../fixture/gateway/SharedGateway.ts"
 import { eventually } from "../../fixture/general/Eventually.ts"
 import { untilNoJobs } from "../../fixture/nats/JobStream.ts"
 
@@ -55,7 +55,7 @@ const assertAllWorkStopped = async (gateway: Gateway) => {
 }
 
 describe("two hundred clients that disconnect", { timeout: 90_000 }, () => {
-  const shared = sharedGateway({ environment: { WORKER_SLOTS: String(slots) } })
+  const shared = sharedProcesses({ environment: { WORKER_SLOTS: String(slots) } })
   /** The gateway, whose provider forgets the requests of earlier tests. */
   const next = () => {
     const gateway = shared()

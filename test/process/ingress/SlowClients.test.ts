@@ -81,7 +81,7 @@ it.live(
       assert.isAtMost(after, taken + windowBytes + kernelBytes)
 
       for (const { leave } of slow) leave()
-      await eventually(() => Promise.resolve(provider.open), (open) => open === 0, 5_000)
+      await eventually(() => Promise.resolve(provider.open), (open) => open === 0)
       await untilNoJobs(nats)
       await answers.close()
     }),

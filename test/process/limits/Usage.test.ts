@@ -171,8 +171,7 @@ describe("usage", { timeout: 120_000 }, () => {
           const found = texts.join("\n").matchAll(/^gateway_cost_usd_total\{model="([\w-]+)"\} (.+)$/gm)
           return [...found].map(([, model, usd]) => ({ model, costUsd: Number(usd) }))
         },
-        (costs) => costs.length === rows.length,
-        5_000
+        (costs) => costs.length === rows.length
       )
       assert.sameDeepMembers(costs, rows.map(({ costUsd, model }) => ({ model, costUsd })))
       assert.deepInclude(costs, { model: "priced-video", costUsd: 1 })

@@ -79,7 +79,7 @@ describe("a service that starts before NATS", { timeout: 120_000 }, () => {
         ] as const
       )
       for (const service of started) {
-        await eventually(() => Promise.resolve(isWaiting(service)), Boolean, 20_000)
+        await eventually(() => Promise.resolve(isWaiting(service)), Boolean)
         await assertAlive(service)
       }
       const [ingress, , console] = started
@@ -101,7 +101,7 @@ describe("a service that starts before NATS", { timeout: 120_000 }, () => {
       await gateway.nats.stop()
       for (const name of services) {
         const service = await start(gateway, name)
-        await eventually(() => Promise.resolve(isWaiting(service)), Boolean, 20_000)
+        await eventually(() => Promise.resolve(isWaiting(service)), Boolean)
         const told = performance.now()
         assert.strictEqual(await service.terminate(), 0, name)
         assert.isBelow(performance.now() - told, 15_000, name)

@@ -21,8 +21,7 @@ const untilLogged = (gateway: Gateway, words: string, times: number) =>
       Promise.resolve(
         [gateway.ingress, ...gateway.workers].map(({ log }: ServiceProcess) => log.split(words).length - 1)
       ),
-    (counts) => counts.every((count) => count >= times),
-    10_000
+    (counts) => counts.every((count) => count >= times)
   )
 
 const models = async (gateway: Gateway): Promise<ReadonlyArray<string>> => {

@@ -146,7 +146,7 @@ describe("a service with only its own rights", { timeout: 90_000 }, () => {
     const first = await create()
     for (let count = 0; count < 2; count++) await create()
     const statusOf = async () => (await fetch(`${gateway.url}/v1/responses/${first}`, { headers })).status
-    await eventually(statusOf, (status) => status === 404, 10_000)
+    await eventually(statusOf, (status) => status === 404)
   })
 
   it("stores a file, lists it, reads it and deletes it", async () => {
@@ -169,8 +169,7 @@ describe("a service with only its own rights", { timeout: 90_000 }, () => {
     const untilFailed = (count: number) =>
       eventually(
         async () => (await console.send<ReadonlyArray<object>>("GET", `${path}/deliveries`)).body,
-        (deliveries) => deliveries.filter((one) => Reflect.get(one, "status") === "failed").length === count,
-        20_000
+        (deliveries) => deliveries.filter((one) => Reflect.get(one, "status") === "failed").length === count
       )
     assert.strictEqual((await set()).status, 200)
     const answer = await post("/v1/responses", { model: "local-chat", input: "one", background: true })
@@ -275,7 +274,7 @@ describe("a service with only its own rights", { timeout: 90_000 }, () => {
     await gateway.processes.find(({ name }) => name === "batches")?.kill()
     await gateway.startWorker({}, "batches")
     // NATS gives the lines of the killed service to the new one only after a while
-    assert.deepInclude((await client.ended(id, 75_000)).request_counts, { completed: 100 })
+    assert.deepInclude((await client.ended(id)).request_counts, { completed: 100 })
     provider.behave({ kind: "answer" })
   }, 120_000)
 
@@ -295,7 +294,7 @@ describe("a service with only its own rights", { timeout: 90_000 }, () => {
   it("reserves the cost of a video, makes it and serves it", async () => {
     const client = new VideoClient(gateway)
     const id = await client.create({ ...smallVideo, model: "priced-video" })
-    await eventually(() => client.show(id), ({ status }) => status === "completed", 30_000)
+    await eventually(() => client.show(id), ({ status }) => status === "completed")
     const content = await client.request(`/${id}/content`)
     assert.strictEqual(content.status, 200)
     assert.isAbove((await content.arrayBuffer()).byteLength, 500)
@@ -306,7 +305,7 @@ describe("a service with only its own rights", { timeout: 90_000 }, () => {
     const listed = (await gateway.admin("keys", "list")).split("\n").find((line) => line.includes("2999-01-01")) ?? ""
     await gateway.admin("keys", "revoke", listed.split(" ")[0] ?? "")
     const models = () => fetch(`${gateway.url}/v1/models`, { headers: { authorization: `Bearer ${key}` } })
-    await eventually(async () => (await models()).status, (status) => status === 401, 20_000)
+    await eventually(async () => (await models()).status, (status) => status === 401)
   })
 
   it("removes the webhook of a revoked key as the administrator, unless another key has replaced it", async () => {
@@ -325,7 +324,7 @@ describe("a service with only its own rights", { timeout: 90_000 }, () => {
       consumers.info("JOBS3_RERANK", "default").then(({ config }) => config.filter_subject, () => "none")
     await consumers.delete("JOBS3_RERANK", "default")
     await startConsole()
-    await eventually(filter, (subject) => subject === "jobs3.rerank.default", 30_000)
+    await eventually(filter, (subject) => subject === "jobs3.rerank.default")
     await admin.close()
   })
 
@@ -337,7 +336,7 @@ describe("a service with only its own rights", { timeout: 90_000 }, () => {
     }
     const isCounted = ({ name, requestsThisMonth }: Awaited<ReturnType<typeof keys>>[number]) =>
       name === "test" && requestsThisMonth > 0
-    await eventually(keys, (keys) => keys.some(isCounted), 30_000)
+    await eventually(keys, (keys) => keys.some(isCounted))
     assert.match(await gateway.admin("usage"), /requests [1-9]/)
   })
 
@@ -473,7 +472,7 @@ describe("the server denies", { timeout: 60_000 }, () => {
     const wanted = forbidden(identity)
     assert.isAbove(wanted.subscribe.length, 10)
     assert.deepStrictEqual(await refused(await connectAs(identity), wanted), wanted)
-    await eventually(async () => nats.server.log, (log) => violation.test(log), 5_000)
+    await eventually(async () => nats.server.log, (log) => violation.test(log))
   })
 
   // the table above omits what the table of rights allows; these guard against rights that grow unnoticed

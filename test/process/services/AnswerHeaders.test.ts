@@ -3,9 +3,9 @@ import { assert, describe, it } from "@effect/vitest"
 import type { ServiceProcess } from "../../fixture/gateway/Gateway.ts"
 import { eventually } from "../../fixture/general/Eventually.ts"
 import { sendRaw } from "../../fixture/client/RawHttp.ts"
-import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
+import { sharedProcesses } from "../../fixture/gateway/SharedGateway.ts"
 
-const shared = sharedGateway()
+const shared = sharedProcesses()
 const valid = { model: "free-chat", messages: [{ role: "user", content: "hi" }] }
 const get = (path: string) => () => fetch(`${shared().url}${path}`)
 const garbage = async () => {
@@ -122,7 +122,7 @@ describe("ingress and worker", () => {
     const lineOf = async (answer: Response) => {
       const id = answer.headers.get("x-request-id") ?? assert.fail("no id")
       const look = async () => gateway.ingress.log.split("\n").filter((line) => line.includes(id))
-      const [line = ""] = await eventually(look, (lines) => lines.length === 1, 20_000)
+      const [line = ""] = await eventually(look, (lines) => lines.length === 1)
       return JSON.parse(line) as { readonly message: string; readonly annotations: Record<string, unknown> }
     }
     const [served, unknown, keyless] = await Promise.all(answers.map(lineOf))

@@ -8,11 +8,11 @@ import { ChatCompletionRequest, Message } from "../../../shared/contract/operati
 import { mutations } from "../../fixture/client/Mutations.ts"
 import type { Pieces, RawAnswer, RawOptions } from "../../fixture/client/RawHttp.ts"
 import { sendRaw } from "../../fixture/client/RawHttp.ts"
-import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
+import { sharedProcesses } from "../../fixture/gateway/SharedGateway.ts"
 import { assertRefused } from "./Refused.ts"
 import { everyField, wrongFields } from "./WrongFields.ts"
 
-const shared = sharedGateway()
+const shared = sharedProcesses()
 const valid = { model: "free-chat", messages: [{ role: "user", content: "hi" }] }
 const tooLarge = 33 * 1024 * 1024
 

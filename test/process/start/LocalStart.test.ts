@@ -87,7 +87,7 @@ describe("npm start", () => {
         return ask(`/api/traces/${id}`)
       }
       const spans = yield* Effect.promise(() =>
-        eventually(traced, (spans) => /"service":"ingress"/.test(spans) && /"service":"chat"/.test(spans), 15_000)
+        eventually(traced, (spans) => /"service":"ingress"/.test(spans) && /"service":"chat"/.test(spans))
       )
       const [event] = JSON.parse(yield* Effect.promise(() => ask("/api/requests")))
       assert.deepStrictEqual(

@@ -169,7 +169,7 @@ describe.skipIf(Prometheus.missing !== undefined)(Prometheus.missing ?? "Prometh
                   const known = new Set(Array.isArray(names) ? names.flatMap((name) => metricsIn(String(name))) : [])
                   return named.filter((name) => !known.has(name))
                 }
-                await eventually(missing, (names) => names.length === 0, 20_000)
+                await eventually(missing, (names) => names.length === 0)
                 // nothing here has expired or was lost, but Prometheus sees no increase in the first value of a series
                 const unseen = async () => {
                   const found = await Promise.all(
@@ -179,7 +179,7 @@ describe.skipIf(Prometheus.missing !== undefined)(Prometheus.missing ?? "Prometh
                     (found[at] as { readonly result?: ReadonlyArray<unknown> })?.result?.[0] === undefined
                   )
                 }
-                await eventually(unseen, (series) => series.length === 0, 20_000)
+                await eventually(unseen, (series) => series.length === 0)
                 const { groups } = await ask("rules") as {
                   readonly groups: ReadonlyArray<{ readonly rules: ReadonlyArray<{ readonly lastError?: string }> }>
                 }

@@ -21,9 +21,7 @@ describe("the number of tasks", () => {
       Gateway.run({ ingresses: 2, workers: 0 }, async (gateway) => {
         const untilAllReport = (expected: string) =>
           Promise.all(
-            gateway.ingresses.map((ingress) =>
-              eventually(() => taskMetrics(ingress), (text) => text === expected, 20_000)
-            )
+            gateway.ingresses.map((ingress) => eventually(() => taskMetrics(ingress), (text) => text === expected))
           )
         const client = new VideoClient(gateway)
         // they still run when ingress next reads the queues, which is every five seconds

@@ -192,7 +192,7 @@ describe("telemetry", { timeout: 90_000 }, () => {
           const warnings = async ({ log }: { readonly log: string }) =>
             log.split("\n").filter((line) => line.includes("telemetry cannot be delivered")).length
           const services = [gateway.ingress, ...gateway.workers]
-          for (const service of services) await eventually(() => warnings(service), (count) => count === 1, 10_000)
+          for (const service of services) await eventually(() => warnings(service), (count) => count === 1)
 
           const from = performance.now()
           const exits = await Promise.all(services.map((service) => service.terminate()))

@@ -29,8 +29,7 @@ const create = (gateway: Gateway) =>
 const untilEnded = (gateway: Gateway, id: string) =>
   eventually(
     () => ask(gateway, `/${id}`),
-    ({ status }) => status !== "queued" && status !== "in_progress",
-    30_000
+    ({ status }) => status !== "queued" && status !== "in_progress"
   )
 
 /** The worker's write that says that a call is about to be made. */
@@ -74,8 +73,8 @@ it.live(
         const ended = await untilEnded(gateway, id)
         assert.strictEqual(ended.status, status, step)
         if (status === "failed") assert.strictEqual(ended.error?.code, "upstream_error", step)
-        await untilNoJobs(gateway.nats, 30_000, "chat-tasks")
-        await eventually(() => storedEvents(gateway.nats), (count) => count === before.events + events, 10_000)
+        await untilNoJobs(gateway.nats, "chat-tasks")
+        await eventually(() => storedEvents(gateway.nats), (count) => count === before.events + events)
         assert.strictEqual(provider.requests.length, before.calls + calls, step)
         await next.terminate()
       }

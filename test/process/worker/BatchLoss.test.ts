@@ -39,13 +39,13 @@ it.live(
       let holder = await gateway.startWorker({}, "batches")
       const { id } = await client.create("paid-chat", 4)
       for (let losses = 0; losses < 3; losses++) {
-        await eventually(() => claimsOf(nats, id), (claims) => claims > losses, 60_000)
+        await eventually(() => claimsOf(nats, id), (claims) => claims > losses)
         await holder.kill()
         holder = await gateway.startWorker({}, "batches")
       }
       await provider.until(() => provider.open === 4)
       provider.release()
-      const batch = await client.ended(id, 60_000)
+      const batch = await client.ended(id)
       assert.deepInclude(batch, { status: "completed", request_counts: { total: 4, completed: 4, failed: 0 } })
     }),
   300_000
@@ -75,7 +75,7 @@ it.live(
       await provider.until(() => provider.open === 1)
       second.worker.mend()
       await first.worker.kill()
-      const batch = await client.ended(id, 60_000)
+      const batch = await client.ended(id)
       assert.deepInclude(batch.request_counts, { completed: 0, failed: 1 })
       assert.strictEqual((await client.results(batch)).errors[0]?.error?.code, "worker_lost")
       assert.strictEqual(provider.requests.length, 1)
@@ -99,7 +99,7 @@ it.live(
       await waits
       await first.kill()
       await gateway.startWorker()
-      const batch = await client.ended(id, 60_000)
+      const batch = await client.ended(id)
       assert.deepInclude(batch.request_counts, { completed: 1, failed: 0 })
       assert.strictEqual(provider.requests.length, 2)
     }),
@@ -119,7 +119,7 @@ it.live(
       provider.behave({ kind: "silent" })
       const holder = await gateway.startWorker({}, "batches")
       const { id, input_file_id: file } = await client.create("paid-chat", 40)
-      await client.untilDone(id, 3, 30_000)
+      await client.untilDone(id, 3)
       await provider.until(() => provider.open === 4)
       const deleted = await fetch(`${url}/v1/files/${file}`, {
         method: "DELETE",
@@ -134,7 +134,7 @@ it.live(
       provider.release()
       await provider.until(() => provider.requests.length > 7 && provider.open === 0)
       next.mend()
-      const batch = await client.ended(id, 60_000)
+      const batch = await client.ended(id)
       assert.strictEqual(batch.status, "failed")
       assert.strictEqual(batch.errors?.data[0]?.code, "file_not_found")
       const answers = await client.linesOf(batch.output_file_id)
@@ -159,7 +159,7 @@ it.live(
       await holder.kill()
       await client.cancel(id)
       await gateway.startWorker({}, "batches")
-      const batch = await client.ended(id, 60_000)
+      const batch = await client.ended(id)
       assert.deepInclude(batch, { status: "completed", request_counts: { total: 4, completed: 4, failed: 0 } })
     }),
   120_000
@@ -192,9 +192,9 @@ it.live(
       await provider.until(() => provider.open === 1)
       await copyJobs(nats, "chat-tasks")
       // the copy is acknowledged
-      await untilJobs(nats, ({ pending, stored }) => stored === 1 && pending === 0, 15_000, "chat-tasks")
+      await untilJobs(nats, ({ pending, stored }) => stored === 1 && pending === 0, "chat-tasks")
       provider.release()
-      const batch = await client.ended(id, 60_000)
+      const batch = await client.ended(id)
       assert.deepInclude(batch.request_counts, { completed: 1, failed: 0 })
       assert.strictEqual(provider.requests.length, 1)
     }),
@@ -221,11 +221,10 @@ it.live(
       await held
       await eventually(
         async () => (await fetch(`${worker.healthUrl}/metrics`)).text(),
-        (text) => timeouts.test(text),
-        20_000
+        (text) => timeouts.test(text)
       )
       worker.mend()
-      const batch = await client.ended(id, 60_000)
+      const batch = await client.ended(id)
       assert.deepInclude(batch.request_counts, { completed: 0, failed: 1 })
       assert.strictEqual(gateway.provider.requests.length, 0)
     }),
@@ -243,17 +242,17 @@ it.live(
       let holder = await gateway.startWorker({}, "batches")
       const { id } = await client.create("paid-chat", count)
       for (const share of [0.2, 0.4]) {
-        await client.untilDone(id, share * count, 120_000)
+        await client.untilDone(id, share * count)
         await holder.kill()
         holder = await gateway.startWorker({}, "batches")
       }
-      await client.untilDone(id, 0.6 * count, 120_000)
+      await client.untilDone(id, 0.6 * count)
       provider.behave({ kind: "silent" })
       await provider.until(() => provider.open === slots)
       await gateway.workers[0]?.kill()
       provider.behave(paced)
       await gateway.startWorker()
-      const batch = await client.ended(id, 240_000)
+      const batch = await client.ended(id)
       assert.strictEqual(batch.status, "completed")
       const { answers, errors } = await client.results(batch)
       // those that the killed worker had begun
@@ -265,8 +264,7 @@ it.live(
       assert.lengthOf(asked, new Set(asked).size)
       const events = await eventually(
         async () => (await eventsIn(nats)).filter((event) => event.id.startsWith(id)),
-        (found) => found.length >= count,
-        10_000
+        (found) => found.length >= count
       )
       assert.lengthOf(events, count)
       const successes = events.filter(({ outcome }) => outcome === "success")

@@ -110,7 +110,7 @@ it.live(
         asked += await die(gateway, client, await stopAtEach(client, workers))
         tasks += names.length
         assert.strictEqual(submissions(gateway), asked)
-        await untilNoJobs(gateway.nats, 30_000, "video")
+        await untilNoJobs(gateway.nats, "video")
         assert.strictEqual(await storedEvents(gateway.nats), tasks)
       }
     }),

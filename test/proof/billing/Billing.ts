@@ -130,7 +130,7 @@ const billedCalls = ({ gateway: { provider } }: Ground): () => ReadonlyArray<Bil
 const untilIdle = async ({ gateway: { nats, provider } }: Ground): Promise<void> => {
   const pools = workloads.map((workload) => ({ workload, pool: "default" }))
   for (const { queue } of queuesIn(pools)) {
-    await untilJobs(nats, ({ pending, unacknowledged }) => pending === 0 && unacknowledged === 0, 120_000, queue)
+    await untilJobs(nats, ({ pending, unacknowledged }) => pending === 0 && unacknowledged === 0, queue)
   }
   await eventually(() => Promise.resolve(provider.open), (open) => open === 0, patienceMs)
 }

@@ -33,9 +33,6 @@ const pages = [
   ["/api-reference", "Admin API"]
 ] as const
 
-/** How long ingress may take to learn of a changed key or team, in milliseconds: far longer than it does, for a busy machine. */
-const appliedWithinMs = 20_000
-
 /** Screenshots for reviewers. */
 const screenshots = join(import.meta.dirname, "screenshots")
 
@@ -180,7 +177,7 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
       })
       return { status: response.status, text: await response.text() }
     }
-    await eventually(ask, ({ status }) => status === 200, appliedWithinMs)
+    await eventually(ask, ({ status }) => status === 200)
     const refused = await ask()
     assert.strictEqual(refused.status, 429)
     assert.include(refused.text, "The team 'Example Ltd' has reached its limit of 1 requests per minute")
@@ -196,7 +193,7 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
     await page.getByRole("dialog").getByLabel("Requests per minute").fill("1000")
     await page.getByRole("dialog").getByRole("button", { name: "Save" }).click()
     await page.getByRole("row").filter({ hasText: "1K req/min" }).waitFor()
-    await eventually(async () => (await ask()).status, (status) => status === 200, appliedWithinMs)
+    await eventually(async () => (await ask()).status, (status) => status === 200)
   })
 
   it("sets the webhook of a team, and its defaults for new keys", async () => {
@@ -256,7 +253,7 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
       const error = await tried()
       return error === undefined ? 200 : error instanceof OpenAI.APIError ? error.status : error
     }
-    await eventually(ask, (status) => status === 200, appliedWithinMs)
+    await eventually(ask, (status) => status === 200)
 
     await page.getByRole("dialog").getByRole("button", { name: "Done" }).click()
     assert.notInclude(await page.content(), secret)
@@ -266,18 +263,18 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
     await row.getByRole("button", { name: "Actions for browser test" }).click()
     await page.getByRole("menuitem", { name: "Disable" }).click()
     await row.getByText("Disabled").waitFor()
-    await eventually(ask, (status) => status === 403, appliedWithinMs)
+    await eventually(ask, (status) => status === 403)
     await row.getByRole("button", { name: "Actions for browser test" }).click()
     await page.getByRole("menuitem", { name: "Enable" }).click()
     await row.getByText("Active").waitFor()
-    await eventually(ask, (status) => status === 200, appliedWithinMs)
+    await eventually(ask, (status) => status === 200)
 
     await row.getByRole("button", { name: "Actions for browser test" }).click()
     await page.getByRole("menuitem", { name: "Edit limits" }).click()
     await page.getByRole("dialog").getByLabel("Requests per minute").fill("3")
     await page.getByRole("dialog").getByRole("button", { name: "Save" }).click()
     await row.getByText("3 req/min").waitFor()
-    const refusal = await eventually(tried, (error) => error !== undefined, 15_000)
+    const refusal = await eventually(tried, (error) => error !== undefined)
     if (!(refusal instanceof OpenAI.RateLimitError)) assert.fail(`not refused by its limit: ${refusal}`)
     assert.strictEqual(refusal.code, "rate_limit_exceeded")
     assert.strictEqual(refusal.headers.get("x-ratelimit-limit-requests"), "3")
@@ -291,7 +288,7 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
     const confirmation = page.getByRole("dialog", { name: "Revoke this key?" })
     await confirmation.getByRole("button", { name: "Revoke key" }).click()
     await row.waitFor({ state: "detached" })
-    await eventually(ask, (status) => status === 401, appliedWithinMs)
+    await eventually(ask, (status) => status === 401)
 
     await page.getByRole("tab", { name: "Audit log" }).click()
     const log = page.getByRole("list", { name: "Key changes" }).getByRole("listitem").filter({
@@ -365,8 +362,7 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
     }
     await eventually(
       () => page.evaluate(async () => (await fetch("/api/keys")).text()),
-      (text) => /"name":"counted".*?"requestsThisMonth":3\b/.test(text),
-      20_000
+      (text) => /"name":"counted".*?"requestsThisMonth":3\b/.test(text)
     )
     await goTo("/usage", "Usage")
     await page.getByRole("combobox", { name: "Grouping" }).click()
@@ -570,7 +566,7 @@ describe.skipIf(noBrowser !== undefined)(`the console in a browser${reason}`, { 
       await page.getByText("The services send their traces to a collector").waitFor()
       await page.getByRole("button", { name: "Copy the trace id" }).waitFor()
       await page.getByText("2 calls").waitFor()
-      await other.kill()
+      await other.terminate()
     })
 
     it("shows any content as text", async () => {

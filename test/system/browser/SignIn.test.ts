@@ -98,8 +98,7 @@ describe.skipIf(noBrowser !== undefined)(`sign-in in a browser${reason}`, { time
     await page.getByRole("table", { name: "API keys" }).getByText("notebooks").waitFor()
     await eventually(
       () => fetch(`${gateway().url}/v1/models`, { headers: { authorization: `Bearer ${secret}` } }),
-      ({ status }) => status === 200,
-      20_000
+      ({ status }) => status === 200
     )
     await page.getByRole("tab", { name: "Audit log" }).click()
     await page.getByRole("list", { name: "Key changes" }).getByText("notebooks").waitFor()

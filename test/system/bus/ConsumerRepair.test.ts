@@ -90,7 +90,7 @@ describe("the consumer of a queue", () => {
       const { manager, side } = yield* queueOf(yield* NatsServer.make())
       const lost = Effect.promise(() => manager.consumers.delete(stream, "default"))
       const isThere = () => manager.consumers.info(stream, "default").then(() => true, () => false)
-      const untilBack = Effect.promise(() => eventually(isThere, (isThere) => isThere, 10_000))
+      const untilBack = Effect.promise(() => eventually(isThere, (isThere) => isThere))
       yield* lost
       yield* Layer.build(QueueKeeper.layer).pipe(
         Effect.provideService(Catalogue, catalogue),

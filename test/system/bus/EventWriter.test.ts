@@ -90,7 +90,7 @@ describe("events", () => {
       const before = many(0, 500)
       const killed = Effect.promise(() => server.kill())
       yield* killed
-      yield* Effect.promise(() => eventually(async () => nats.isConnected(), (connected) => !connected, 5_000))
+      yield* Effect.promise(() => eventually(async () => nats.isConnected(), (connected) => !connected))
       const meanwhile = many(500, 600)
       yield* Effect.promise(() => server.restart())
       yield* Effect.promise(() => Promise.all([before, meanwhile, many(600, 650)]))

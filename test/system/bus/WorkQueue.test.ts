@@ -21,8 +21,7 @@ it.live("an item that comes for a process which waits no more goes to another at
       Effect.promise(() =>
         eventually(
           async () => (await consumers.info(queues.webhooks.name, WorkQueue.consumerName)).num_waiting,
-          (waiting) => waiting === count,
-          5_000
+          (waiting) => waiting === count
         )
       )
     const waiting = yield* Effect.forkChild(queue.next)

@@ -14,9 +14,6 @@ interface Key {
   readonly requestsPerMinute: number | null
 }
 
-/** How long ingress may take to learn of a changed key, in milliseconds: far longer than it does, for a busy machine. */
-const appliedWithinMs = 20_000
-
 const gateway = sharedGateway()
 let client: ConsoleClient
 
@@ -54,7 +51,7 @@ describe("the admin API", () => {
   it("creates a key that works, shows its secret once, and lists it without", async () => {
     const { key, secret } = await create({ name: "search team", requestsPerMinute: 600 })
     assert.match(secret, /^sk-gw-[0-9A-Za-z]{32}$/)
-    await eventually(() => use(secret), (status) => status === 200, appliedWithinMs)
+    await eventually(() => use(secret), (status) => status === 200)
     assert.deepInclude(await findKey(key.id), { name: "search team", requestsPerMinute: 600, disabled: false })
     const response = await client.fetch("/api/keys")
     assert.notInclude(await response.text(), secret.slice("sk-gw-".length))
@@ -62,20 +59,20 @@ describe("the admin API", () => {
 
   it("revokes a key for all further requests", async () => {
     const { key, secret } = await create({ name: "short-lived" })
-    await eventually(() => use(secret), (status) => status === 200, appliedWithinMs)
+    await eventually(() => use(secret), (status) => status === 200)
     assert.strictEqual((await client.send("DELETE", `/api/keys/${key.id}`)).status, 204)
-    await eventually(() => use(secret), (status) => status === 401, appliedWithinMs)
+    await eventually(() => use(secret), (status) => status === 401)
     assert.isUndefined(await findKey(key.id))
     assert.strictEqual((await client.send("DELETE", `/api/keys/${key.id}`)).status, 404)
   })
 
   it("disables and enables a key, and edits only the given fields", async () => {
     const { key, secret } = await create({ name: "sometimes", tokensPerMinute: 1_000 })
-    await eventually(() => use(secret), (status) => status === 200, appliedWithinMs)
+    await eventually(() => use(secret), (status) => status === 200)
     await client.send("PATCH", `/api/keys/${key.id}`, { disabled: true })
-    await eventually(() => use(secret), (status) => status === 403, appliedWithinMs)
+    await eventually(() => use(secret), (status) => status === 403)
     await client.send("PATCH", `/api/keys/${key.id}`, { disabled: false })
-    await eventually(() => use(secret), (status) => status === 200, appliedWithinMs)
+    await eventually(() => use(secret), (status) => status === 200)
     const { body, status } = await client.send("PATCH", `/api/keys/${key.id}`, { requestsPerMinute: 5, name: "often" })
     assert.strictEqual(status, 200)
     assert.deepInclude(body, { name: "often", requestsPerMinute: 5, tokensPerMinute: 1_000, disabled: false })
@@ -257,6 +254,6 @@ describe("the admin API without NATS", { timeout: 120_000 }, () => {
       gateway.nats.thaw()
       assert.deepStrictEqual(answers.map(({ status }) => status), [503, 503, 401])
       assert.deepInclude(answers[0]?.body, { _tag: "Unavailable" })
-      await eventually(() => client.send("GET", "/api/session"), ({ status }) => status === 200, 20_000)
+      await eventually(() => client.send("GET", "/api/session"), ({ status }) => status === 200)
     }))
 })

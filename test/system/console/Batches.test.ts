@@ -27,7 +27,7 @@ const list = async (query = "") =>
     .body.tasks
 /** Waits until exactly this task has the status in the list. The console reads the ids of new tasks only every so often. */
 const untilListed = (id: string, status: string) =>
-  eventually(() => list(`status=${status}`), (tasks) => tasks.map((task) => task.id).join() === id, 20_000)
+  eventually(() => list(`status=${status}`), (tasks) => tasks.map((task) => task.id).join() === id)
 
 describe("the batches of all keys", { timeout: 60_000 }, () => {
   it("are listed among the tasks, with what their clients see of their progress", async () => {

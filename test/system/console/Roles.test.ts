@@ -149,8 +149,7 @@ const plant = async (admin: ConsoleClient, name: string, parent: string | null):
       gateway().request(chat("free-chat"), {
         headers: { authorization: `Bearer ${body.secret}`, prefer: "respond-async" }
       }),
-    ({ status }) => status === 202,
-    20_000
+    ({ status }) => status === 202
   )
   const trace = `trace-of-${name.replaceAll(" ", "-")}`
   const sent = await fetch(`${url}${tracesPath}`, {
@@ -167,7 +166,7 @@ const tasksOf = async (client: ConsoleClient) =>
   idsOf((await client.send<{ readonly tasks: ReadonlyArray<{ readonly id: string }> }>("GET", "/api/tasks")).body.tasks)
 /** Waits until the list contains these tasks. The console reads the ids of new tasks only every so often. */
 const untilListed = (client: ConsoleClient, ...planted: ReadonlyArray<Ids>) =>
-  eventually(() => tasksOf(client), (ids) => planted.every(({ task }) => ids.includes(task)), 20_000)
+  eventually(() => tasksOf(client), (ids) => planted.every(({ task }) => ids.includes(task)))
 const changesOf = async (client: ConsoleClient) =>
   (await client.send<ReadonlyArray<{ readonly key: string; readonly action: string }>>("GET", "/api/key-changes")).body
 const keysOf = async (client: ConsoleClient) =>
@@ -229,8 +228,7 @@ describe("the admin API", () => {
     const other = await plant(admin, "Other Quagga", organisation.team)
     await eventually(
       async () => (await admin.fetch(`/api/usage?${usage}`)).text(),
-      (text) => [organisation, own, below, other].every(({ key }) => text.includes(key)),
-      20_000
+      (text) => [organisation, own, below, other].every(({ key }) => text.includes(key))
     )
 
     const before = await keysOf(admin)
@@ -310,7 +308,7 @@ describe("the admin API", () => {
 
     // a team with another name is not the team of the configuration
     await admin.send("PATCH", `/api/teams/${own.team}`, { name: "Renamed" })
-    await eventually(() => keysOf(member), (keys) => keys.length === 0, 20_000)
+    await eventually(() => keysOf(member), (keys) => keys.length === 0)
     assert.strictEqual((await member.send("PATCH", `/api/keys/${own.key}`, { name: "a" })).status, 404)
   })
 

@@ -35,7 +35,7 @@ const create = async (
 }
 
 const get = async (id: string) => (await client.send<Task>("GET", `/api/tasks/${id}`)).body
-const untilStatus = (id: string, status: string) => eventually(() => get(id), (task) => task.status === status, 20_000)
+const untilStatus = (id: string, status: string) => eventually(() => get(id), (task) => task.status === status)
 const list = async (query: Readonly<Record<string, string>> = {}) => {
   const { body, status } = await client.send<Listed>("GET", `/api/tasks?${new URLSearchParams(query)}`)
   assert.strictEqual(status, 200, JSON.stringify(body))

@@ -112,10 +112,10 @@ describe.concurrent("over NATS", () => {
       const asking = yield* Effect.forkChild(
         Effect.forEach(all, ({ limits }) => ask(log, limits, limit, 20, until), { concurrency: "unbounded" })
       )
-      yield* Effect.promise(() => eventually(async () => log.at.length, (count) => count >= 40, 10_000))
+      yield* Effect.promise(() => eventually(async () => log.at.length, (count) => count >= 40))
       yield* Effect.promise(() => server.kill())
       const connected = async () => all.filter(({ nats }) => nats.isConnected()).length
-      yield* Effect.promise(() => eventually(connected, (count) => count === 0, 10_000))
+      yield* Effect.promise(() => eventually(connected, (count) => count === 0))
       const refused = yield* Effect.exit(take(all[0]!.limits, limit, 1_000, 40))
       assert.isTrue(Exit.isFailure(refused))
       yield* Effect.promise(() => server.restart())

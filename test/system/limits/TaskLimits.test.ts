@@ -34,7 +34,7 @@ const task = async (key: string, id: string, suffix = "", method = "GET"): Promi
 }
 
 const isRunning = ({ status }: Task): boolean => status === "queued" || status === "in_progress"
-const untilEnded = (key: string, { id }: Task) => eventually(() => task(key, id), (task) => !isRunning(task), 30_000)
+const untilEnded = (key: string, { id }: Task) => eventually(() => task(key, id), (task) => !isRunning(task))
 
 /** Waits until the provider has got another request. */
 const untilCalled = (calls: number) => shared().provider.until(() => shared().provider.requests.length === calls)
@@ -48,7 +48,7 @@ const runningAndWaiting = async (key: string, model?: string) => {
   await untilCalled(calls + 1)
   const waiting = await create(key, model)
   // a worker has asked for the waiting one, and asked again
-  await untilJobs(nats, ({ redelivered }) => redelivered > 0, 15_000, "chat-tasks")
+  await untilJobs(nats, ({ redelivered }) => redelivered > 0, "chat-tasks")
   assert.strictEqual(provider.requests.length, calls + 1)
   return { running, waiting, calls: calls + 1 }
 }
@@ -64,7 +64,7 @@ describe("a key that allows one request at a time", { timeout: 60_000 }, () => {
     await untilCalled(calls + 1)
     shared().provider.release()
     assert.strictEqual((await untilEnded(key, waiting)).status, "completed")
-    const later = await eventually(() => ask(key, "free-chat"), ({ status }) => status !== 429, 5_000)
+    const later = await eventually(() => ask(key, "free-chat"), ({ status }) => status !== 429)
     assert.strictEqual(later.status, 200)
   })
 
@@ -75,8 +75,7 @@ describe("a key that allows one request at a time", { timeout: 60_000 }, () => {
     assert.strictEqual((await untilEnded(key, waiting)).status, "completed")
     const own = await eventually(
       async () => (await eventsIn(shared().nats)).filter((event) => event.key === id),
-      ({ length }) => length === 2,
-      10_000
+      ({ length }) => length === 2
     )
     assert.deepInclude(own.find((event) => event.id === running.id), {
       outcome: "cancelled",
@@ -94,7 +93,7 @@ describe("a waiting task fails", { timeout: 60_000 }, () => {
     const { calls, running, waiting } = await runningAndWaiting(key)
     await shared().admin("keys", "revoke", id)
     for (const ingress of shared().ingresses) {
-      await eventually(() => ask(key, "free-chat", "", ingress), ({ status }) => status === 401, 5_000)
+      await eventually(() => ask(key, "free-chat", "", ingress), ({ status }) => status === 401)
     }
     shared().provider.release()
     assert.strictEqual((await untilEnded(next, running)).status, "completed")
@@ -115,7 +114,7 @@ describe("a waiting task fails", { timeout: 60_000 }, () => {
         for (const ingress of shared().ingresses) {
           const codeOf = async () =>
             (await (await ask(key, "dear-chat", "", ingress)).json() as { readonly error?: Task["error"] }).error?.code
-          await eventually(codeOf, (code) => code === "insufficient_quota", 10_000)
+          await eventually(codeOf, (code) => code === "insufficient_quota")
         }
         shared().provider.release()
         assert.strictEqual((await untilEnded(key, running)).status, "completed")

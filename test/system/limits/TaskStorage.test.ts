@@ -40,7 +40,7 @@ describe("tasks of an owner", () => {
     // others have quotas of their own
     const other = await shared().createKeyWith({})
     assert.strictEqual((await create(other.key, 300, two)).status, 202)
-    await eventually(() => ask(key, id), ({ status }) => status === "completed", 10_000)
+    await eventually(() => ask(key, id), ({ status }) => status === "completed")
     // many requests that delete a task make room for one
     await Promise.all(Array.from({ length: 8 }, (_, count) => ask(key, id, "DELETE", shared().ingresses[count % 2])))
     assert.strictEqual((await create(key, 300, two)).status, 202)
@@ -53,7 +53,7 @@ describe("tasks of an owner", () => {
       const answers = await Promise.all(Array.from({ length: 6 }, () => create(key, 150)))
       assert.deepStrictEqual(answers.map(({ status }) => status), Array.from({ length: 6 }, () => 202))
       const tasks = await Promise.all(answers.map((answer) => answer.json() as Promise<Task>))
-      const done = tasks.map(({ id }) => eventually(() => ask(key, id), ({ status }) => status === "completed", 20_000))
+      const done = tasks.map(({ id }) => eventually(() => ask(key, id), ({ status }) => status === "completed"))
       return Promise.all(done)
     }
     for (let round = 0; round < 3; round++) {

@@ -51,7 +51,7 @@ describe("a service account's token", { timeout: 60_000 }, () => {
       messages: [{ role: "user", content: "hello" }]
     })
     assert.strictEqual(answer.object, "chat.completion")
-    const events = await eventually(() => eventsIn(shared().nats), ({ length }) => length > 0, 10_000)
+    const events = await eventually(() => eventsIn(shared().nats), ({ length }) => length > 0)
     assert.match(events.at(-1)?.key ?? "", /^jwt_[\w-]{22}$/)
     const { data } = await client.models.list()
     assert.deepStrictEqual(data.map(({ id }) => id), ["local-chat"])
@@ -144,8 +144,7 @@ describe("a service account's token", { timeout: 60_000 }, () => {
     }
     const task = await eventually(
       () => read(token),
-      ({ status }) => status === "completed" || status === "failed",
-      20_000
+      ({ status }) => status === "completed" || status === "failed"
     )
     assert.strictEqual(task.status, "completed")
     const another = await issuer().token({ sub: "system:serviceaccount:blue:another" })
@@ -189,7 +188,7 @@ const ask = (secret: string, ingress: number, model = "local-chat") =>
 
 /** Asks until an answer fits. */
 const asking = (ask: Effect.Effect<Answer>, fits: (answer: Answer) => boolean) =>
-  Effect.promise(() => eventually(() => Effect.runPromise(ask), fits, 10_000))
+  Effect.promise(() => eventually(() => Effect.runPromise(ask), fits))
 
 describe("tokens of a team", { timeout: 60_000 }, () => {
   const tokenOf = (sub: string) => Effect.promise(() => issuer().token({ sub: `system:serviceaccount:${sub}` }))
@@ -248,8 +247,7 @@ describe("tokens of a team", { timeout: 60_000 }, () => {
       yield* Effect.promise(() =>
         eventually(
           async () => ["team_above", "team_others"].map((team) => spending.of(team).toFixed(6)),
-          (spent) => spent.every((usd) => usd === priceOf(byKey + byToken)),
-          10_000
+          (spent) => spent.every((usd) => usd === priceOf(byKey + byToken))
         )
       )
       const to = DateTime.formatIsoDateUtc(yield* DateTime.now)
@@ -272,8 +270,7 @@ describe("tokens of a team", { timeout: 60_000 }, () => {
       const token = yield* tokenOf("moving:chat")
       const isAnswered = ({ status }: Answer) => status === 200
       yield* asking(ask(token, 0, "dear-chat"), isAnswered)
-      const spends = (team: string) =>
-        Effect.promise(() => eventually(async () => spending.of(team), (usd) => usd > 0, 10_000))
+      const spends = (team: string) => Effect.promise(() => eventually(async () => spending.of(team), (usd) => usd > 0))
       yield* spends("team_former")
       yield* Effect.promise(async () => {
         const file = shared().catalogueFile

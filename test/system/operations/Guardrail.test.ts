@@ -48,8 +48,7 @@ const failureOf = async (work: Promise<unknown>): Promise<unknown> =>
 const latest = async (model: string, before: number): Promise<UsageEvent> => {
   const events = await eventually(
     async () => (await eventsIn(shared().nats)).filter((event) => event.model === model),
-    ({ length }) => length > before,
-    20_000
+    ({ length }) => length > before
   )
   const event = events.toSorted((a, b) => a.time - b.time).at(-1)
   assert.isDefined(event)
@@ -149,7 +148,7 @@ describe("a guardrail", { timeout: 60_000 }, () => {
       const answer = await fetch(`${shared().url}/v1/tasks/${id}`, { headers })
       return await answer.json() as { readonly status: string; readonly error: { readonly code: string } | null }
     }
-    const task = await eventually(read, ({ status }) => status === "failed" || status === "completed", 20_000)
+    const task = await eventually(read, ({ status }) => status === "failed" || status === "completed")
     assert.deepNestedInclude(task, { status: "failed", "error.code": "content_filter" })
   })
 
@@ -181,7 +180,7 @@ describe("a guardrail", { timeout: 60_000 }, () => {
       const answer = await fetch(`${shared().url}/v1/video/generations/${id}`, { headers })
       return await answer.json() as { readonly status: string; readonly error: { readonly code: string } | null }
     }
-    const task = await eventually(read, ({ status }) => status === "failed" || status === "completed", 30_000)
+    const task = await eventually(read, ({ status }) => status === "failed" || status === "completed")
     assert.deepNestedInclude(task, { status: "failed", "error.code": "content_filter" })
   })
 

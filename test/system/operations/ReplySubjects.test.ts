@@ -124,7 +124,7 @@ const submitJobs = async (workload: Workload, count: number) => {
   for (let index = 0; index < count; index++) ingress.publish(jobSubject(workload, "default", 2), forged)
   await ingress.flush()
   await ingress.close()
-  await eventually(() => stateOf("data", stream), (state) => state.last_seq >= last_seq + count, 20_000)
+  await eventually(() => stateOf("data", stream), (state) => state.last_seq >= last_seq + count)
 }
 
 /** The last sequence number, and the number of messages. */
@@ -168,7 +168,7 @@ describe.each(workloads)("a worker of %s", (workload) => {
     const reachable = bucketStream(buckets.videoTasks)
     const { last_seq } = await stateOf("data", reachable)
     for (const { play } of tricks) play(worker, workload, `$KV.${buckets.videoTasks.name}.last`)
-    await eventually(() => stateOf("data", reachable), (state) => state.last_seq >= last_seq + tricks.length, 20_000)
+    await eventually(() => stateOf("data", reachable), (state) => state.last_seq >= last_seq + tricks.length)
     await worker.close()
     const after = await Promise.all(kept.map(({ stream }) => stateOf("control", stream)))
     assert.deepStrictEqual(after, before)
@@ -184,7 +184,7 @@ describe("a worker of chat, in its own account,", () => {
     const worker = await connectAs("chat")
     play(worker, "chat", `$KV.${buckets.videoTasks.name}.victim`)
     await worker.flush()
-    await eventually(() => stateOf("data", stream), (state) => state.last_seq > last_seq, 20_000)
+    await eventually(() => stateOf("data", stream), (state) => state.last_seq > last_seq)
     await worker.close()
   })
 

@@ -170,8 +170,7 @@ const isContinued = async (model: Scenario, after: number, withinMs = spareMs) =
 const metered = async (model: string) => {
   const found = await eventually(
     async () => (await eventsIn(shared().nats)).filter((event) => event.model === model),
-    ({ length }) => length > 0,
-    spareMs
+    ({ length }) => length > 0
   )
   return found[0]!
 }

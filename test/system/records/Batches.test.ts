@@ -108,7 +108,7 @@ describe("a batch gets its job", () => {
     Effect.gen(function*() {
       const { addQueue, batches, jobs, keys } = yield* start
       const creation = yield* Effect.forkChild(batches.create(batch))
-      yield* Effect.promise(() => eventually(() => Effect.runPromise(keys), ({ length }) => length === 1, 5_000))
+      yield* Effect.promise(() => eventually(() => Effect.runPromise(keys), ({ length }) => length === 1))
       creation.interruptUnsafe()
       yield* addQueue(1)
       yield* Fiber.await(creation)

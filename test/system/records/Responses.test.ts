@@ -169,7 +169,7 @@ describe("a stored response", () => {
         yield* responses.write(other, others!, undefined)
         for (const [at, one] of turns.entries()) yield* writers[at % 2]!.write(owner, one, undefined)
         const isKept = ({ id }: { readonly id: string }) => Effect.map(responses.find(owner, id), Option.isSome)
-        yield* Effect.promise(() => eventually(() => Effect.runPromise(isKept(turns[15]!)), (kept) => !kept, 20_000))
+        yield* Effect.promise(() => eventually(() => Effect.runPromise(isKept(turns[15]!)), (kept) => !kept))
         const kept = yield* Effect.forEach(turns, isKept)
         assert.deepStrictEqual([kept.indexOf(true), kept.lastIndexOf(false)], [16, 15])
         assert.isTrue(Option.isSome(yield* responses.find(other, others!.id)))
@@ -222,7 +222,7 @@ describe("a stored response", () => {
         const later = Array.from({ length: 4 }, (_, at) => relayed(`rs_later_${at}`))
         for (const one of later) yield* responses.write(owner, one, undefined)
         const isKept = Effect.map(responses.find(owner, later[1]!.id), Option.isSome)
-        yield* Effect.promise(() => eventually(() => Effect.runPromise(isKept), (kept) => !kept, 20_000))
+        yield* Effect.promise(() => eventually(() => Effect.runPromise(isKept), (kept) => !kept))
         assert.lengthOf(yield* bucket.keys(">"), 2 * (2 + 2) + 1)
       }),
     30_000

@@ -34,8 +34,7 @@ const ask = async (path: string, body: object, operation: string): Promise<unkno
   const answer: unknown = await response.json()
   await eventually(
     async () => (await eventsIn(shared().nats)).filter((event) => event.operation === operation),
-    (events) => events.length === 2 && events.every(({ outcome }) => outcome === "success"),
-    20_000
+    (events) => events.length === 2 && events.every(({ outcome }) => outcome === "success")
   )
   return answer
 }

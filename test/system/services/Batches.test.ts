@@ -49,8 +49,7 @@ describe("a batch", () => {
     await client.ended((await client.create("cheap-chat", 2)).id)
     const events = await eventually(
       async () => (await eventsIn(shared().nats)).filter((event) => event.key === tenant),
-      ({ length }) => length === 2,
-      20_000
+      ({ length }) => length === 2
     )
     assert.deepStrictEqual(events.map(({ costUsd }) => costUsd), [0.25, 0.25])
   })

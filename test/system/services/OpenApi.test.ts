@@ -146,7 +146,7 @@ describe("/openapi.json", () => {
         })
       const isRunning = (task: Record<string, unknown>) => ["queued", "in_progress"].includes(String(task["status"]))
       const read = async () => await (await get("")).json() as Record<string, unknown>
-      const task = await eventually(read, (task) => !isRunning(task), 30_000)
+      const task = await eventually(read, (task) => !isRunning(task))
       assert.deepInclude(task, { status: "completed", error: null }, operation.operationId)
       await assertDescribed(operation, await get("/content"))
     }

@@ -213,6 +213,6 @@ describe("the synthesiser's process", () => {
         assert.lengthOf(sounds, 8)
         assert.lengthOf(children(), 1)
       }))
-      yield* Effect.promise(() => eventually(async () => children(), (pids) => pids.length === 0, 20_000))
+      yield* Effect.promise(() => eventually(async () => children(), (pids) => pids.length === 0))
     }))
 })
