@@ -1,36 +1,37 @@
 /**
- * How `npm test` finds and runs the tests, in four projects: `unit` has no process and no network, `system` starts servers
- * and calls them, `process` breaks them, `long` takes minutes. `npm test -- --project unit` runs one.
+ * How vitest finds and runs the tests. `npm test` runs three projects: `unit` has no process and no network, `system` runs the gateway in
+ * its own process with a real nats-server, `process` starts the services as processes and breaks them. `npm run test:long` runs the parts
+ * of `long`, each alone. `npm test -- --project unit` runs one project, `npm test -- test/unit/bus` one folder.
  */
 import { defineConfig } from "vitest/config"
+
+const isLong = process.env["TESTS"] === "long" || process.argv.some((word) => word.startsWith("test/long"))
+
+/** The files of a project share a process, and load Effect and the services once: they close what they open. */
+const project = (name: string, include: string, ...globalSetup: Array<string>) => ({
+  extends: true as const,
+  test: { name, include: [include], isolate: false, globalSetup }
+})
+
+const bundles = "test/fixture/gateway/Bundles.ts"
+const webApp = "test/fixture/gateway/WebApp.ts"
 
 export default defineConfig({
   test: {
     pool: "forks",
-    maxWorkers: 2,
+    // files wait for servers: a third one fills the pauses of two cores
+    maxWorkers: isLong ? 2 : 3,
     // Node runs the tests as it runs the services: with its own loader and compile cache
     experimental: { viteModuleRunner: false },
-    // longer than anything that a test waits for (`Eventually.ts`)
+    // longer than anything that a test waits for (`Eventually.ts`): only a test that hangs takes so long
     testTimeout: 120_000,
     hookTimeout: 120_000,
-    globalSetup: "test/fixture/gateway/Bundles.ts",
+    reporters: process.env["CI"] === undefined ? ["default"] : ["default", "./test/fixture/runner/SlowestFiles.ts"],
     projects: [
-      // nothing in a unit test outlives it, so that its files can share a process, and load Effect once
-      { extends: true, test: { name: "unit", include: ["test/unit/**/*.test.ts"], isolate: false } },
-      {
-        extends: true,
-        test: {
-          name: "system",
-          globalSetup: "test/fixture/gateway/WebApp.ts",
-          include: ["test/{system,clients,image}/**/*.test.ts"],
-          isolate: false
-        }
-      },
-      { extends: true, test: { name: "process", include: ["test/process/**/*.test.ts"], isolate: false } },
-      {
-        extends: true,
-        test: { name: "long", include: ["test/long/**/*.test.ts"], fileParallelism: false, sequence: { groupOrder: 1 } }
-      }
+      project("unit", "test/unit/**/*.test.ts"),
+      project("system", "test/{system,clients,image}/**/*.test.ts", bundles, webApp),
+      project("process", "test/process/**/*.test.ts", bundles, webApp),
+      ...(isLong ? [project("long", "test/long/**/*.test.ts", bundles, webApp)] : [])
     ]
   }
 })

@@ -64,7 +64,7 @@ export const startNode = (
 
 /** Starts a service of the gateway as the image does, from its bundle. */
 export const startService = (logs: string, name: string, service: string, env: Record<string, string>) =>
-  start(logs, name, [process.execPath, ...nodeFlagsOf(service), `${bundles}/${service}.js`], {
+  start(logs, name, [process.execPath, ...nodeFlagsOf(service), `${bundles()}/${service}.js`], {
     NODE_ENV: "production",
     ...env
   })

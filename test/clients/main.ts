@@ -1,22 +1,10 @@
 /**
  * Runs the tests of clients with each kind of provider, and writes into `README.md` how many there are for each pair. A test takes
- * part if one of its titles is `with a provider of NAME`; the first other title is its client.
+ * part if one of its titles is `with a provider of NAME`; the first other title is its client. Every major version takes part.
  */
-import { spawnSync } from "node:child_process"
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-
-interface Report {
-  readonly success: boolean
-  readonly testResults: ReadonlyArray<{
-    readonly assertionResults: ReadonlyArray<{
-      readonly ancestorTitles: ReadonlyArray<string>
-      readonly title: string
-      readonly status: string
-    }>
-  }>
-}
+import { runVitest, type VitestReport } from "../fixture/runner/VitestRun.ts"
 
 const providers = {
   openai: "OpenAI, chat",
@@ -29,20 +17,7 @@ const providers = {
 
 const named = /^with a provider of (\w+)$/
 
-const run = (): Report => {
-  const folder = mkdtempSync(join(tmpdir(), "clients-"))
-  try {
-    const file = join(folder, "report.json")
-    const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${file}`]
-    const options = ["run", "test/clients", "--testNamePattern=with a provider of", ...reporters]
-    spawnSync(process.execPath, ["node_modules/vitest/vitest.mjs", ...options], { stdio: "inherit" })
-    return JSON.parse(readFileSync(file, "utf8")) as Report
-  } finally {
-    rmSync(folder, { recursive: true })
-  }
-}
-
-const tableOf = ({ testResults }: Report): string => {
+const tableOf = ({ testResults }: VitestReport): string => {
   const clients = new Map<string, Map<string, number>>()
   for (const { ancestorTitles, status, title } of testResults.flatMap(({ assertionResults }) => assertionResults)) {
     const titles = [...ancestorTitles, title]
@@ -62,8 +37,9 @@ const tableOf = ({ testResults }: Report): string => {
   ].join("\n")
 }
 
-const report = run()
-if (!report.success) {
+const words = ["test/clients", "test/long/clients", "--testNamePattern=with a provider of"]
+const { report } = runVitest(words, { CLIENT_MAJORS: "all" })
+if (report?.success !== true) {
   console.error("Tests failed: README.md is unchanged.")
   process.exit(1)
 }

@@ -31,7 +31,7 @@ const imageEntrypoint = JSON.parse(
 const runAs = (name: string, command: ReadonlyArray<string>) => {
   const [program = "", ...words] = [...services[name]?.entrypoint ?? imageEntrypoint, ...command]
   const PATH = [dirname(process.execPath), process.env["PATH"]].join(delimiter)
-  return spawnSync(program, words, { encoding: "utf8", cwd: imageFolder, env: { PATH } })
+  return spawnSync(program, words, { encoding: "utf8", cwd: imageFolder(), env: { PATH } })
 }
 
 /** The linter's errors: violations of the specification, and contradictions. */
