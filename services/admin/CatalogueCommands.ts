@@ -8,6 +8,7 @@ import * as Models from "../../shared/catalogue/Models.ts"
 import { lint } from "../../shared/catalogue/Lint.ts"
 import { findOptionMistakes, serves } from "../../shared/provider/protocols/protocols.ts"
 import { stringify } from "yaml"
+import { Environment } from "./Environment.ts"
 
 const hasPackage = (name: string): boolean => Result.isSuccess(Result.try(() => import.meta.resolve(name)))
 
@@ -25,8 +26,9 @@ const check = Command.make(
     )
     if (mistake !== undefined) return yield* new CatalogueInvalid({ file, mistakes: [mistake, ...others] })
     const fs = yield* FileSystem.FileSystem
+    const environment = yield* Environment
     const remarks = yield* lint(snapshot, {
-      hasVariable: (name) => (process.env[name] ?? "") !== "",
+      hasVariable: (name) => (environment[name] ?? "") !== "",
       hasFile: (path) => fs.readFile(path).pipe(Effect.isSuccess),
       hasPackage,
       queueTimeoutMs: yield* queueTimeout,

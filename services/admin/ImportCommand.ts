@@ -8,6 +8,7 @@ import { KeyStore } from "../../shared/keys/KeyStore.ts"
 import { ControlNats } from "../../shared/nats/Nats.ts"
 import * as Team from "../../shared/teams/Team.ts"
 import { TeamStore } from "../../shared/teams/TeamStore.ts"
+import { Environment } from "./Environment.ts"
 import { InvalidInput } from "./FlagDecoder.ts"
 import { readDump } from "./litellm/Dump.ts"
 import { importCatalogue, type ImportedCatalogue } from "./litellm/ImportCatalogue.ts"
@@ -94,7 +95,8 @@ const litellm = Command.make(
     )
   },
   Effect.fn(function*({ config, dryRun, dump, out }) {
-    const catalogue = yield* importCatalogue(config, yield* read(config), (name) => process.env[name])
+    const environment = yield* Environment
+    const catalogue = yield* importCatalogue(config, yield* read(config), (name) => environment[name])
     const database = Option.isNone(dump) ? undefined : yield* readDump(dump.value)
     if (Option.isSome(out) && !dryRun) yield* write(out.value, catalogue.text)
     else yield* Console.log(catalogue.text.trimEnd())

@@ -3,13 +3,11 @@ import { assert, describe, it } from "@effect/vitest"
 import type { NatsConnection } from "@nats-io/nats-core"
 import { connect } from "@nats-io/transport-node"
 import { Schema } from "effect"
-import { execFile } from "node:child_process"
-import { join } from "node:path"
-import { promisify } from "node:util"
 import { afterAll, beforeAll } from "vitest"
 import type { Account } from "../../../shared/nats/Storage.ts"
 import { inboxPrefix } from "../../../shared/nats/Credentials.ts"
-import { inherited } from "../../fixture/general/Inherited.ts"
+import { adminHere } from "../../fixture/admin/AdminHere.ts"
+import { hungAfterMs } from "../../fixture/general/Eventually.ts"
 import { SecureNats } from "../../fixture/nats/SecureNats.ts"
 
 let nats: SecureNats
@@ -24,7 +22,7 @@ beforeAll(async () => {
   await nats.provision()
   control = await connectTo("control")
   data = await connectTo("data")
-}, 60_000)
+})
 afterAll(async () => {
   await control?.close()
   await data?.close()
@@ -34,7 +32,7 @@ afterAll(async () => {
 const stream = "KV_API_KEYS"
 
 /** For requests to NATS, whose timeout of a second is too short on a busy machine. */
-const patience = { timeout: 30_000 }
+const patience = { timeout: hungAfterMs }
 
 /** The fields of JetStream's replies that these tests read. */
 const decodeAnswer = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Struct({
@@ -80,13 +78,10 @@ const restore = async (
   assert.isUndefined(error)
 }
 
-const keys = async (...words: ReadonlyArray<string>) => {
-  const main = join(import.meta.dirname, "../../../services/admin/main.ts")
-  const env = { ...inherited, ...nats.environmentOf("admin") }
-  return (await promisify(execFile)(process.execPath, [main, "keys", ...words], { env })).stdout
-}
+const keys = async (...words: ReadonlyArray<string>) =>
+  (await adminHere(["keys", ...words], nats.environmentOf("admin"))).stdout
 
-describe("the bucket of keys", { timeout: 180_000 }, () => {
+describe("the bucket of keys", () => {
   it("is backed up and restored into a NATS that has lost it", async () => {
     await keys("create", "--name", "kept")
     const listed = await keys("list")

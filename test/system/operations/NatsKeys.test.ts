@@ -1,15 +1,11 @@
 /** The folder of the services' NATS keys: a rotation keeps the old ones until it ends, and a damaged seed is named. */
 import { assert, beforeEach, describe, it } from "@effect/vitest"
-import { execFile } from "node:child_process"
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { promisify } from "node:util"
 import { afterEach } from "vitest"
 import { identities } from "../../../shared/bus/provision/Access.ts"
-import { inherited } from "../../fixture/general/Inherited.ts"
-
-const main = join(import.meta.dirname, "../../../services/admin/main.ts")
+import { adminHere, adminOutcome } from "../../fixture/admin/AdminHere.ts"
 
 let folder: string
 beforeEach(() => {
@@ -19,9 +15,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 /** The valid public keys of each identity, as the command prints them. */
 const keys = async (...flags: ReadonlyArray<string>): Promise<Readonly<Record<string, ReadonlyArray<string>>>> => {
-  const { stdout } = await promisify(execFile)(process.execPath, [main, "nats", "keys", folder, ...flags], {
-    env: { ...inherited }
-  })
+  const { stdout } = await adminHere(["nats", "keys", folder, ...flags])
   const lines = stdout.trim().split("\n").map((line) => line.split(": "))
   return Object.fromEntries(lines.map(([name = "", all = ""]) => [name, all.split(", ")] as const))
 }
@@ -42,7 +36,8 @@ describe("the folder of NATS keys", () => {
     await keys()
     const file = join(folder, "chat.nk")
     writeFileSync(file, "")
-    const { stderr } = await keys().then(() => assert.fail("no error"), (error: { readonly stderr: string }) => error)
-    assert.include(stderr, `${file} is not an nkey seed`)
+    const { code, output } = await adminOutcome(["nats", "keys", folder])
+    assert.strictEqual(code, 1)
+    assert.include(output, `${file} is not an nkey seed`)
   })
 })

@@ -1,15 +1,16 @@
 /** `npm run config -- check FILE`: what it prints about a catalogue, line by line, and its exit code. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { execFile } from "node:child_process"
+import { spawnSync } from "node:child_process"
 import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll } from "vitest"
 import * as Models from "../../../shared/catalogue/Models.ts"
+import { adminOutcome } from "../../fixture/admin/AdminHere.ts"
+import { workingTree } from "../../fixture/gateway/Release.ts"
 import { inherited } from "../../fixture/general/Inherited.ts"
 
-const root = join(import.meta.dirname, "../../..")
 let folder = ""
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "config-check-"))
@@ -17,28 +18,41 @@ beforeAll(async () => {
 })
 afterAll(() => rm(folder, { recursive: true, force: true }))
 
-/** The command's output for a file, with the file's name replaced by `FILE`. */
-const checkFile = (file: string) => run("config", "check", file)
+const environment = { KNOWN_KEY: "secret", EMPTY_KEY: "" }
 
-const run = (...words: readonly [string, string, file: string]) =>
-  new Promise<{ readonly code: unknown; readonly lines: ReadonlyArray<string> }>((resolve) =>
-    execFile(
-      process.execPath,
-      [join(root, "services", "admin", "main.ts"), ...words],
-      { env: { ...inherited, KNOWN_KEY: "secret", EMPTY_KEY: "" } },
-      (error, stdout, stderr) =>
-        resolve({
-          code: error?.code ?? 0,
-          lines: (stdout + stderr).trimEnd().replaceAll(words[2], "FILE").replaceAll(folder, "FOLDER").split("\n")
-        })
-    )
+/** What the command does with a file, with the file's name replaced by `FILE`. */
+interface Outcome {
+  readonly code: number
+  readonly lines: ReadonlyArray<string>
+}
+
+const outcomeOf = (code: number, output: string, file: string): Outcome => ({
+  code,
+  lines: output.trimEnd().replaceAll(file, "FILE").replaceAll(folder, "FOLDER").split("\n")
+})
+
+const run = async (command: string, file: string): Promise<Outcome> => {
+  const { code, output } = await adminOutcome(["config", command, file], environment)
+  return outcomeOf(code, output, file)
+}
+
+/** The same in a process. */
+const runAsProgram = (command: string, file: string): Outcome => {
+  const { status, stderr, stdout } = spawnSync(
+    process.execPath,
+    [...workingTree.argumentsOf("admin"), "config", command, file],
+    { encoding: "utf8", env: { ...inherited, ...environment } }
   )
+  return outcomeOf(status ?? -1, stdout + stderr, file)
+}
 
-const check = async (text: string) => {
+const write = async (text: string): Promise<string> => {
   const file = join(folder, "gateway.yaml")
   await writeFile(file, text.replaceAll("FOLDER", folder).trimStart())
-  return checkFile(file)
+  return file
 }
+
+const check = async (text: string) => run("check", await write(text))
 
 describe("config check", () => {
   it("finds nothing wrong with a good catalogue", async () => {
@@ -230,7 +244,7 @@ models:
   three: { workload: images, targets: [{ provider: a }] }
 `
     await writeFile(file, whole)
-    const { code, lines } = await run("config", "models", file)
+    const { code, lines } = await run("models", file)
     assert.strictEqual(code, 0)
     const part = lines.join("\n")
     assert.notMatch(part, /provider|KNOWN_KEY|http/)
@@ -242,22 +256,22 @@ models:
   })
 
   it("names every mistake with its line and exits with 1", async () => {
-    assert.deepStrictEqual(
-      await check(`
+    const file = await write(`
 providers:
   a: { protocol: local }
 models:
   one: { workload: chat, targets: [{ provider: b }] }
   two: { workload: chat, targets: [{ provider: a }], fallbacks: [two] }
-`),
-      {
-        code: 1,
-        lines: [
-          "FILE:4 models.one.targets[0].provider: there is no provider 'b'",
-          "FILE:5 models.two.fallbacks[0]: forms a cycle: two → two"
-        ]
-      }
-    )
+`)
+    const expected = {
+      code: 1,
+      lines: [
+        "FILE:4 models.one.targets[0].provider: there is no provider 'b'",
+        "FILE:5 models.two.fallbacks[0]: forms a cycle: two → two"
+      ]
+    }
+    assert.deepStrictEqual(await run("check", file), expected)
+    assert.deepStrictEqual(runAsProgram("check", file), expected)
   })
 
   it("rejects a key in plain text, and does not repeat it", async () => {
@@ -274,7 +288,7 @@ models:
   })
 
   it("reports a missing file", async () => {
-    const { code, lines } = await checkFile(join(folder, "none.yaml"))
+    const { code, lines } = await run("check", join(folder, "none.yaml"))
     assert.deepStrictEqual([code, ...lines], [
       1,
       "FILE: cannot be read: check that it is a file and that this user may read it"
