@@ -1,7 +1,6 @@
-/** The messages format through the whole gateway, with both major versions of Anthropic's client in use. */
-import Anthropic1 from "@anthropic-ai/sdk"
+/** The messages format through the whole gateway, with Anthropic's client. */
 import { assert, describe, it } from "@effect/vitest"
-import Anthropic0 from "anthropic-0"
+import { anthropics } from "../fixture/ClientMajors.ts"
 import { sharedGateway } from "../fixture/gateway/SharedGateway.ts"
 
 /** A model whose answers break off. */
@@ -11,9 +10,6 @@ const shared = sharedGateway({
     "  known-chat: { workload: chat, targets: [{ provider: local, model: claude-opus-5 }] }"
 })
 
-// These tests use only parts whose types are the same in both versions.
-const generations = { "1": Anthropic1, "0.137": Anthropic0 as unknown as typeof Anthropic1 }
-
 const passage = "The lighthouse was built in 1871. Its keeper kept bees. The bees made heather honey."
 const weather = {
   name: "get_weather",
@@ -21,7 +17,7 @@ const weather = {
   input_schema: { type: "object" as const, properties: { city: { type: "string" } }, required: ["city"] }
 }
 
-describe.each(Object.entries(generations))("anthropic %s", (_, Anthropic) => {
+describe.each(Object.entries(anthropics))("anthropic %s", (_, Anthropic) => {
   const make = () => new Anthropic({ baseURL: shared().url, apiKey: shared().key, maxRetries: 0 })
   const request = {
     model: "local-chat",

@@ -3,13 +3,11 @@ import { createCohere } from "@ai-sdk/cohere"
 import { createGoogleGenerativeAI } from "@ai-sdk/google"
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible"
 import { assert, describe, it } from "@effect/vitest"
-import { GoogleGenAI as GenAi3 } from "@google/genai"
 import { OpenAIEmbeddings } from "@langchain/openai"
 import { cosineSimilarity, embed, embedMany } from "ai"
 import { Cohere, CohereClientV2 } from "cohere-ai"
-import { GoogleGenAI as GenAi2 } from "google-genai-2"
 import OpenAi7, { BadRequestError, NotFoundError } from "openai"
-import OpenAi6 from "openai-6"
+import { googleGenAis, openais } from "../fixture/ClientMajors.ts"
 import { sharedGateway } from "../fixture/gateway/SharedGateway.ts"
 
 const shared = sharedGateway({
@@ -28,10 +26,7 @@ const assertSensible = (vectors: ReadonlyArray<Array<number>>) => {
   assert.isAbove(cosineSimilarity(cat, sitting), cosineSimilarity(cat, stocks) + 0.3)
 }
 
-// These tests use only parts whose types are the same in both versions.
-const generations = { "7": OpenAi7, "6": OpenAi6 as unknown as typeof OpenAi7 }
-
-describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
+describe.each(Object.entries(openais))("openai %s", (_, OpenAI) => {
   const client = () => new OpenAI({ baseURL: `${shared().url}/v1`, apiKey: shared().key, maxRetries: 0 })
 
   it("embeds texts in its default encoding", async () => {
@@ -156,9 +151,7 @@ describe("the path with the model in it", () => {
   })
 })
 
-const generationsOfGenAi = { "3": GenAi3, "2": GenAi2 as unknown as typeof GenAi3 }
-
-describe.each(Object.entries(generationsOfGenAi))("google genai %s", (_, GoogleGenAI) => {
+describe.each(Object.entries(googleGenAis))("google genai %s", (_, GoogleGenAI) => {
   const client = () => new GoogleGenAI({ apiKey: shared().key, httpOptions: { baseUrl: shared().url } }).models
 
   it("embeds texts, for a purpose and at a length", async () => {

@@ -1,8 +1,8 @@
-/** The Gemini format through the whole gateway, with both major versions of Google's client in use. */
+/** The Gemini format through the whole gateway, with Google's client. */
 import { assert, describe, it } from "@effect/vitest"
-import { ApiError, FunctionCallingConfigMode, GoogleGenAI as GoogleGenAi3 } from "@google/genai"
-import { GoogleGenAI as GoogleGenAi2 } from "google-genai-2"
+import { ApiError, FunctionCallingConfigMode } from "@google/genai"
 import sharp from "sharp"
+import { googleGenAis } from "../fixture/ClientMajors.ts"
 import { sharedGateway } from "../fixture/gateway/SharedGateway.ts"
 
 const shared = sharedGateway({
@@ -15,10 +15,7 @@ const shared = sharedGateway({
 
 const passage = "The lighthouse was built in 1871. Its keeper kept bees. When was the lighthouse built?"
 
-// These tests use only parts whose types are the same in both versions.
-const generations = { "3 (/v1)": GoogleGenAi3, "2 (/v1beta)": GoogleGenAi2 as unknown as typeof GoogleGenAi3 }
-
-describe.each(Object.entries(generations))("google genai %s", (_, GoogleGenAi) => {
+describe.each(Object.entries(googleGenAis))("google genai %s", (_, GoogleGenAi) => {
   const make = (apiKey = shared().key) =>
     new GoogleGenAi({ apiKey, vertexai: false, httpOptions: { baseUrl: shared().url } }).models
 

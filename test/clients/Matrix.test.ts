@@ -2,13 +2,11 @@
  * Every official chat client with every kind of provider behind the gateway, streaming and not: text, parallel tools and their
  * results, reasoning and its signatures, pictures. Checks what each client gets and what each provider receives.
  */
-import Anthropic from "@anthropic-ai/sdk"
+import type Anthropic from "@anthropic-ai/sdk"
 import { assert, describe, it } from "@effect/vitest"
-import { type Content, GoogleGenAI } from "@google/genai"
-import Anthropic0 from "anthropic-0"
-import { GoogleGenAI as GoogleGenAi2 } from "google-genai-2"
+import type { Content, GoogleGenAI } from "@google/genai"
 import OpenAI from "openai"
-import OpenAI6 from "openai-6"
+import { anthropics, googleGenAis, openais } from "../fixture/ClientMajors.ts"
 import type { Received } from "../fixture/provider/FakeProvider.ts"
 import { unseal } from "../fixture/provider/dialects/OpenAiResponses.ts"
 import { type Api, apis, chatProviders, keyOf } from "../fixture/gateway/ChatProviders.ts"
@@ -286,17 +284,21 @@ const gemini = (Sdk: typeof GoogleGenAI): Client["ask"] => async (model, questio
   }
 }
 
-// These tests use only parts whose types are the same in all versions.
-const clients: Readonly<Record<string, Client>> = {
-  "openai 7": { own: "openai", ask: openai(OpenAI) },
-  "openai 6": { own: "openai", ask: openai(OpenAI6 as unknown as typeof OpenAI) },
-  "openai 7, responses": { own: "responses", ask: responses(OpenAI) },
-  "openai 6, responses": { own: "responses", ask: responses(OpenAI6 as unknown as typeof OpenAI) },
-  "anthropic 1": { own: "anthropic", ask: anthropic(Anthropic) },
-  "anthropic 0.137": { own: "anthropic", ask: anthropic(Anthropic0 as unknown as typeof Anthropic) },
-  "google genai 3": { own: "gemini", ask: gemini(GoogleGenAI) },
-  "google genai 2": { own: "gemini", ask: gemini(GoogleGenAi2 as unknown as typeof GoogleGenAI) }
-}
+/** A client of each major version. */
+const clientsOf = <A>(
+  name: (major: string) => string,
+  majors: Readonly<Record<string, A>>,
+  own: Api,
+  ask: (sdk: A) => Client["ask"]
+): ReadonlyArray<readonly [string, Client]> =>
+  Object.entries(majors).map(([major, sdk]) => [name(major), { own, ask: ask(sdk) }])
+
+const clients = [
+  ...clientsOf((major) => `openai ${major}`, openais, "openai", openai),
+  ...clientsOf((major) => `openai ${major}, responses`, openais, "responses", responses),
+  ...clientsOf((major) => `anthropic ${major}`, anthropics, "anthropic", anthropic),
+  ...clientsOf((major) => `google genai ${major}`, googleGenAis, "gemini", gemini)
+]
 
 // What the providers receive
 
@@ -465,7 +467,7 @@ const signed = { anthropic: true, gemini: true }
 const tokens = [120, 34] as const
 const usage = { input: 120, output: 34 }
 
-describe.each(Object.entries(clients))("%s", (_, client) => {
+describe.each(clients)("%s", (_, client) => {
   describe.each(apis)("with a provider of %s", (provider) => {
     describe.each([false, true])("streaming: %s", (streams) => {
       const whom = { path: paths[provider](streams), key: keyOf(provider) }

@@ -4,8 +4,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { generateImage } from "ai"
 import { CohereClient, CohereClientV2 } from "cohere-ai"
 import OpenAI from "openai"
-import OpenAI6 from "openai-6"
 import { pictureKind } from "../../shared/provider/call/PictureKind.ts"
+import { openais } from "../fixture/ClientMajors.ts"
 import { providerKey } from "../fixture/gateway/Gateway.ts"
 import { sharedGateway } from "../fixture/gateway/SharedGateway.ts"
 
@@ -32,8 +32,7 @@ const shared = sharedGateway({
   ].join("\n")
 })
 
-const openai = (Client: typeof OpenAI | typeof OpenAI6 = OpenAI) =>
-  new Client({ baseURL: `${shared().url}/v1`, apiKey: shared().key, maxRetries: 0 }) as OpenAI
+const openai = (Client = OpenAI) => new Client({ baseURL: `${shared().url}/v1`, apiKey: shared().key, maxRetries: 0 })
 
 const isPng = (base64: string | undefined) => pictureKind(Buffer.from(base64 ?? "", "base64")) === "png"
 
@@ -91,7 +90,7 @@ describe("embeddings by Cohere", () => {
     const numbers = await openai().embeddings.create({ model, input, encoding_format: "float", dimensions: 32 })
     assert.deepStrictEqual(numbers.data.map(({ embedding }) => embedding.length), [32, 32])
     assert.isAbove(numbers.usage.total_tokens, 0)
-    for (const Client of [OpenAI, OpenAI6]) {
+    for (const Client of Object.values(openais)) {
       const { data, model: named } = await openai(Client).embeddings.create({ model, input, dimensions: 32 })
       assert.deepStrictEqual(data.map(({ embedding }) => embedding), numbers.data.map(({ embedding }) => embedding))
       assert.strictEqual(named, model)

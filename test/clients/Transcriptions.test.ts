@@ -1,9 +1,8 @@
-/** Speech turned into text through the whole gateway, with two major versions of OpenAI's client and with the AI SDK. */
+/** Speech turned into text through the whole gateway, with OpenAI's client and with the AI SDK. */
 import { createOpenAI } from "@ai-sdk/openai"
 import { assert, describe, it } from "@effect/vitest"
 import { transcribe } from "ai"
-import OpenAi7 from "openai"
-import OpenAi6 from "openai-6"
+import { openais } from "../fixture/ClientMajors.ts"
 import { sound } from "../fixture/client/Requests.ts"
 import { providerKey } from "../fixture/gateway/Gateway.ts"
 import { receivedBy, sharedGateway } from "../fixture/gateway/SharedGateway.ts"
@@ -22,10 +21,7 @@ const bytes = Buffer.from(sound.split(",")[1] ?? "", "base64")
 const file = () => new File([bytes], "bees.wav", { type: "audio/wav" })
 const text = "Bees dance in hives."
 
-// These tests use only parts whose types are the same in both versions.
-const generations = { "7": OpenAi7, "6": OpenAi6 as unknown as typeof OpenAi7 }
-
-describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
+describe.each(Object.entries(openais))("openai %s", (_, OpenAI) => {
   const make = () => {
     shared().provider.say(text)
     return new OpenAI({ baseURL: `${shared().url}/v1`, apiKey: shared().key, maxRetries: 0 }).audio

@@ -1,7 +1,7 @@
 /** Compaction through the whole gateway with OpenAI's client: its content, and where clients can send it back. */
 import { assert, describe, it } from "@effect/vitest"
-import OpenAi7 from "openai"
-import OpenAi6 from "openai-6"
+import type OpenAi7 from "openai"
+import { openais } from "../../fixture/ClientMajors.ts"
 import { receivedBy, sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
 
 const shared = sharedGateway()
@@ -21,10 +21,7 @@ const story: Items = [
   { type: "message", role: "assistant", content: "Today the lighthouse is a museum. Tickets cost nine euros." }
 ]
 
-// These tests use only parts whose types are the same in both versions.
-const generations = { "7": OpenAi7, "6": OpenAi6 as unknown as typeof OpenAi7 }
-
-describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
+describe.each(Object.entries(openais))("openai %s", (_, OpenAI) => {
   const make = (key = shared().key) => new OpenAI({ baseURL: `${shared().url}/v1`, apiKey: key, maxRetries: 0 })
   const compact = (input: Items | string, more: Partial<OpenAi7.Responses.ResponseCompactParams> = {}) =>
     make().responses.compact({ model, input, ...more })

@@ -1,9 +1,8 @@
-/** Text completions through the whole gateway, with two major versions of OpenAI's client and with the AI SDK. */
+/** Text completions through the whole gateway, with OpenAI's client and with the AI SDK. */
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible"
 import { assert, describe, it } from "@effect/vitest"
 import { generateText, streamText } from "ai"
-import OpenAi7 from "openai"
-import OpenAi6 from "openai-6"
+import { openais } from "../../fixture/ClientMajors.ts"
 import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
 
 const shared = sharedGateway()
@@ -12,10 +11,7 @@ const model = "local-chat"
 const lighthouse = "Say The lighthouse was built in 1871."
 const built = "The lighthouse was built in 1871."
 
-// These tests use only parts whose types are the same in both versions.
-const generations = { "7": OpenAi7, "6": OpenAi6 as unknown as typeof OpenAi7 }
-
-describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
+describe.each(Object.entries(openais))("openai %s", (_, OpenAI) => {
   const make = () => new OpenAI({ baseURL: `${shared().url}/v1`, apiKey: shared().key, maxRetries: 0 }).completions
 
   it("continues a prompt", async () => {

@@ -1,5 +1,5 @@
 /**
- * Pictures through the whole gateway: with two major versions of OpenAI's client, with the AI SDK, and in messages from a
+ * Pictures through the whole gateway: with OpenAI's client, with the AI SDK, and in messages from a
  * plain client, all given only base URL and key.
  */
 import { createOpenAI } from "@ai-sdk/openai"
@@ -7,9 +7,9 @@ import { createOpenAICompatible } from "@ai-sdk/openai-compatible"
 import { assert, describe, it } from "@effect/vitest"
 import { generateImage } from "ai"
 import { randomBytes } from "node:crypto"
-import OpenAi7, { toFile } from "openai"
-import OpenAi6 from "openai-6"
+import { toFile } from "openai"
 import sharp from "sharp"
+import { openais } from "../../fixture/ClientMajors.ts"
 import { receivedBy, sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
 
 const shared = sharedGateway({
@@ -24,9 +24,6 @@ const now = (): number => performance.timeOrigin + performance.now()
 
 const model = "local-image"
 const size = "128x128" as "1024x1024"
-
-// These tests use only parts whose types are the same in both versions.
-const generations = { "7": OpenAi7, "6": OpenAi6 as unknown as typeof OpenAi7 }
 
 /** A PNG of a single colour. */
 const sheet = (red: number, green: number, blue: number): Promise<Buffer> =>
@@ -49,7 +46,7 @@ interface Answer {
   readonly data: ReadonlyArray<{ readonly url?: string; readonly b64_json?: string; readonly revised_prompt?: string }>
 }
 
-describe.each(Object.entries(generations))("openai %s", (_, OpenAI) => {
+describe.each(Object.entries(openais))("openai %s", (_, OpenAI) => {
   const make = () => new OpenAI({ baseURL: `${shared().url}/v1`, apiKey: shared().key, maxRetries: 0 })
 
   it("generates pictures in base64", async () => {

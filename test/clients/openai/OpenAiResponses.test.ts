@@ -1,7 +1,7 @@
 /** Responses with OpenAI's client: the built-in engine, a relay, and what other dialects do not have. */
 import { assert, describe, it } from "@effect/vitest"
 import OpenAI from "openai"
-import OpenAI6 from "openai-6"
+import { openais } from "../../fixture/ClientMajors.ts"
 import { apis, chatProviders } from "../../fixture/gateway/ChatProviders.ts"
 import { receivedBy, sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
 
@@ -306,7 +306,7 @@ describe("a provider of another API", () => {
   })
 })
 
-describe.each([["7", OpenAI], ["6", OpenAI6 as unknown as typeof OpenAI]])("parse of openai %s", (_, Sdk) => {
+describe.each(Object.entries(openais))("parse of openai %s", (_, Sdk) => {
   it.each(["local-chat", ...apis.map((api) => `on-${api}`)])("gets what follows a schema from %s", async (model) => {
     shared().provider.say({ text: "{\"city\":\"Oslo\"}" })
     const schema = { ...parameters, additionalProperties: false }
