@@ -11,8 +11,8 @@ const slice = 1_200
 
 /** A swelling tone in the range of a voice. */
 const tone = Int16Array.from(
-  { length: 2.51 * sampleRate },
-  (_, index) => 20_000 * (index / (2.51 * sampleRate)) * Math.sin(2 * Math.PI * 200 * index / sampleRate)
+  { length: 1.51 * sampleRate },
+  (_, index) => 20_000 * (index / (1.51 * sampleRate)) * Math.sin(2 * Math.PI * 200 * index / sampleRate)
 )
 const slices = Array.from(
   { length: Math.ceil(tone.length / slice) },
@@ -51,7 +51,7 @@ for (const format of audioFormats) {
       Effect.gen(function*() {
         const bytes = yield* encoded(format)
         const decoded = yield* Effect.promise(() => decodeAudio(format, bytes))
-        assert.closeTo(decoded.length / tone.length, 1, 0.05)
+        assert.closeTo((decoded.length - tone.length) / sampleRate, 0, 0.12)
         assert.closeTo(pitch(decoded, sampleRate), 200, 2)
         assert.closeTo(rms(decoded) / rms(tone), 1, 0.1)
         // the tone swells, so that frames in a wrong order would show

@@ -43,7 +43,7 @@ const layerCounting = <E, R>(espeak: Layer.Layer<Espeak, E, R>) =>
   )
 
 describe("the engine", () => {
-  layer(layerCounting(Processes.layer), { excludeTestServices: true, timeout: "60 seconds" })((it) => {
+  layer(layerCounting(Processes.layer), { excludeTestServices: true })((it) => {
     it.effect("six voices sound like six speakers", () =>
       Effect.gen(function*() {
         const speakers = yield* Effect.forEach(voices, (voice) =>
@@ -98,7 +98,7 @@ describe("the engine", () => {
         const { speak } = yield* LocalSpeech
         const before = synthesis.done
         let atFirst: number | undefined
-        const bytes = yield* speak({ text: story, voice: "echo", format: "mp3", speed: 1, language: "en" }).pipe(
+        const bytes = yield* speak({ text: story, voice: "echo", format: "pcm", speed: 2, language: "en" }).pipe(
           Stream.runFold(() => 0, (sum, chunk) => {
             atFirst ??= synthesis.done - before
             return sum + chunk.length
@@ -107,9 +107,8 @@ describe("the engine", () => {
         const utterances = synthesis.done - before
         assert.isAbove(utterances, 10)
         assert.isBelow(atFirst ?? utterances, utterances / 2)
-        // 64 kbit/s: at least three minutes
-        assert.isAbove(bytes, 180 * 8_000)
-      }), 60_000)
+        assert.isAbove(bytes / 48_000, 90)
+      }))
 
     it.effect("is no faster than its client, and stops with it", () =>
       Effect.gen(function*() {
@@ -145,9 +144,8 @@ describe("the engine", () => {
 
     it.effect("sends sound even if there is nothing to say", () =>
       Effect.gen(function*() {
-        for (const text of [" ", "\n", "...", "\u0000"]) {
-          for (const format of audioFormats) assert.isAbove((yield* collect({ text, format })).length, 0)
-        }
+        for (const text of ["\n", "...", "\u0000"]) assert.isAbove((yield* collect({ text })).length, 0)
+        for (const format of audioFormats) assert.isAbove((yield* collect({ text: " ", format })).length, 0)
       }))
 
     it.effect("speaks the language that the catalogue names", () =>
