@@ -3,6 +3,8 @@
  * names. A name ends with its unit (seconds, bytes, ratio) or, for counters, with `_total`.
  *
  * The number of series is limited: models are those of the catalogue, and series beyond `maxSeries` are merged into `other`.
+ *
+ * Metrics are of the process: services that a test starts in one process share them.
  */
 import { Context, Effect, Metric, type Scope } from "effect"
 

@@ -88,19 +88,22 @@ const writeDigits = (page: Buffer, at: number, value: number, count: number): nu
 }
 
 const nanosPerSecond = 1_000_000_000n
-let second = 0n
-let secondDigits = Buffer.from(zeros(10))
 
-/** Writes the 19 digits of a time. Fast if the time is in the same second as the last one, as most are. */
-const writeTime = (page: Buffer, at: number, time: bigint): number => {
-  let nanos = Number(time - second)
-  if (nanos < 0 || nanos >= 1e9) {
-    second = time - time % nanosPerSecond
-    secondDigits = Buffer.from(String(second / nanosPerSecond).padStart(10, "0"))
-    nanos = Number(time - second)
+/** Writes the 19 digits of times. Fast if a time is in the same second as the last one, as most are. */
+class Times {
+  #second = 0n
+  #digits = Buffer.from(zeros(10))
+
+  write(page: Buffer, at: number, time: bigint): number {
+    let nanos = Number(time - this.#second)
+    if (nanos < 0 || nanos >= 1e9) {
+      this.#second = time - time % nanosPerSecond
+      this.#digits = Buffer.from(String(this.#second / nanosPerSecond).padStart(10, "0"))
+      nanos = Number(time - this.#second)
+    }
+    page.set(this.#digits, at)
+    return writeDigits(page, at + 10, nanos, 9)
   }
-  page.set(secondDigits, at)
-  return writeDigits(page, at + 10, nanos, 9)
 }
 
 const writeInteger = (page: Buffer, at: number, value: number): number =>
@@ -116,14 +119,14 @@ const copy = (page: Buffer, at: number, bytes: Uint8Array): number => {
   return at + bytes.length
 }
 
-const writeValue = (page: Buffer, at: number, type: ValueType, value: unknown): number => {
+const writeValue = (times: Times, page: Buffer, at: number, type: ValueType, value: unknown): number => {
   switch (type) {
     case "text":
       return writeText(page, at, value as string)
     case "integer":
       return writeInteger(page, at, value as number)
     case "time":
-      return writeTime(page, at, value as bigint)
+      return times.write(page, at, value as bigint)
     case "double":
       return at + page.write(String(value), at)
     case "other":
@@ -157,14 +160,14 @@ const maxBytes = ({ content: { shape: { template: { holes, length } }, values },
 }
 
 /** Writes a span, which must fit, and returns the offset of its end. */
-const write = (span: EndedSpan, page: Buffer, from: number): number => {
+const write = (times: Times, span: EndedSpan, page: Buffer, from: number): number => {
   const { content: { shape, values }, outcome, parent } = span
   const { holes, pieces } = shape.template
   let at = copy(page, from, starts[span.kind])
   page.write(span.traceId, from + traceIdAt, 32)
   page.write(span.spanId, from + spanIdAt, 16)
-  writeTime(page, from + startTimeAt, span.startTime)
-  writeTime(page, from + endTimeAt, span.endTime)
+  times.write(page, from + startTimeAt, span.startTime)
+  times.write(page, from + endTimeAt, span.endTime)
   if (Option.isSome(parent)) {
     at = copy(page, at, parentStart)
     at += page.write(parent.value.spanId, at, 16)
@@ -172,20 +175,23 @@ const write = (span: EndedSpan, page: Buffer, from: number): number => {
   }
   for (let index = 0; index < holes.length; index++) {
     const hole = holes[index]!
-    at = writeValue(page, copy(page, at, pieces[index]!), hole.type, values[hole.index])
+    at = writeValue(times, page, copy(page, at, pieces[index]!), hole.type, values[hole.index])
   }
   at = copy(page, at, pieces[holes.length]!)
   return copy(page, at, statusOf(outcome))
 }
 
 /** The encoding of a request to a collector. */
-export const encoding = (resource: OtlpResource.Resource, scope: object): Encoding<EndedSpan> => ({
-  before: Buffer.from(
-    `{"resourceSpans":[{"resource":${JSON.stringify(resource)},"scopeSpans":[{"scope":${
-      JSON.stringify(scope)
-    },"spans":[`
-  ),
-  after: Buffer.from("]}]}]}"),
-  maxBytes,
-  write
-})
+export const encoding = (resource: OtlpResource.Resource, scope: object): Encoding<EndedSpan> => {
+  const times = new Times()
+  return {
+    before: Buffer.from(
+      `{"resourceSpans":[{"resource":${JSON.stringify(resource)},"scopeSpans":[{"scope":${
+        JSON.stringify(scope)
+      },"spans":[`
+    ),
+    after: Buffer.from("]}]}]}"),
+    maxBytes,
+    write: (span, page, from) => write(times, span, page, from)
+  }
+}

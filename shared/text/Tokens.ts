@@ -39,6 +39,7 @@ const asText = { disallowedSpecial: new Set<string>() }
  */
 export const loadTokenizer: Effect.Effect<Tokenizer> = Effect.promise(() => loading ??= load())
 
+/** One for the process, because of its memory: the tokenizer keeps nothing of the texts. */
 let loading: Promise<Tokenizer> | undefined
 
 const load = async (): Promise<Tokenizer> => {

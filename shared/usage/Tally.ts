@@ -40,7 +40,10 @@ const codec = <A>(value: Schema.Codec<A, unknown>) => {
 
 const dayMs = 86_400_000
 
-/** The day of the last event, cached because the next event is usually of the same day. */
+/**
+ * The day of the last event, cached because the next event is usually of the same day. Its text follows from its number alone, so all
+ * projectors of a process may share it.
+ */
 let lastDay = { number: 0, text: "1970-01-01" }
 
 const dayOf = ({ time }: UsageEvent): string => {

@@ -22,6 +22,12 @@ export class Deadlines {
   #now = 0
   #checkedAt = 0
   #timer: NodeJS.Timeout | undefined
+  #lastId = 0
+
+  /** An id for a further exchange. */
+  nextId(): number {
+    return ++this.#lastId
+  }
 
   add(timed: Timed): void {
     this.#open.add(timed)

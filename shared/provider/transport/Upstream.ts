@@ -129,11 +129,9 @@ const exchange = (
     return () => running.abandon()
   })
 
-let lastId = 0
-
 /** The handler of one exchange's events from undici. */
 class Exchange implements Dispatcher.DispatchHandler, ExchangeControl, Timed {
-  readonly id = ++lastId
+  readonly id: number
   readonly #request: UpstreamRequest
   readonly #deadlines: Deadlines
   readonly #receiver: Receiver
@@ -160,6 +158,7 @@ class Exchange implements Dispatcher.DispatchHandler, ExchangeControl, Timed {
     this.#request = request
     this.#deadlines = deadlines
     this.#resume = resume
+    this.id = deadlines.nextId()
     deadlines.add(this)
     this.#endAt = deadlines.in(request.totalMs)
     this.#contentAt = deadlines.in(request.firstTokenMs ?? Infinity)
