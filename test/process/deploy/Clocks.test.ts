@@ -1,70 +1,69 @@
 /** Wrong clocks, and clocks that change while requests run: no request is lost and none hangs. */
 import { assert, describe, it } from "@effect/vitest"
-import { join } from "node:path"
 import { chat, outcomeOf, startStream, tally } from "../../fixture/client/ChatClient.ts"
-import { Gateway } from "../../fixture/gateway/Gateway.ts"
+import { changing, passQuickly, stepClock } from "../../fixture/clock/Clock.ts"
+import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
+import { startProcess } from "../../fixture/gateway/StartProcess.ts"
 
-const patienceMs = 4_000
+/** A wrong worker has a pool of its own. */
+const pools = ["ahead", "behind", "stepping"]
 
-/** Environment of a process whose clock is wrong or changes. */
-const clock = (settings: Readonly<Record<string, string>>) => ({
-  NODE_OPTIONS: `--import ${join(import.meta.dirname, "../../fixture/clock/main.ts")}`,
-  ...settings
+const shared = sharedGateway({
+  models: pools.flatMap((pool) =>
+    ["free", "paid"].map((provider) =>
+      `  ${provider}-${pool}: { workload: chat, pool: ${pool}, targets: [{ provider: ${provider} }] }`
+    )
+  ).join("\n")
 })
 
-const environment = { GATEWAY_QUEUE_TIMEOUT_MS: String(patienceMs) }
-
-const ask = (gateway: Gateway) =>
+const ask = (models: ReadonlyArray<string>, ingress = shared().ingress) =>
   Promise.all(
-    ["free-chat", "paid-chat"].flatMap((model) =>
-      Array.from({ length: 10 }, () => outcomeOf(gateway.request(chat(model))))
-    )
+    models.flatMap((model) => Array.from({ length: 10 }, () => outcomeOf(shared().request(chat(model), { ingress }))))
   )
 
-describe("a clock that is a minute", { timeout: 60_000 }, () => {
-  const wrong = [
-    ["ahead at a worker", "chat", "60000"],
-    ["behind at a worker", "chat", "-60000"],
-    ["ahead at ingress", "ingress", "60000"],
-    ["behind at ingress", "ingress", "-60000"]
-  ] as const
-  it.live.each(wrong)("%s costs no request", ([, of, ms]) =>
-    Gateway.run(
-      { environment, environmentOf: (service) => service === of ? clock({ CLOCK_AHEAD_MS: ms }) : {} },
-      async (gateway) => {
-        assert.deepStrictEqual(tally(await ask(gateway)), { whole: 20 })
-      }
-    ))
+describe("a clock that is a minute", () => {
+  const wrong = [["ahead", "60000"], ["behind", "-60000"]] as const
+
+  it.each(wrong)("%s at a worker costs no request", async (pool, ms) => {
+    await startProcess(shared(), "chat", { environment: changing({ CLOCK_AHEAD_MS: ms, WORKER_POOL: pool }) })
+    assert.deepStrictEqual(tally(await ask([`free-${pool}`, `paid-${pool}`])), { whole: 20 })
+  })
+
+  it.each(wrong)("%s at ingress costs no request", async (_, ms) => {
+    const ingress = await startProcess(shared(), "ingress", { environment: changing({ CLOCK_AHEAD_MS: ms }) })
+    assert.deepStrictEqual(tally(await ask(["free-chat", "paid-chat"], ingress)), { whole: 20 })
+  })
 })
 
-describe("a clock that steps back an hour", { timeout: 60_000 }, () => {
-  const steps = { environment: { ...environment, ...clock({ CLOCK_STEP_MS: "-3600000" }) } }
+describe("a clock that steps back an hour", () => {
+  it("ends and stalls no stream, and delays neither the detection of a dead worker nor a job's deadline", async () => {
+    const { provider } = shared()
+    const settings = { CLOCK_STEP_MS: "-3600000" }
+    const [ingress, worker] = await Promise.all([
+      startProcess(shared(), "ingress", { environment: changing(settings) }),
+      startProcess(shared(), "chat", { environment: changing({ ...settings, WORKER_POOL: "stepping" }) })
+    ])
+    const begin = (model: string) => {
+      provider.behave({ kind: "hold", after: 2 })
+      return startStream(shared().request(chat(model, { stream: true }), { ingress }))
+    }
+    for (const process of [ingress, worker]) {
+      const stream = await begin("paid-stepping")
+      stepClock(process)
+      provider.release()
+      assert.deepStrictEqual(await stream.outcome(), { kind: "whole" })
+      provider.behave({ kind: "answer" })
+      assert.deepStrictEqual(tally(await ask(["free-stepping", "paid-stepping"], ingress)), { whole: 20 })
+    }
 
-  it.live("ends and stalls no stream", () =>
-    Gateway.run(steps, async (gateway) => {
-      const [worker] = gateway.workers
-      for (const { pid } of [gateway.ingress, worker!]) {
-        gateway.provider.behave({ kind: "hold", after: 2 })
-        const stream = await startStream(gateway.request(chat("paid-chat", { stream: true })))
-        process.kill(pid, "SIGUSR2")
-        gateway.provider.release()
-        assert.deepStrictEqual(await stream.outcome(), { kind: "whole" })
-        gateway.provider.behave({ kind: "answer" })
-        assert.deepStrictEqual(tally(await ask(gateway)), { whole: 20 })
-      }
-    }))
-
-  it.live("at ingress does not delay the detection of a dead worker or a job's deadline", () =>
-    Gateway.run(steps, async (gateway) => {
-      gateway.provider.behave({ kind: "hold", after: 2 })
-      const stream = await startStream(gateway.request(chat("free-chat", { stream: true })))
-      process.kill(gateway.ingress.pid, "SIGUSR2")
-      await gateway.workers[0]?.kill()
-      assert.deepStrictEqual(await stream.outcome(), { kind: "failed", code: "worker_lost" })
-      const asked = performance.now()
-      const waiting = outcomeOf(gateway.request(chat("free-chat")))
-      process.kill(gateway.ingress.pid, "SIGUSR2")
-      assert.deepInclude(await waiting, { kind: "refused", code: "queue_timeout" })
-      assert.isBelow(performance.now() - asked, 2 * patienceMs)
-    }))
+    const stream = await begin("free-stepping")
+    stepClock(ingress)
+    await worker.kill()
+    assert.deepStrictEqual(await stream.outcome(), { kind: "failed", code: "worker_lost" })
+    const waiting = outcomeOf(shared().request(chat("free-stepping"), { ingress }))
+    stepClock(ingress)
+    // half a minute, but not an hour
+    passQuickly(ingress)
+    assert.deepInclude(await waiting, { kind: "refused", code: "queue_timeout" })
+  })
 })

@@ -4,17 +4,40 @@ import { connect as connectToNats } from "@nats-io/transport-node"
 import { once } from "node:events"
 import { connect } from "node:net"
 import { presenceSubject } from "../../../shared/bus/protocol/Subjects.ts"
-import { hearClaims } from "../../fixture/nats/Claims.ts"
+import { changing, passQuickly } from "../../fixture/clock/Clock.ts"
 import { chat, outcomeOf, startStream, tally } from "../../fixture/client/ChatClient.ts"
+import type { ServiceProcess } from "../../fixture/gateway/Gateway.ts"
+import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
+import { startProcess } from "../../fixture/gateway/StartProcess.ts"
 import { eventually } from "../../fixture/general/Eventually.ts"
-import { Gateway, type ServiceProcess } from "../../fixture/gateway/Gateway.ts"
+import { hearClaims } from "../../fixture/nats/Claims.ts"
 import { untilNoJobs } from "../../fixture/nats/JobStream.ts"
 
+/** Each test of a worker has a pool of its own. */
+const pools = ["drained", "cut", "alone"]
+
+const shared = sharedGateway({
+  environment: { WORKER_SLOTS: "128" },
+  models: pools.flatMap((pool) =>
+    ["free", "paid"].map((provider) =>
+      `  ${provider}-${pool}: { workload: chat, pool: ${pool}, targets: [{ provider: ${provider} }] }`
+    )
+  ).join("\n")
+})
+
+/** The gateway, whose provider forgets the requests of earlier tests. */
+const next = () => {
+  const gateway = shared()
+  gateway.provider.requests.length = 0
+  return gateway
+}
+
 /** Starts streams, which the provider holds after two events. */
-const beginStreams = (gateway: Gateway, count: number) => {
-  gateway.provider.behave({ kind: "hold", after: 2 })
+const beginStreams = (model: string, count: number, ingress = shared().ingress) => {
+  const { provider } = shared()
+  provider.behave({ kind: "hold", after: 2 })
   return Promise.all(
-    Array.from({ length: count }, () => startStream(gateway.request(chat("free-chat", { stream: true }))))
+    Array.from({ length: count }, () => startStream(shared().request(chat(model, { stream: true }), { ingress })))
   )
 }
 
@@ -30,23 +53,27 @@ const untilClosed = ({ url }: ServiceProcess) =>
     (answer) => answer === "refused"
   )
 
-/** What a process tells the console of itself; `undefined` if it does not answer. */
-const stateOf = async ({ nats }: Gateway, { pid }: ServiceProcess) => {
-  const connection = await connectToNats({ servers: nats.url.split(","), reconnect: false })
+/** Waits until a process tells the console this of itself. */
+const untilTells = async ({ pid }: ServiceProcess, expected: string) => {
+  const connection = await connectToNats({ servers: shared().nats.url, reconnect: false })
+  const told = new Map<number, string>()
   try {
-    const answers = await connection.requestMany(presenceSubject, "", { strategy: "timer", maxWait: 5_000 })
-    for await (const answer of answers) {
-      const process = answer.json<{ readonly pid: number; readonly state: string }>()
-      if (process.pid === pid) return process.state
-    }
-    return undefined
+    const inbox = "told"
+    connection.subscribe(inbox, {
+      callback: (_, answer) => {
+        const process = answer.json<{ readonly pid: number; readonly state: string }>()
+        told.set(process.pid, process.state)
+      }
+    })
+    connection.publish(presenceSubject, "", { reply: inbox })
+    await eventually(() => told.get(pid), (state) => state === expected)
   } finally {
     await connection.close()
   }
 }
 
 /** Checks that it is alive but not ready, serves metrics and tells the console that it drains. */
-const assertDraining = async (gateway: Gateway, process: ServiceProcess) => {
+const assertDraining = async (process: ServiceProcess) => {
   const { healthUrl } = process
   const statuses = await Promise.all(
     ["/healthz", "/readyz", "/metrics"].map(async (path) => {
@@ -56,94 +83,107 @@ const assertDraining = async (gateway: Gateway, process: ServiceProcess) => {
     })
   )
   assert.deepStrictEqual(statuses, [200, 503, 200])
-  assert.strictEqual(await stateOf(gateway, process), "draining")
+  await untilTells(process, "draining")
 }
 
-describe("a worker on SIGTERM", { timeout: 180_000 }, () => {
-  it.live("finishes its hundred streams, leaves new jobs to others and exits", () =>
-    Gateway.run({ environment: { WORKER_SLOTS: "128" } }, async (gateway) => {
-      const [worker] = gateway.workers
-      const streams = await beginStreams(gateway, 100)
-      assert.strictEqual(await stateOf(gateway, worker!), "ready")
-      const exit = worker!.terminate()
-      await untilNotReady(worker!)
-      await assertDraining(gateway, worker!)
-      const late = outcomeOf(gateway.request(chat("free-chat")))
-      await gateway.startWorker()
-      gateway.provider.behave({ kind: "answer" })
-      const released = performance.now()
-      gateway.provider.release()
-      assert.deepStrictEqual(await outcomesOf(streams), { whole: 100 })
-      assert.strictEqual(await exit, 0)
-      console.log(`worker ended ${(performance.now() - released).toFixed(0)} ms after its streams were released`)
-      await gateway.provider.until(() => gateway.provider.requests.length === 101)
-      gateway.provider.release()
-      assert.deepStrictEqual(await late, { kind: "whole" })
-      await untilNoJobs(gateway.nats)
-    }))
+describe("a worker on SIGTERM", () => {
+  it("finishes its hundred streams, leaves new jobs to others and exits", async () => {
+    const gateway = next()
+    const pool = { WORKER_POOL: "drained", WORKER_SLOTS: "128" }
+    const worker = await startProcess(gateway, "chat", { environment: pool })
+    const streams = await beginStreams("free-drained", 100)
+    await untilTells(worker, "ready")
+    const exit = worker.terminate()
+    await untilNotReady(worker)
+    await assertDraining(worker)
+    const late = outcomeOf(gateway.request(chat("free-drained")))
+    await gateway.startWorker(pool)
+    gateway.provider.behave({ kind: "answer" })
+    gateway.provider.release()
+    assert.deepStrictEqual(await outcomesOf(streams), { whole: 100 })
+    assert.strictEqual(await exit, 0)
+    await gateway.provider.until(() => gateway.provider.requests.length === 101)
+    gateway.provider.release()
+    assert.deepStrictEqual(await late, { kind: "whole" })
+    await untilNoJobs(gateway.nats)
+  })
 
-  it.live("ends unfinished streams with an error after its grace period, and closes their calls", () =>
-    Gateway.run({ environment: { WORKER_GRACE_MS: "300" } }, async (gateway) => {
-      const streams = await beginStreams(gateway, 10)
-      assert.strictEqual(await gateway.workers[0]!.terminate(), 0)
-      assert.deepStrictEqual(await outcomesOf(streams), { "failed worker_lost": 10 })
-      const ends = await Promise.all(gateway.provider.requests.map(({ closed }) => closed))
-      assert.deepStrictEqual([...new Set(ends)], ["aborted"])
-      await untilNoJobs(gateway.nats)
-    }))
+  it("ends unfinished streams with an error after its grace period, and closes their calls", async () => {
+    const gateway = next()
+    const environment = { WORKER_POOL: "cut", WORKER_GRACE_MS: "100" }
+    const worker = await startProcess(gateway, "chat", { environment })
+    const streams = await beginStreams("free-cut", 10)
+    assert.strictEqual(await worker.terminate(), 0)
+    assert.deepStrictEqual(await outcomesOf(streams), { "failed worker_lost": 10 })
+    const ends = await Promise.all(gateway.provider.requests.map(({ closed }) => closed))
+    assert.deepStrictEqual([...new Set(ends)], ["aborted"])
+    await untilNoJobs(gateway.nats)
+  })
 })
 
-describe("an ingress on SIGTERM", { timeout: 180_000 }, () => {
-  it.live("finishes its requests, refuses connections, waits for no idle one and exits", () =>
-    Gateway.run({ environment: { WORKER_SLOTS: "128" } }, async (gateway) => {
-      // browsers and load balancers open connections in advance
-      const idle = connect(gateway.ingress.port, "127.0.0.1")
-      await once(idle, "connect")
-      const streams = await beginStreams(gateway, 50)
-      gateway.provider.behave({ kind: "silent" })
-      const whole = Array.from({ length: 10 }, () => outcomeOf(gateway.request(chat("paid-chat"))))
-      await gateway.provider.until(() => gateway.provider.requests.length === 60)
-      const exit = gateway.ingress.terminate()
-      await untilClosed(gateway.ingress)
-      await assertDraining(gateway, gateway.ingress)
-      gateway.provider.release()
-      assert.deepStrictEqual(await outcomesOf(streams), { whole: 50 })
-      assert.deepStrictEqual(tally(await Promise.all(whole)), { whole: 10 })
-      const finished = performance.now()
-      assert.strictEqual(await exit, 0)
-      console.log(`ingress ended ${(performance.now() - finished).toFixed(0)} ms after its last answer`)
-      // clients may keep their connections open for 65 s
-      assert.isBelow(performance.now() - finished, 5_000)
-      idle.destroy()
-      await untilNoJobs(gateway.nats)
-    }))
+describe("an ingress on SIGTERM", () => {
+  it("finishes its requests, refuses connections, waits for no idle one and exits", async () => {
+    const gateway = next()
+    const { provider } = gateway
+    const ingress = await startProcess(gateway, "ingress")
+    // browsers and load balancers open connections in advance
+    const idle = connect(ingress.port, "127.0.0.1")
+    await once(idle, "connect")
+    const streams = await beginStreams("free-chat", 50, ingress)
+    provider.behave({ kind: "silent" })
+    const whole = Array.from({ length: 10 }, () => outcomeOf(gateway.request(chat("paid-chat"), { ingress })))
+    await provider.until(() => provider.requests.length === 60)
+    const exit = ingress.terminate()
+    // it closes this one while others have unfinished requests
+    await once(idle, "close")
+    await untilClosed(ingress)
+    await assertDraining(ingress)
+    provider.release()
+    assert.deepStrictEqual(await outcomesOf(streams), { whole: 50 })
+    assert.deepStrictEqual(tally(await Promise.all(whole)), { whole: 10 })
+    assert.strictEqual(await exit, 0)
+    await untilNoJobs(gateway.nats)
+  })
 
-  it.live("is not ready at once, but serves until load balancers notice, without keep-alive", () =>
-    Gateway.run({ environment: { DRAIN_DELAY_MS: "5000" } }, async (gateway) => {
-      const exit = gateway.ingress.terminate()
-      await untilNotReady(gateway.ingress)
-      const response = await gateway.request(chat("local-chat"))
-      assert.strictEqual(response.headers.get("connection"), "close")
-      assert.deepStrictEqual(await outcomeOf(response), { kind: "whole" })
-      assert.strictEqual(await exit, 0)
-    }))
+  it("is not ready at once, but serves until load balancers notice, without keep-alive", async () => {
+    const gateway = next()
+    // longer than the test
+    const ingress = await startProcess(gateway, "ingress", { environment: { DRAIN_DELAY_MS: "600000" } })
+    void ingress.terminate()
+    await untilNotReady(ingress)
+    const response = await gateway.request(chat("local-chat"), { ingress })
+    assert.strictEqual(response.headers.get("connection"), "close")
+    assert.deepStrictEqual(await outcomeOf(response), { kind: "whole" })
+  })
 
-  it.live("gives up its open requests after half a minute without NATS, and exits", () =>
-    Gateway.run({}, async (gateway) => {
-      const claims = await hearClaims(gateway.nats)
-      const [stream] = await beginStreams(gateway, 1)
-      gateway.provider.behave({ kind: "silent" })
-      const [free, paid] = ["free-chat", "paid-chat"].map((model) => outcomeOf(gateway.request(chat(model))))
-      await gateway.provider.until(() => gateway.provider.requests.length === 3)
-      // a claim may still be in flight when the provider has the request, and would be lost with the server
-      await claims.until(3)
-      await claims.close()
-      await gateway.nats.kill()
-      const exits = [gateway.ingress.terminate(), gateway.workers[0]!.terminate()]
-      assert.deepStrictEqual(await stream!.outcome(), { kind: "failed", code: "worker_lost" })
-      assert.deepInclude(await free, { kind: "refused", status: 503, code: "queue_timeout" })
-      assert.deepInclude(await paid, { kind: "refused", status: 502, code: "worker_lost" })
-      gateway.provider.release()
-      assert.deepStrictEqual(await Promise.all(exits), [0, 0])
-    }))
+  it("gives up its open requests after half a minute without NATS, and exits", async () => {
+    const gateway = next()
+    const { provider } = gateway
+    const [ingress, worker] = await Promise.all([
+      startProcess(gateway, "ingress", { environment: changing(), wired: true }),
+      startProcess(gateway, "chat", { environment: changing({ WORKER_POOL: "alone" }), wired: true })
+    ])
+    const claims = await hearClaims(gateway.nats)
+    const [stream] = await beginStreams("free-alone", 1, ingress)
+    provider.behave({ kind: "silent" })
+    const [free, paid] = ["free-alone", "paid-alone"].map((model) =>
+      outcomeOf(gateway.request(chat(model), { ingress }))
+    )
+    await provider.until(() => provider.requests.length === 3)
+    // a claim may still be in flight when the provider has the request, and would be lost with the connection
+    await claims.until(3)
+    await claims.close()
+    for (const process of [ingress, worker]) process.cut()
+    await eventually(() => ingress.log, (log) => log.includes("NATS connection lost"))
+    const exits = [ingress.terminate(), worker.terminate()]
+    passQuickly(ingress)
+    assert.deepStrictEqual(await stream!.outcome(), { kind: "failed", code: "worker_lost" })
+    assert.deepInclude(await free, { kind: "refused", status: 503, code: "queue_timeout" })
+    assert.deepInclude(await paid, { kind: "refused", status: 502, code: "worker_lost" })
+    provider.release()
+    await provider.until(() => provider.open === 0)
+    // the worker waits for NATS to store its usage
+    passQuickly(worker)
+    assert.deepStrictEqual(await Promise.all(exits), [0, 0])
+  })
 })

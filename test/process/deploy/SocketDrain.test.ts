@@ -2,14 +2,18 @@
 import { assert, describe, it } from "@effect/vitest"
 import { openSocket } from "../../fixture/sockets/SocketClient.ts"
 import { eventually } from "../../fixture/general/Eventually.ts"
-import { Gateway } from "../../fixture/gateway/Gateway.ts"
+import type { ServiceProcess } from "../../fixture/gateway/Gateway.ts"
+import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
+import { startProcess } from "../../fixture/gateway/StartProcess.ts"
 
-const open = ({ key, url }: Gateway) => openSocket(url, { authorization: `Bearer ${key}` })
+const shared = sharedGateway()
+
+const open = ({ url }: ServiceProcess) => openSocket(url, { authorization: `Bearer ${shared().key}` })
 
 /** Opens a socket whose answer the provider holds after two events. */
-const beginAnswer = async (gateway: Gateway) => {
-  gateway.provider.behave({ kind: "hold", after: 2 })
-  const client = await open(gateway)
+const beginAnswer = async (ingress: ServiceProcess) => {
+  shared().provider.behave({ kind: "hold", after: 2 })
+  const client = await open(ingress)
   client.create({ model: "free-chat", input: "one two three four five", store: false })
   await eventually(
     async () => client.received.map(({ type }) => type),
@@ -18,42 +22,31 @@ const beginAnswer = async (gateway: Gateway) => {
   return client
 }
 
-/** Sends SIGTERM; `exited` resolves with the exit, which it expects within 20 s. */
-const terminate = ({ ingress }: Gateway) => {
-  const exit = ingress.terminate()
-  return {
-    exited: async () => {
-      await eventually(async () => ingress.hasExited, (hasExited) => hasExited)
-      return exit
-    }
-  }
-}
+describe("a WebSocket of an ingress on SIGTERM", () => {
+  it("is closed with 1001: immediately if it is idle, otherwise after its answer, and it starts no further one", async () => {
+    const ingress = await startProcess(shared(), "ingress")
+    const idle = await open(ingress)
+    const busy = await beginAnswer(ingress)
+    const exit = ingress.terminate()
+    assert.strictEqual(await idle.closed(), 1001)
+    busy.create({ input: "Say: late", stream_id: "late" })
+    const [refused] = await busy.until()
+    assert.deepInclude(refused, { type: "error", status: 503, stream_id: "late" })
+    shared().provider.release()
+    const [, last] = await busy.until(2)
+    assert.strictEqual(last?.type, "response.completed")
+    assert.strictEqual(await busy.closed(), 1001)
+    assert.strictEqual(await exit, 0)
+  })
 
-describe("a WebSocket of an ingress on SIGTERM", { timeout: 90_000 }, () => {
-  it.live("is closed with 1001: immediately if it is idle, otherwise after its answer, and it starts no further one", () =>
-    Gateway.run({}, async (gateway) => {
-      const idle = await open(gateway)
-      const busy = await beginAnswer(gateway)
-      const { exited } = terminate(gateway)
-      assert.strictEqual(await idle.closed(), 1001)
-      busy.create({ input: "Say: late", stream_id: "late" })
-      const [refused] = await busy.until()
-      assert.deepInclude(refused, { type: "error", status: 503, stream_id: "late" })
-      gateway.provider.release()
-      const [, last] = await busy.until(2)
-      assert.strictEqual(last?.type, "response.completed")
-      assert.strictEqual(await busy.closed(), 1001)
-      assert.strictEqual(await exited(), 0)
-    }))
-
-  it.live("gets an error for an answer that exceeds the grace period, is closed with 1001, and the request is logged", () =>
-    Gateway.run({ environmentOf: (service) => service === "ingress" ? { GRACE_MS: "300" } : {} }, async (gateway) => {
-      const busy = await beginAnswer(gateway)
-      const { exited } = terminate(gateway)
-      const [last] = await busy.until()
-      assert.strictEqual(last?.type, "response.failed")
-      assert.strictEqual(await busy.closed(), 1001)
-      assert.strictEqual(await exited(), 0)
-      assert.match(gateway.ingress.log, /"message":"request".*"operation":"responses".*"error":"Unavailable"/)
-    }))
+  it("gets an error for an answer that exceeds the grace period, is closed with 1001, and the request is logged", async () => {
+    const ingress = await startProcess(shared(), "ingress", { environment: { GRACE_MS: "100" } })
+    const busy = await beginAnswer(ingress)
+    const exit = ingress.terminate()
+    const [last] = await busy.until()
+    assert.strictEqual(last?.type, "response.failed")
+    assert.strictEqual(await busy.closed(), 1001)
+    assert.strictEqual(await exit, 0)
+    assert.match(ingress.log, /"message":"request".*"operation":"responses".*"error":"Unavailable"/)
+  })
 })
