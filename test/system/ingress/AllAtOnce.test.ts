@@ -1,13 +1,12 @@
 /** Many concurrent requests of every operation, to every worker: each client gets its own answer. */
 import { otherWorkloads } from "../../fixture/gateway/Gateway.ts"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
 import sharp from "sharp"
-import { residentMb } from "../../fixture/gateway/ProcessStatus.ts"
-import { sharedProcesses } from "../../fixture/gateway/SharedGateway.ts"
+import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
 
-const shared = sharedProcesses({
+const shared = sharedGateway({
   services: otherWorkloads,
-  // twenty pictures and sentences at once take longer than the default
+  // so many pictures and sentences at once may take longer than the default
   environment: { GATEWAY_QUEUE_TIMEOUT_MS: "120000" }
 })
 
@@ -130,44 +129,7 @@ const operations: Record<string, (index: number) => Promise<void>> = {
   }
 }
 
-describe("twenty concurrent requests of every operation", () => {
-  it("all succeed, each with its own answer", { timeout: 240_000 }, async () => {
-    const all = Object.values(operations).flatMap((ask) => Array.from({ length: 20 }, (_, index) => ask(index)))
-    await Promise.all(all)
-  })
-})
-
-describe("requests of 5 MB", () => {
-  const memory = () => residentMb(shared().workers[0]?.pid ?? 0)
-  const large = (index: number) =>
-    shared().request({
-      model: "free-chat",
-      messages: [{
-        role: "user",
-        content: [
-          { type: "text", text: `picture ${index}` },
-          { type: "image_url", image_url: { url: `data:image/png;base64,${"A".repeat(5 * 1024 * 1024)}` } }
-        ]
-      }]
-    })
-  const send = async (count: number) => {
-    for (let sent = 0; sent < count; sent += 4) {
-      const answers = await Promise.all(Array.from({ length: 4 }, (_, at) => large(sent + at)))
-      for (const answer of answers) {
-        assert.strictEqual(answer.status, 200)
-        await answer.arrayBuffer()
-      }
-      shared().provider.requests.length = 0
-    }
-  }
-
-  it("leave a worker's memory after 140 as it was after 20", { timeout: 240_000 }, async () => {
-    await send(20)
-    const after20 = await memory()
-    await send(120)
-    const after140 = await memory()
-    // garbage collection is not immediate: 120 leaked requests would be 600 MB
-    assert.isBelow(after140, after20 + 300, `${after20.toFixed(0)} MB after 20, ${after140.toFixed(0)} MB after 140`)
-    console.info(`worker: ${after20.toFixed(0)} MB after 20 requests of 5 MB, ${after140.toFixed(0)} MB after 140`)
-  })
+it("ten concurrent requests of every operation all succeed, each with its own answer", async () => {
+  const all = Object.values(operations).flatMap((ask) => Array.from({ length: 10 }, (_, index) => ask(index)))
+  await Promise.all(all)
 })
