@@ -3,13 +3,15 @@
  * taken for their death.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Schedule } from "effect"
+import { type Clock, Deferred, Effect, Schedule } from "effect"
 import { vi } from "vitest"
 import { Cable } from "../../fixture/nats/Cable.ts"
 import { NatsServer } from "../../fixture/nats/NatsServer.ts"
+import { ingressGoneAfterMs } from "../../../shared/bus/protocol/Timings.ts"
 import {
   head,
   ingress,
+  passableClock,
   piece,
   type Side,
   stoppableClock,
@@ -35,12 +37,12 @@ const untilSaid = (side: Side, subject: RegExp) => {
 }
 
 /** A worker that answers in two pieces, the second on demand. */
-const startHaltingWorker = Effect.fnUntraced(function*(url: string) {
+const startHaltingWorker = Effect.fnUntraced(function*(url: string, ownClock?: Clock.Clock) {
   const rest = yield* Deferred.make<void>()
   const interrupted = yield* Deferred.make<void>()
   const { clock, stop } = yield* stoppableClock
   const side = yield* worker(url, {
-    clock,
+    clock: ownClock ?? clock,
     run: (job) =>
       Effect.gen(function*() {
         yield* Effect.orDie(job.claim("mayHaveBeenSent"))
@@ -165,10 +167,14 @@ describe.concurrent("a move to another server", () => {
       const server = yield* NatsServer.make()
       const cable = yield* Cable.make(server.url)
       const face = yield* ingress(cable.url)
-      const { interrupted } = yield* startHaltingWorker(server.url)
+      const { clock, pass } = yield* passableClock
+      const { interrupted, side } = yield* startHaltingWorker(server.url, clock)
       const answer = face.submit()
       yield* answer.receivedBytes("one, ".length)
       cable.cut()
+      // the worker asks for the ingress, and hears that it is away
+      yield* untilSaid(side, /^r\.chat\./)
+      yield* pass(ingressGoneAfterMs)
       yield* Deferred.await(interrupted)
     }))
 })

@@ -6,7 +6,16 @@ import { pingAfterMs, pongWithinMs, windowBytes } from "../../../shared/bus/prot
 import { untilNoJobs } from "../../fixture/nats/JobStream.ts"
 import { NatsServer } from "../../fixture/nats/NatsServer.ts"
 import { Cable } from "../../fixture/nats/Cable.ts"
-import { head, ingress, piece, reply, untilConnected, untilDisconnected, worker } from "../../fixture/bus/Sides.ts"
+import {
+  head,
+  ingress,
+  passableClock,
+  piece,
+  reply,
+  untilConnected,
+  untilDisconnected,
+  worker
+} from "../../fixture/bus/Sides.ts"
 
 /** Answers in two pieces, the second once `goOn` is done. */
 const answerInTwo = (goOn: Deferred.Deferred<void>) => (job: ServedJob) =>
@@ -258,14 +267,14 @@ describe("a server that freezes", () => {
   it.live("for longer than a worker may be silent loses no answer", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
-      const face = yield* ingress(server.url)
+      const { clock, pass } = yield* passableClock
+      const face = yield* ingress(server.url, {}, clock)
       const goOn = yield* Deferred.make<void>()
-      yield* worker(server.url, { run: answerInTwo(goOn) })
+      yield* worker(server.url, { clock, run: answerInTwo(goOn) })
       const answer = face.submit()
       yield* answer.receivedBytes("one, ".length)
       server.freeze()
-      // the length of the freeze, not a wait for something
-      yield* Effect.sleep(2 * (pingAfterMs + pongWithinMs))
+      yield* pass(2 * (pingAfterMs + pongWithinMs))
       server.thaw()
       yield* Deferred.succeed(goOn, undefined)
       yield* answer.usage
