@@ -10,10 +10,7 @@ import { NatsServer } from "../../fixture/nats/NatsServer.ts"
 import { ingress } from "../../fixture/bus/Sides.ts"
 
 /** A source, and all that it sends to the queue that the test plays. */
-const sourceOf = Effect.fnUntraced(function*(
-  slots: number,
-  now: () => number = () => performance.timeOrigin + performance.now()
-) {
+const sourceOf = Effect.fnUntraced(function*(slots: number, now: () => number = () => 0) {
   const server = yield* NatsServer.make()
   const { nats } = yield* ingress(server.url)
   const queue = yield* Effect.acquireRelease(

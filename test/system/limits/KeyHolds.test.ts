@@ -10,12 +10,11 @@ import * as HoldDesk from "../../../shared/limits/HoldDesk.ts"
 import { decodeQuestion, encodeQuestion, renewMs, silentMs, type Work } from "../../../shared/limits/HoldMessage.ts"
 import { Holds } from "../../../shared/limits/Holds.ts"
 import { Nats } from "../../../shared/nats/Nats.ts"
+import { eventually } from "../../fixture/general/Eventually.ts"
 import { NatsServer } from "../../fixture/nats/NatsServer.ts"
 
-const tick = Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 2)))
-
 /** Waits until the condition holds, on the real clock. */
-const until = (holds: () => boolean) => Effect.repeat(tick, { until: holds })
+const until = (holds: () => boolean) => Effect.promise(() => eventually(holds, (isSo) => isSo))
 
 const work = (task: string, tokens = 100): Work => ({ task, key: "key_1", model: "any", tokens })
 

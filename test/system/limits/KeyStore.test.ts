@@ -21,6 +21,7 @@ import * as ApiKey from "../../../shared/keys/ApiKey.ts"
 import { KeyChanges, type KeySettings } from "../../../shared/keys/KeySettings.ts"
 import { KeyRefused, KeyRing } from "../../../shared/keys/KeyRing.ts"
 import { KeyNotFound, KeyStore } from "../../../shared/keys/KeyStore.ts"
+import { eventually } from "../../fixture/general/Eventually.ts"
 import { NatsServer } from "../../fixture/nats/NatsServer.ts"
 
 /** An administrator's process: a connection of its own and the store. */
@@ -53,12 +54,13 @@ const startBoth = Effect.gen(function*() {
 
 /** Waits until ingress gives the expected result for a key. */
 const untilResult = (ring: KeyRing["Service"], secret: string, expected: string) =>
-  Effect.result(Effect.suspend(() => ring.authenticate(secret))).pipe(
-    Effect.map((result) => Result.isSuccess(result) ? result.success.name : result.failure.reason),
+  Effect.context<never>().pipe(Effect.flatMap((context) => {
+    const word = Effect.result(Effect.suspend(() => ring.authenticate(secret))).pipe(
+      Effect.map((result) => Result.isSuccess(result) ? result.success.name : result.failure.reason)
+    )
     // the watch runs on the real clock
-    Effect.tap(() => Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 2)))),
-    Effect.repeat({ until: (word) => word === expected })
-  )
+    return Effect.promise(() => eventually(() => Effect.runPromiseWith(context)(word), (word) => word === expected))
+  }))
 
 const options = (name: string, expiresAt: DateTime.Utc | null = null) => ({ name, expiresAt })
 const unknown = `sk-gw-${"0".repeat(32)}`

@@ -6,11 +6,11 @@ import { openBucket } from "../../../shared/nats/KeyValue.ts"
 import { layerBoth } from "../../../shared/nats/Nats.ts"
 import { Spending } from "../../../shared/usage/Spending.ts"
 import { monthlyTally } from "../../../shared/usage/Tally.ts"
+import { eventually } from "../../fixture/general/Eventually.ts"
 import { NatsServer } from "../../fixture/nats/NatsServer.ts"
 
 /** Waits until the copy has followed. The watch runs on the real clock. */
-const until = (holds: () => boolean) =>
-  Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 2))).pipe(Effect.repeat({ until: holds }))
+const until = (holds: () => boolean) => Effect.promise(() => eventually(holds, (isSo) => isSo))
 
 it.effect("spending is known at once and as it changes, and counts until the month ends", () =>
   Effect.gen(function*() {

@@ -15,7 +15,7 @@ const clientOf = (key: string) => new BatchClient({ url: shared().url, key })
 
 describe("a batch", () => {
   it("expires, and keeps what is finished", async () => {
-    const { url } = await shared().startIngress({ GATEWAY_BATCH_WINDOW_MS: "10000" })
+    const { url } = await shared().startIngress({ GATEWAY_BATCH_WINDOW_MS: "5000" })
     const { key } = await shared().createKeyWith({})
     const client = new BatchClient({ url, key })
     shared().provider.behave({ kind: "silent" })
@@ -33,13 +33,17 @@ describe("a batch", () => {
   it("runs as many requests at once as its key allows, beside the key's own requests", async () => {
     const { key } = await shared().createKeyWith({ batchConcurrency: 2, concurrentRequests: 1 })
     const client = clientOf(key)
-    shared().provider.behave({ kind: "paced", chunks: 1, everyMs: 100 })
+    const { provider } = shared()
     let most = 0
-    const watch = setInterval(() => most = Math.max(most, shared().provider.open), 5)
+    provider.bill(() => most = Math.max(most, provider.open))
+    provider.behave({ kind: "paced", chunks: 1, everyMs: 30 })
+    provider.behaveOnce({ kind: "silent" }, { kind: "silent" })
     const [first, second] = await Promise.all([client.create("paid-chat", 6), client.create("paid-chat", 6)])
+    await provider.until(() => provider.open === 2)
+    provider.release()
     await Promise.all([client.ended(first.id), client.ended(second.id)])
-    clearInterval(watch)
-    shared().provider.behave({ kind: "answer" })
+    provider.behave({ kind: "answer" })
+    provider.bill(() => {})
     assert.strictEqual(most, 2)
   })
 

@@ -143,9 +143,14 @@ describe("a video of the local engine", () => {
     Effect.gen(function*() {
       const seen: Array<number> = []
       let turns = 0
-      const turning = setInterval(() => turns++, 1)
+      let next: NodeJS.Immediate
+      const turn = () => {
+        turns++
+        next = setImmediate(turn)
+      }
+      turn()
       yield* videoOf({ width: 320, height: 180, duration: 2, fps: 12 }, (progress) => seen.push(progress)).pipe(
-        Effect.ensuring(Effect.sync(() => clearInterval(turning)))
+        Effect.ensuring(Effect.sync(() => clearImmediate(next)))
       )
       assert.lengthOf(seen, 24)
       // far more than one for each frame, between which the event loop would be free in any case
@@ -167,8 +172,8 @@ describe("a video of the local engine", () => {
         yield* Effect.promise(() => begun.promise)
         yield* Fiber.interrupt(fiber)
         const then = reports
-        // messages that the thread had already sent would arrive in the next turns
-        yield* Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 300)))
+        // a report of its thread would arrive before another one has made a whole video
+        yield* engine.follow(callOf({ fps: 24 }), { seed: 8 }, () => {})
         assert.strictEqual(reports, then)
       })
     ))
