@@ -6,7 +6,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Buffer } from "node:buffer"
 import { type RawAnswer, sendRaw } from "../../fixture/client/RawHttp.ts"
 import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
-import { assertRefused } from "../../process/services/Refused.ts"
+import { assertRefused } from "./Refused.ts"
 
 const shared = sharedGateway()
 const body = `{"model": "free-chat", "messages": [{"role": "user", "content": "hi"}]}`

@@ -61,7 +61,7 @@ describe("an import from LiteLLM", () => {
   it.live(
     "serves 60 models to clients with 40 keys that they had before",
     () =>
-      Gateway.run(
+      Gateway.runHere(
         { workers: 0, environmentOf: (service) => service === "admin" ? { FAKE_API_BASE: baseUrl } : {} },
         async (gateway) => {
           baseUrl = gateway.provider.baseUrl

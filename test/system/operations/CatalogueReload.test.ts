@@ -6,33 +6,30 @@ import { assert, describe, it } from "@effect/vitest"
 import { readFile, rename, writeFile } from "node:fs/promises"
 import { chat, outcomeOf, startStream, tally } from "../../fixture/client/ChatClient.ts"
 import { eventually } from "../../fixture/general/Eventually.ts"
-import { Gateway, type ServiceProcess } from "../../fixture/gateway/Gateway.ts"
+import { type AnyGateway, Gateway } from "../../fixture/gateway/Gateway.ts"
 
 /** Replaces the catalogue file atomically. */
-const edit = async ({ catalogueFile }: Gateway, change: (text: string) => string) => {
+const edit = async ({ catalogueFile }: AnyGateway, change: (text: string) => string) => {
   await writeFile(`${catalogueFile}.new`, change(await readFile(catalogueFile, "utf8")))
   await rename(`${catalogueFile}.new`, catalogueFile)
 }
 
 /** Waits until ingress and worker have each logged these words this many times. */
-const untilLogged = (gateway: Gateway, words: string, times: number) =>
+const untilLogged = (gateway: AnyGateway, words: string, times: number) =>
   eventually(
-    () =>
-      Promise.resolve(
-        [gateway.ingress, ...gateway.workers].map(({ log }: ServiceProcess) => log.split(words).length - 1)
-      ),
+    () => [gateway.ingress, ...gateway.workers].map(({ log }) => log.split(words).length - 1),
     (counts) => counts.every((count) => count >= times)
   )
 
-const models = async (gateway: Gateway): Promise<ReadonlyArray<string>> => {
+const models = async (gateway: AnyGateway): Promise<ReadonlyArray<string>> => {
   const answer = await fetch(`${gateway.url}/v1/models`, { headers: { authorization: `Bearer ${gateway.key}` } })
   const { data } = await answer.json() as { readonly data: ReadonlyArray<{ readonly id: string }> }
   return data.map(({ id }) => id)
 }
 
-describe("an edit of the catalogue", { timeout: 90_000 }, () => {
+describe("an edit of the catalogue", () => {
   it.live("interrupts none of fifty streams, whether it is valid or not", () =>
-    Gateway.run({}, async (gateway) => {
+    Gateway.runHere({}, async (gateway) => {
       gateway.provider.behave({ kind: "hold", after: 2 })
       const streams = await Promise.all(
         Array.from({ length: 50 }, () => startStream(gateway.request(chat("free-chat", { stream: true }))))
