@@ -3,9 +3,11 @@
  * it, and after it none does.
  */
 import { assert, it } from "@effect/vitest"
-import { Gateway, type ServiceProcess } from "../../fixture/gateway/Gateway.ts"
+import { type AnyGateway, Gateway } from "../../fixture/gateway/Gateway.ts"
+import type { ServiceHere } from "../../fixture/gateway/ServiceHere.ts"
 import { eventually } from "../../fixture/general/Eventually.ts"
 import { untilNoJobs } from "../../fixture/nats/JobStream.ts"
+import { expireClaims } from "../../fixture/nats/LostWorkers.ts"
 import { storedEvents } from "../../fixture/nats/UsageEvents.ts"
 
 interface Response {
@@ -14,19 +16,19 @@ interface Response {
   readonly error: { readonly code: string } | null
 }
 
-const ask = async ({ key, url }: Gateway, path: string, init: RequestInit = {}): Promise<Response> => {
+const ask = async ({ key, url }: AnyGateway, path: string, init: RequestInit = {}): Promise<Response> => {
   const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" }
   const answer = await fetch(`${url}/v1/responses${path}`, { ...init, headers })
   return await answer.json() as Response
 }
 
-const create = (gateway: Gateway) =>
+const create = (gateway: AnyGateway) =>
   ask(gateway, "", {
     method: "POST",
     body: JSON.stringify({ model: "paid-chat", input: "Think.", background: true })
   })
 
-const untilEnded = (gateway: Gateway, id: string) =>
+const untilEnded = (gateway: AnyGateway, id: string) =>
   eventually(
     () => ask(gateway, `/${id}`),
     ({ status }) => status !== "queued" && status !== "in_progress"
@@ -38,7 +40,7 @@ const isCommitment = (command: string): boolean => /PUB \$KV\.TASKS\.[^]*"task":
 /** The worker's write that says that the provider has declined the call. */
 const isDecline = (command: string): boolean => /PUB \$KV\.TASKS\.[^]*"providerTask":null,"declinedBy":/.test(command)
 
-const stops: Readonly<Record<string, (gateway: Gateway, worker: ServiceProcess) => Promise<unknown>>> = {
+const stops: Readonly<Record<string, (gateway: AnyGateway, worker: ServiceHere) => Promise<unknown>>> = {
   "about to commit": (_, worker) => worker.holdAt((command) => isCommitment(command) ? "before" : undefined),
   "committed": (_, worker) => worker.holdAt((command) => isCommitment(command) ? "after" : undefined),
   "declined": (_, worker) => worker.holdAt((command) => isDecline(command) ? "after" : undefined),
@@ -55,29 +57,28 @@ const expected = {
   "calling": { status: "failed", calls: 1, events: 1 }
 } as const
 
-it.live(
-  "a response in the background is paid for once, whenever its worker is killed",
-  () =>
-    Gateway.run({ workers: 0, wired: true }, async (gateway) => {
-      const { provider } = gateway
-      for (const [step, { calls, events, status }] of Object.entries(expected)) {
-        const worker = await gateway.startWorker({})
-        const before = { calls: provider.requests.length, events: await storedEvents(gateway.nats) }
-        if (step === "calling") provider.behaveOnce({ kind: "silent" })
-        if (step === "declined") provider.behaveOnce({ kind: "status", status: 429, retryAfterMs: 60_000 })
-        const stopped = stops[step]!(gateway, worker)
-        const { id } = await create(gateway)
-        await stopped
-        await worker.kill()
-        const next = await gateway.startWorker({})
-        const ended = await untilEnded(gateway, id)
-        assert.strictEqual(ended.status, status, step)
-        if (status === "failed") assert.strictEqual(ended.error?.code, "upstream_error", step)
-        await untilNoJobs(gateway.nats, "chat-tasks")
-        await eventually(() => storedEvents(gateway.nats), (count) => count === before.events + events)
-        assert.strictEqual(provider.requests.length, before.calls + calls, step)
-        await next.terminate()
-      }
-    }),
-  180_000
-)
+it.live("a response in the background is paid for once, whenever its worker is killed", () =>
+  Gateway.runHere({ workers: 0, wired: true }, async (gateway) => {
+    const { nats, provider } = gateway
+    let events = 0
+    for (const [step, { calls, status, ...more }] of Object.entries(expected)) {
+      const worker = await gateway.startWorker()
+      const callsBefore = provider.requests.length
+      if (step === "calling") provider.behaveOnce({ kind: "silent" })
+      if (step === "declined") provider.behaveOnce({ kind: "status", status: 429, retryAfterMs: 60_000 })
+      const stopped = stops[step]!(gateway, worker)
+      const { id } = await create(gateway)
+      await stopped
+      worker.kill()
+      await expireClaims(nats, "chat-tasks")
+      const next = await gateway.startWorker()
+      const ended = await untilEnded(gateway, id)
+      assert.strictEqual(ended.status, status, step)
+      if (status === "failed") assert.strictEqual(ended.error?.code, "upstream_error", step)
+      await untilNoJobs(nats, "chat-tasks")
+      events += more.events
+      await eventually(() => storedEvents(nats), (count) => count === events)
+      assert.strictEqual(provider.requests.length, callsBefore + calls, step)
+      await next.terminate()
+    }
+  }))

@@ -44,7 +44,7 @@ describe.concurrent("a worker that dies", () => {
       yield* Effect.promise(() => untilNoJobs(server))
     }))
 
-  it.live("after its claim is replaced in seconds, if the client has nothing yet and a second call is free", () =>
+  it.live("after its claim is replaced, if the client has nothing yet and a second call is free", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()
       const cable = yield* Cable.make(server.url)
@@ -70,12 +70,9 @@ describe.concurrent("a worker that dies", () => {
         }
       })
       cable.cut()
-      const from = performance.now()
       assert.instanceOf(yield* paid.error, WorkerLost)
       assert.instanceOf(yield* begun.error, WorkerLost)
       yield* free.usage
-      // before ingress would miss a heartbeat
-      assert.isBelow(performance.now() - from, Timings.jobSilenceMs - Timings.heartbeatMs)
       assert.strictEqual(free.bytes.toString(), "from the second")
       assert.strictEqual(free.restarts, 1)
       assert.deepStrictEqual(ran, ["free 2"])
@@ -229,15 +226,9 @@ describe.concurrent("an ingress that dies", () => {
         for (const model of ["silent", "writing"]) face.submit({ model })
         assert.deepStrictEqual(yield* Queue.takeN(began, 2), [version, version])
         cable.cut()
-        const from = performance.now()
         yield* untilDisconnected(face)
         yield* Deferred.succeed(gone, undefined)
         assert.sameMembers(yield* Queue.takeN(interrupted, 2), ["silent", "writing"])
-        const tookMs = performance.now() - from
-        // shorter would end jobs whose ingress only changes its server
-        assert.isAtLeast(tookMs, Timings.ingressGoneAfterMs)
-        // noticed at a heartbeat at the latest; the rest is for a busy machine
-        assert.isBelow(tookMs, Timings.ingressGoneAfterMs + Timings.heartbeatMs + 10_000)
         yield* Effect.promise(() => untilNoJobs(server))
       })
   )

@@ -4,8 +4,11 @@
  */
 import { assert, it } from "@effect/vitest"
 import type { Place } from "../../fixture/nats/Cable.ts"
-import { Gateway, type ServiceProcess } from "../../fixture/gateway/Gateway.ts"
+import { type AnyGateway, Gateway } from "../../fixture/gateway/Gateway.ts"
+import type { ServiceHere } from "../../fixture/gateway/ServiceHere.ts"
 import { untilNoJobs } from "../../fixture/nats/JobStream.ts"
+import { expireClaims } from "../../fixture/nats/LostWorkers.ts"
+import type { NatsServer } from "../../fixture/nats/NatsServer.ts"
 import { storedEvents } from "../../fixture/nats/UsageEvents.ts"
 import { VideoClient } from "../../fixture/client/VideoClient.ts"
 import { videoModels } from "../../fixture/gateway/VideoModels.ts"
@@ -29,14 +32,16 @@ const steps = {
 } as const
 type Step = keyof typeof steps
 
+type GatewayHere = Gateway<NatsServer, ServiceHere>
+
 interface Stopped {
   readonly step: Step
-  readonly worker: ServiceProcess
+  readonly worker: ServiceHere
   readonly id: string
 }
 
 /** Stops the worker at that step of its next task. */
-const stopAt = async (worker: ServiceProcess, step: Step): Promise<Stopped> => {
+const stopAt = async (worker: ServiceHere, step: Step): Promise<Stopped> => {
   const [side, pattern] = steps[step]
   let id = ""
   const place: Place = (command) => {
@@ -49,13 +54,13 @@ const stopAt = async (worker: ServiceProcess, step: Step): Promise<Stopped> => {
 
 const names = Object.keys(steps) as ReadonlyArray<Step>
 
-const submissions = ({ provider }: Gateway): number =>
+const submissions = ({ provider }: AnyGateway): number =>
   provider.requests.filter(({ path }) => path.endsWith("/video-synthesis")).length
 
 /** Gives each worker a task, and stops each at another step of it. */
 const stopAtEach = async (
   client: VideoClient,
-  workers: ReadonlyArray<ServiceProcess>
+  workers: ReadonlyArray<ServiceHere>
 ): Promise<ReadonlyArray<Stopped>> => {
   const stopped = workers.map((worker, index) => stopAt(worker, names[index]!))
   const wish = { model: "paid-video", prompt: "a boat", duration: 2, width: 832, height: 480 }
@@ -66,7 +71,7 @@ const stopAtEach = async (
 const completed = { status: "completed", progress: 100, error: null }
 
 /** NATS dies and restarts: every worker continues. Returns the number of tasks submitted to the provider, once each. */
-const killServer = async (gateway: Gateway, client: VideoClient, stopped: ReadonlyArray<Stopped>) => {
+const killServer = async (gateway: GatewayHere, client: VideoClient, stopped: ReadonlyArray<Stopped>) => {
   await gateway.nats.kill()
   for (const { worker } of stopped) worker.mend()
   await gateway.nats.restart()
@@ -81,8 +86,9 @@ const unknown: ReadonlyArray<Step> = [
 ]
 
 /** All workers die: another one finishes every task. Returns the number of tasks submitted to the provider. */
-const killWorkers = async (gateway: Gateway, client: VideoClient, stopped: ReadonlyArray<Stopped>) => {
-  await Promise.all(stopped.map(({ worker }) => worker.kill()))
+const killWorkers = async (gateway: GatewayHere, client: VideoClient, stopped: ReadonlyArray<Stopped>) => {
+  for (const { worker } of stopped) worker.kill()
+  await expireClaims(gateway.nats, "video")
   await gateway.startWorker({ WORKER_SLOTS: String(stopped.length) }, "video")
   for (const { id, step } of stopped) {
     const task = await client.untilEnded(id)
@@ -101,7 +107,7 @@ const killWorkers = async (gateway: Gateway, client: VideoClient, stopped: Reado
 it.live(
   "a video task survives the loss of NATS or of its worker at every step",
   () =>
-    Gateway.run({ ...videoModels, wired: true }, async (gateway) => {
+    Gateway.runHere({ ...videoModels, wired: true }, async (gateway) => {
       const client = new VideoClient(gateway)
       const workers = await Promise.all(names.map(() => gateway.startWorker({ WORKER_SLOTS: "1" }, "video")))
       let asked = 0
@@ -113,6 +119,5 @@ it.live(
         await untilNoJobs(gateway.nats, "video")
         assert.strictEqual(await storedEvents(gateway.nats), tasks)
       }
-    }),
-  180_000
+    })
 )

@@ -1,8 +1,9 @@
 /** Video tasks of a provider: exactly one task at the provider for each of the gateway's, whatever dies. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { Gateway, providerKey } from "../../fixture/gateway/Gateway.ts"
+import { type AnyGateway, Gateway, providerKey } from "../../fixture/gateway/Gateway.ts"
 import { untilNoJobs } from "../../fixture/nats/JobStream.ts"
+import { expireClaims } from "../../fixture/nats/LostWorkers.ts"
 import { VideoClient } from "../../fixture/client/VideoClient.ts"
 import { inspect } from "../../fixture/media/VideoFile.ts"
 import { clip, done, veo } from "../../fixture/provider/Veo.ts"
@@ -11,14 +12,14 @@ import { untilRecord } from "../../fixture/nats/VideoRecord.ts"
 
 const wish = { model: "paid-video", prompt: "a boat", duration: 2, width: 832, height: 480 }
 
-const submissions = ({ provider }: Gateway): number =>
+const submissions = ({ provider }: AnyGateway): number =>
   provider.requests.filter(({ path }) => path.endsWith("/video-synthesis")).length
 
-const looks = ({ provider }: Gateway): number => provider.requests.filter(({ method }) => method === "GET").length
+const looks = ({ provider }: AnyGateway): number => provider.requests.filter(({ method }) => method === "GET").length
 
 describe("a video task at a provider", () => {
   it.live("ends with the provider's video", () =>
-    Gateway.run({ ...options, services: ["video"] }, async (gateway) => {
+    Gateway.runHere({ ...options, services: ["video"] }, async (gateway) => {
       const client = new VideoClient(gateway)
       const task = await client.untilEnded(await client.create({ ...wish, fps: 24 }))
       assert.deepInclude(task, { status: "completed", progress: 100, model: "paid-video", error: null })
@@ -38,7 +39,7 @@ describe("a video task at a provider", () => {
   it.live(
     "of several videos is submitted once for each, with the next seed and what only the provider knows",
     () =>
-      Gateway.run({ ...options, services: ["video"] }, async (gateway) => {
+      Gateway.runHere({ ...options, services: ["video"] }, async (gateway) => {
         const client = new VideoClient(gateway)
         const far = { width: 3840, height: 2160, duration: 30, response_format: "webm" }
         for (const [seed, sent] of [[7, [7, 8]], [-1, [-1, -1]]] as const) {
@@ -54,14 +55,13 @@ describe("a video task at a provider", () => {
             sent.map((seed) => ({ size: "3840*2160", duration: 30, response_format: "webm", seed }))
           )
         }
-      }),
-    60_000
+      })
   )
 
   it.live(
     "of several videos fails with one of them, and keeps the others",
     () =>
-      Gateway.run({ ...options, services: ["video"] }, async (gateway) => {
+      Gateway.runHere({ ...options, services: ["video"] }, async (gateway) => {
         const client = new VideoClient(gateway)
         const failure = { code: "DataInspectionFailed", message: "no boats" }
         gateway.provider.behaveOnce({ kind: "task", looks: 1, failure })
@@ -73,14 +73,13 @@ describe("a video task at a provider", () => {
         const file = await fetch(`${gateway.url}${pathname}${search}`)
         assert.strictEqual((await inspect(new Uint8Array(await file.arrayBuffer()))).frames, 16)
         assert.strictEqual(submissions(gateway), 2)
-      }),
-    60_000
+      })
   )
 
   it.live(
     "is submitted once when its worker is killed between submission and end",
     () =>
-      Gateway.run(options, async (gateway) => {
+      Gateway.runHere({ ...options, wired: true }, async (gateway) => {
         const client = new VideoClient(gateway)
         const dying = await gateway.startWorker({}, "video")
         gateway.provider.behave({ kind: "task", looks: 1_000_000 })
@@ -90,7 +89,8 @@ describe("a video task at a provider", () => {
           id,
           (task) => (task.providerTask?.task ?? null) !== null
         )
-        await dying.kill()
+        dying.kill()
+        await expireClaims(gateway.nats, "video")
         const looked = looks(gateway)
         await gateway.startWorker({}, "video")
         const second = await untilRecord(gateway.nats, id, ({ claims }) => claims >= 2)
@@ -101,8 +101,7 @@ describe("a video task at a provider", () => {
         await client.request(`/${id}`, { method: "DELETE" })
         await untilNoJobs(gateway.nats, "video")
         assert.strictEqual(submissions(gateway), 1)
-      }),
-    90_000
+      })
   )
 
   it.live(
@@ -112,8 +111,9 @@ describe("a video task at a provider", () => {
         const provider = yield* veo
         const sdk = `{ protocol: ai-sdk, baseUrl: "${provider.baseUrl}", apiKey: ${providerKey}, ` +
           `options: { package: "@ai-sdk/google", pollIntervalMs: 20 } }`
-        yield* Gateway.run({
+        yield* Gateway.runHere({
           workers: 0,
+          wired: true,
           providers: () => `  sdk: ${sdk}`,
           models: "  sdk-video: { workload: video, targets: [{ provider: sdk, model: veo }] }"
         }, async (gateway) => {
@@ -121,7 +121,8 @@ describe("a video task at a provider", () => {
           const dying = await gateway.startWorker({}, "video")
           const id = await client.create({ ...wish, model: "sdk-video" })
           await untilRecord(gateway.nats, id, (task) => (task.providerTask?.task ?? null) !== null)
-          await dying.kill()
+          dying.kill()
+          await expireClaims(gateway.nats, "video")
           await gateway.startWorker({}, "video")
           await untilRecord(gateway.nats, id, ({ claims }) => claims >= 2)
           provider.outcome = () => done(provider)
@@ -131,21 +132,21 @@ describe("a video task at a provider", () => {
           assert.lengthOf(provider.started, 1)
           assert.deepStrictEqual(new Set(provider.polled), new Set(["/operations/1"]))
         })
-      }).pipe(Effect.scoped),
-    90_000
+      }).pipe(Effect.scoped)
   )
 
   for (const [provider, outcome] of [["free", "submitted again"], ["paid", "given up"]] as const) {
     it.live(
       `is ${outcome} when its worker is killed during submission to a ${provider} provider`,
       () =>
-        Gateway.run(options, async (gateway) => {
+        Gateway.runHere({ ...options, wired: true }, async (gateway) => {
           const client = new VideoClient(gateway)
           const dying = await gateway.startWorker({}, "video")
           gateway.provider.behaveOnce({ kind: "silent" })
           const id = await client.create({ ...wish, model: `${provider}-video` })
           await gateway.provider.until(() => submissions(gateway) === 1)
-          await dying.kill()
+          dying.kill()
+          await expireClaims(gateway.nats, "video")
           await gateway.startWorker({}, "video")
           const task = await client.untilEnded(id)
           if (provider === "free") {
@@ -161,15 +162,14 @@ describe("a video task at a provider", () => {
             assert.strictEqual(submissions(gateway), 1)
           }
           await untilNoJobs(gateway.nats, "video")
-        }),
-      90_000
+        })
     )
   }
 
   it.live(
     "is cancelled at the provider when the client cancels it",
     () =>
-      Gateway.run({ ...options, services: ["video"] }, async (gateway) => {
+      Gateway.runHere({ ...options, services: ["video"] }, async (gateway) => {
         const client = new VideoClient(gateway)
         gateway.provider.behave({ kind: "task", looks: 1_000_000 })
         const id = await client.create(wish)
@@ -178,7 +178,6 @@ describe("a video task at a provider", () => {
         await gateway.provider.until(() => gateway.provider.requests.some(({ path }) => path.endsWith("/cancel")))
         await untilNoJobs(gateway.nats, "video")
         assert.strictEqual((await client.show(id)).status, "cancelled")
-      }),
-    60_000
+      })
   )
 })
