@@ -1,7 +1,6 @@
-/** The check of a batch's lines: what it accepts, what it names, and that its time grows linearly. */
+/** The check of a batch's lines: what it accepts, and what it names. */
 import { assert, describe, it } from "@effect/vitest"
 import { BatchLines, maxIdLength, maxLineBytes, maxLines } from "../../../shared/files/BatchLines.ts"
-import { growsLinearly } from "../../fixture/Growth.ts"
 import { randomFrom } from "../../fixture/general/Random.ts"
 
 const line = (id: string, fields: object = {}) =>
@@ -64,18 +63,4 @@ describe("lines of a batch", () => {
       assert.strictEqual(check(content, 1 + Math.floor(random() * 90)), whole, content)
     }
   })
-
-  const pushAll = (content: Buffer, pieceBytes: number) => () => check(content, pieceBytes)
-  growsLinearly(
-    "lines",
-    (count) =>
-      pushAll(
-        Buffer.from(Array.from({ length: Math.min(count, maxLines) }, (_, at) => line(String(at))).join("\n")),
-        65_536
-      )
-  )
-  growsLinearly(
-    "pieces of one line",
-    (count) => pushAll(Buffer.from(line("a", { body: { text: "x".repeat(10 * count) } })), 10)
-  )
 })

@@ -12,7 +12,6 @@ import { Compactions } from "../../../services/chat/state/Compactions.ts"
 import * as FormerSeal from "../../../services/chat/state/FormerSeal.ts"
 import { type Source, summarise } from "../../../services/chat/Summary.ts"
 import { call } from "../../fixture/calls/ProtocolCall.ts"
-import { longestTurn, longestTurnMs } from "../../fixture/calls/LocalCall.ts"
 
 describe("a summary sealed by version 0.1", () => {
   const key = randomBytes(32)
@@ -94,14 +93,6 @@ describe("a summary", () => {
       assert.lengthOf(heading.split("\n"), 1)
       const first = yield* summarise([said("assistant", "The tower was built in 1871.")], "")
       assert.strictEqual(yield* summarise([said("instructions", first)], ""), first)
-    }))
-
-  it.live("of a million characters does not delay a worker's pings", () =>
-    Effect.gen(function*() {
-      const text = filler(24_000).join(" ")
-      const { milliseconds, result } = yield* longestTurn(summarise([said("assistant", text)], "reports on crates"))
-      assert.lengthOf(result.split("\n"), 61)
-      assert.isBelow(milliseconds, longestTurnMs)
     }))
 })
 

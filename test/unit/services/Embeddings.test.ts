@@ -1,9 +1,9 @@
-/** The built-in embedding engine: properties of its vectors, and a responsive worker under load. */
+/** The built-in embedding engine: properties of its vectors. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as Engine from "../../../services/embeddings/Engine.ts"
 import { embeddings, engineEmbeddings } from "../../../shared/contract/operations/embeddings/Embeddings.ts"
-import { callLocally, longestTurn, longestTurnMs } from "../../fixture/calls/LocalCall.ts"
+import { callLocally } from "../../fixture/calls/LocalCall.ts"
 import type { Answered } from "../../fixture/calls/ProtocolCall.ts"
 
 interface Answer {
@@ -97,28 +97,5 @@ describe("an embeddings answer", () => {
     Effect.gen(function*() {
       const answer = yield* call({ model: undefined, input: "a", dimensions: 2 }, engineEmbeddings)
       assert.strictEqual(read(answer).model, "local-embedding")
-    }))
-})
-
-describe("the embeddings worker", () => {
-  const sentence = "Nobody expects a sentence in a test to say anything that is worth the reading, and none does. "
-
-  it.live("answers pings while it computes 2,048 vectors", () =>
-    Effect.gen(function*() {
-      const input = Array.from({ length: 2_048 }, (_, number) => `${number} ${sentence.repeat(5)}`)
-      yield* call({ input: "first" })
-      for (const encoding_format of ["float", "base64"]) {
-        const { milliseconds, result } = yield* longestTurn(call({ input, encoding_format }))
-        assert.lengthOf(read(result).data, 2_048)
-        assert.isBelow(milliseconds, longestTurnMs)
-      }
-    }))
-
-  it.live("answers pings while it reads a text of four million characters", () =>
-    Effect.gen(function*() {
-      const input = sentence.repeat(43_000)
-      const { milliseconds, result } = yield* longestTurn(call({ input }))
-      assert.isAbove(result.usage?.inputTokens ?? 0, 500_000)
-      assert.isBelow(milliseconds, longestTurnMs)
     }))
 })

@@ -14,7 +14,6 @@ import {
   stripes,
   toDataUrl
 } from "../../fixture/calls/ImagesEngine.ts"
-import { longestTurn, longestTurnMs } from "../../fixture/calls/LocalCall.ts"
 import { pictureBomb } from "../../fixture/PictureBomb.ts"
 
 const red: Rgb = [200, 40, 30]
@@ -398,21 +397,4 @@ layer(engine, { excludeTestServices: true })((it) => {
         )
       }))
   })
-
-  it.effect("an instruction of white space does not block the event loop", () =>
-    Effect.gen(function*() {
-      const image = toDataUrl(yield* stripes(30, 20, [red, green, blue]))
-      const prompt = `invert${" ".repeat(31_000)}`
-      const { milliseconds, result: [picture] } = yield* longestTurn(editImages({ prompt, image }))
-      assert.strictEqual(picture?.said, "Inverted the colours.")
-      assert.isBelow(milliseconds, longestTurnMs)
-    }))
-
-  it.effect("a large picture with many steps does not block the event loop", () =>
-    Effect.gen(function*() {
-      const image = toDataUrl(yield* stripes(1600, 1200, [red, green, blue]))
-      const prompt = "blur, rotate by 10 degrees, tint it blue, brighten it, double the size"
-      const { milliseconds } = yield* longestTurn(editImages({ prompt, image, watermark: true }))
-      assert.isBelow(milliseconds, longestTurnMs)
-    }))
 })

@@ -4,7 +4,6 @@ import { Effect, Fiber } from "effect"
 import sharp from "sharp"
 import type { InvalidRequest } from "../../../shared/contract/JobError.ts"
 import { decodePicture, engine, generateImages, requestImages } from "../../fixture/calls/ImagesEngine.ts"
-import { longestTurn, longestTurnMs } from "../../fixture/calls/LocalCall.ts"
 
 const small = { size: "96x64" }
 
@@ -94,13 +93,8 @@ layer(engine, { excludeTestServices: true })((it) => {
       )
     }))
 
-  it.effect("paints without blocking the event loop, and stops when interrupted", () =>
+  it.effect("stops painting when interrupted", () =>
     Effect.gen(function*() {
-      const { milliseconds, result } = yield* longestTurn(
-        generateImages({ prompt: "a city at night", size: "2048x2048" })
-      )
-      assert.isBelow(milliseconds, longestTurnMs)
-      assert.isAbove(result[0]!.bytes.length, 10_000)
       const fiber = yield* Effect.forkChild(generateImages({ prompt: "a city at night", size: "1024x1024", n: 10 }))
       yield* Effect.yieldNow
       yield* Fiber.interrupt(fiber)

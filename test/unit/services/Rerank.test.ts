@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import * as Engine from "../../../services/rerank/Engine.ts"
 import { rerank, RerankResponse } from "../../../shared/contract/operations/Rerank.ts"
-import { callLocally, longestTurn, longestTurnMs } from "../../fixture/calls/LocalCall.ts"
+import { callLocally } from "../../fixture/calls/LocalCall.ts"
 
 const decode = Schema.decodeUnknownSync(Schema.fromJsonString(RerankResponse))
 
@@ -116,31 +116,5 @@ describe("a rerank answer", () => {
       assert.strictEqual(one.meta.billed_units.search_units, 1)
       assert.strictEqual(other.meta.billed_units.search_units, 2)
       assert.deepStrictEqual(one.usage, { inputTokens: 101, outputTokens: 0, searchUnits: 1 })
-    }))
-})
-
-describe("the rerank worker", () => {
-  const many = (filling: string) => Array.from({ length: 10_000 }, (_, number) => `${number} ${filling}`)
-
-  it.live.each([["short ones", ""], ["long ones", corpus.join(" ")]])(
-    "answers pings while it ranks 10,000 documents: %s",
-    ([, filling]) =>
-      Effect.gen(function*() {
-        yield* call("first", "document")
-        const ranking = perform("4711", many(filling ?? ""), { return_documents: true, top_n: 9_999 })
-        const { milliseconds, result } = yield* longestTurn(ranking)
-        const { results } = decode(result.bytes.toString())
-        assert.lengthOf(results, 9_999)
-        assert.strictEqual(results[0]?.index, 4_711)
-        assert.isBelow(milliseconds, longestTurnMs)
-      })
-  )
-
-  it.live("answers pings while it searches 10,000 documents for a thousand words", () =>
-    Effect.gen(function*() {
-      const query = Array.from({ length: 1_000 }, (_, number) => number).join(" ")
-      const { milliseconds, result } = yield* longestTurn(perform(query, many(query.slice(0, 500)), { top_n: 1 }))
-      assert.lengthOf(decode(result.bytes.toString()).results, 1)
-      assert.isBelow(milliseconds, longestTurnMs)
     }))
 })

@@ -1,6 +1,5 @@
 /** What a continued answer repeats of its beginning. */
 import { assert, describe, it } from "@effect/vitest"
-import { growsLinearly } from "../../../fixture/Growth.ts"
 import { EchoFilter } from "../../../../shared/provider/exchange/continuation/EchoFilter.ts"
 
 /** The new text, for a continuation in pieces of each size. */
@@ -32,14 +31,5 @@ const cases: ReadonlyArray<readonly [what: string, text: string, said: string, w
 describe("a continuation that says", () => {
   it.each(cases)("%s", (_, text, said, whole) => {
     assert.deepStrictEqual(new Set(freshOf(text, said)), new Set([whole]))
-  })
-
-  growsLinearly("everything again takes linear time", (words) => {
-    const text = "word ".repeat(words)
-    return () => {
-      const filter = new EchoFilter(text)
-      for (let at = 0; at < text.length; at += 4) filter.push(text.slice(at, at + 4))
-      assert.strictEqual(filter.push("end") + filter.end(), "end")
-    }
   })
 })

@@ -1,6 +1,5 @@
 /** URLs in relayed answers are found in any notation, wherever a chunk ends. */
 import { assert, describe, it } from "@effect/vitest"
-import { growsLinearly } from "../../../fixture/Growth.ts"
 import { UrlScan } from "../../../../shared/provider/dialects/images/UrlScan.ts"
 
 const isHttps = (address: string): boolean => address.startsWith("https://")
@@ -47,11 +46,5 @@ describe("an unsafe URL", () => {
         assert.isTrue(isRefused(`{"url":"gopher://${rest}"}`), `${length} ${end}`)
       }
     }
-  })
-
-  growsLinearly("costs the same time per byte however many there are", (count) => {
-    const text = `{"data":[${Array.from({ length: count }, () => `{"url":"https://x/\\\\"}`).join()}]}`
-    const pieces = text.match(/[^]{1,1000}/g) ?? []
-    return () => assert.isFalse(isRefused(...pieces))
   })
 })

@@ -1,6 +1,7 @@
 /** What the guarded fetch accepts and rejects, with real servers. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, type Layer, Result } from "effect"
+import { Effect, Fiber, type Layer, Result } from "effect"
+import { TestClock } from "effect/testing"
 import * as undici from "undici"
 import { type FetchOptions, GuardedFetch, isPublic } from "../../../../shared/provider/transport/GuardedFetch.ts"
 import { serving } from "../../../fixture/general/Serving.ts"
@@ -183,11 +184,20 @@ describe("a guard that allows this machine", () => {
       assert.strictEqual(yield* refusal("http://nowhere.example/"), "unreachable")
     }).pipe(Effect.provide(lenient())))
 
-  it.live("gives up on a silent server after ten seconds, and closes the connection", () =>
+  it.effect("gives up on a silent server after ten seconds, and closes the connection", () =>
     Effect.gen(function*() {
+      const asked = Promise.withResolvers<void>()
       const closed = Promise.withResolvers<void>()
-      const { url } = yield* serving((request) => request.socket.once("close", () => closed.resolve()))
-      assert.strictEqual(yield* refusal(url), "time")
+      const { url } = yield* serving((request) => {
+        request.socket.once("close", () => closed.resolve())
+        asked.resolve()
+      })
+      const fetching = yield* Effect.forkChild(refusal(url))
+      yield* Effect.promise(() => asked.promise)
+      yield* TestClock.adjust("9 seconds")
+      assert.isUndefined(fetching.pollUnsafe())
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(yield* Fiber.join(fetching), "time")
       yield* Effect.promise(() => closed.promise)
     }).pipe(Effect.provide(lenient())))
 })

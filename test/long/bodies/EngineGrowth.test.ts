@@ -1,4 +1,4 @@
-/** Time grows about linearly with input in the built-in engines: see `Growth.test.ts` in `test/unit/contract`. */
+/** Time grows about linearly with input in the built-in engines: see `RequestGrowth.test.ts`. */
 import { describe } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import * as ChatEngine from "../../../services/chat/LocalChat.ts"
@@ -14,7 +14,7 @@ import { clientDialects } from "../../fixture/ClientDialects.ts"
 import { growsLinearly } from "../../fixture/Growth.ts"
 import { nameOf, shapesForWorkers } from "../../fixture/Shapes.ts"
 
-describe("a built-in engine answers", { timeout: 300_000 }, () => {
+describe("a built-in engine answers", () => {
   const chatEngine = Layer.effect(
     LocalEngines,
     Effect.map(ChatEngine.LocalChat, (engine) => {
