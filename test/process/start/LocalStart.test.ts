@@ -41,9 +41,11 @@ const hold = (port: number) =>
   )
 
 describe("npm start", () => {
-  it.live("starts nats-server and each service as its own process, and prints how to use the gateway", () =>
+  it.live("starts each service as its own process, prints how to use them, and stops them and nothing else on Ctrl-C", () =>
     Effect.gen(function*() {
       const place = yield* makePlace
+      const bystander = yield* program("nats-server", ["-a", "127.0.0.1", "-p", "-1"])
+      yield* bystander.line(/Server is ready/)
       const started = yield* gateway(place.environment)
       yield* started.line(/^stop/)
       const curl = yield* started.line(/^curl/)
@@ -53,10 +55,19 @@ describe("npm start", () => {
       ])
       const key = /^key +(sk-gw-[0-9A-Za-z]{32})$/.exec(yield* started.line(/^key/))?.[1]
       assert.strictEqual(read(place.data, "ensured"), `${key}\n`)
-      assert.deepStrictEqual([...childrenOf(started.pid).keys()].toSorted(), ["chat", "ingress", "nats-server", "sh"])
+      const children = childrenOf(started.pid)
+      assert.deepStrictEqual([...children.keys()].toSorted(), ["chat", "ingress", "nats-server", "sh"])
       const answer = JSON.parse(execFileSync("sh", ["-c", curl], { encoding: "utf8" }))
       assert.deepInclude(answer, { url: "/v1/chat/completions", key: `Bearer ${key}` })
       assert.strictEqual(JSON.parse(answer.body).model, "local-chat")
+
+      yield* started.signal("SIGINT")
+      assert.strictEqual(yield* started.exited, 0)
+      assert.deepStrictEqual([...children.values()].filter(isAlive), [])
+      // the ingress stops first
+      assert.strictEqual(read(place.data, "stopped"), "ingress SIGTERM\nchat SIGTERM\n")
+      assert.isTrue(isAlive(bystander.pid))
+      assert.strictEqual(started.lines.at(-1), "stopped")
     }))
 
   it.live("answers with the project's own services", () =>
@@ -103,23 +114,6 @@ describe("npm start", () => {
       yield* started.signal("SIGINT")
       assert.strictEqual(yield* started.exited, 0)
       assert.deepStrictEqual(children.filter(isAlive), [])
-    }))
-
-  it.live("stops all that it started on Ctrl-C, the ingress first, and nothing else", () =>
-    Effect.gen(function*() {
-      const place = yield* makePlace
-      const bystander = yield* program("nats-server", ["-a", "127.0.0.1", "-p", "-1"])
-      yield* bystander.line(/Server is ready/)
-      const started = yield* gateway(place.environment)
-      yield* started.line(/^ready/)
-      const children = [...childrenOf(started.pid).values()]
-      assert.lengthOf(children, 4)
-      yield* started.signal("SIGINT")
-      assert.strictEqual(yield* started.exited, 0)
-      assert.deepStrictEqual(children.filter(isAlive), [])
-      assert.strictEqual(read(place.data, "stopped"), "ingress SIGTERM\nchat SIGTERM\n")
-      assert.isTrue(isAlive(bystander.pid))
-      assert.strictEqual(started.lines.at(-1), "stopped")
     }))
 
   it.live("ends at once on a second Ctrl-C even if a service refuses to stop", () =>
@@ -188,50 +182,41 @@ describe("npm start", () => {
       assert.isTrue(isAlive(other.pid))
     }))
 
-  it.live("keeps its key, and prefers one from the environment", () =>
+  it.live("keeps its key and the secret of every service, and prefers those from the environment", () =>
     Effect.gen(function*() {
       const place = yield* makePlace
-      const key = (environment: Record<string, string>) =>
+      const start = (more: Record<string, string>) =>
         Effect.gen(function*() {
-          const started = yield* gateway({ ...place.environment, ...environment })
-          const line = yield* started.line(/^key/)
-          yield* started.signal("SIGTERM")
-          yield* started.exited
-          return line
-        })
-      const first = yield* key({})
-      const given = `sk-gw-${"x".repeat(32)}`
-      assert.strictEqual(yield* key({ GATEWAY_BOOTSTRAP_KEY: given }), `key   ${given}`)
-      assert.strictEqual(yield* key({}), first)
-      assert.deepStrictEqual(
-        lines(place.data, "ensured").map((line) => `key   ${line}`),
-        [first, `key   ${given}`, first]
-      )
-    }))
-
-  it.live("gives every service one secret, its own or one from the environment", () =>
-    Effect.gen(function*() {
-      const place = yield* makePlace
-      const ingressSettings = (more: Record<string, string> = {}) =>
-        Effect.scoped(Effect.gen(function*() {
           const started = yield* gateway({ ...place.environment, ...more })
           yield* started.line(/^stop/)
+          const key = /^key +(.*)$/.exec(yield* started.line(/^key/))?.[1]
           const answer = execFileSync("curl", ["-sS", `http://127.0.0.1:${place.port}/`], { encoding: "utf8" })
-          return JSON.parse(answer) as { readonly secret: string; readonly publicUrl: string }
-        }))
-      const { publicUrl, secret } = yield* ingressSettings()
+          yield* started.signal("SIGTERM")
+          yield* started.exited
+          return { key, ingress: JSON.parse(answer) as { readonly secret: string; readonly publicUrl: string } }
+        })
+      const first = yield* start({})
+      const { publicUrl, secret } = first.ingress
       assert.match(secret, /^[\w-]{43}$/)
       assert.strictEqual(publicUrl, `http://127.0.0.1:${place.port}`)
       assert.strictEqual(read(place.data, "gateway-secret"), `${secret}\n`)
       assert.strictEqual(statSync(join(place.data, "gateway-secret")).mode & 0o777, 0o600)
-      assert.strictEqual((yield* ingressSettings()).secret, secret)
-      const given = { GATEWAY_SECRET: "s".repeat(32), GATEWAY_PUBLIC_URL: "https://models.example/gw" }
-      assert.deepInclude(yield* ingressSettings(given), {
-        secret: given.GATEWAY_SECRET,
-        publicUrl: given.GATEWAY_PUBLIC_URL
-      })
+
+      const given = {
+        GATEWAY_BOOTSTRAP_KEY: `sk-gw-${"x".repeat(32)}`,
+        GATEWAY_SECRET: "s".repeat(32),
+        GATEWAY_PUBLIC_URL: "https://models.example/gw",
+        CONSOLE_ADMIN_TOKEN: "t".repeat(24)
+      }
+      const other = yield* start(given)
+      assert.strictEqual(other.key, given.GATEWAY_BOOTSTRAP_KEY)
+      assert.deepInclude(other.ingress, { secret: given.GATEWAY_SECRET, publicUrl: given.GATEWAY_PUBLIC_URL })
       // only the console gets the token for its sign-in
-      assert.notProperty(yield* ingressSettings({ CONSOLE_ADMIN_TOKEN: "t".repeat(24) }), "token")
+      assert.notProperty(other.ingress, "token")
+
+      const again = yield* start({})
+      assert.deepStrictEqual(again, first)
+      assert.deepStrictEqual(lines(place.data, "ensured"), [first.key, other.key, first.key])
     }))
 
   it.live("gives providers' keys only to the workers that call them", () =>
@@ -353,18 +338,6 @@ describe("npm start", () => {
       assert.isFalse(existsSync(join(place.data, "supervisor.pid")))
     }))
 
-  it.live("says how commands reach its nats-server if the usual port is in use", () =>
-    Effect.gen(function*() {
-      const first = yield* gateway((yield* makePlace).environment)
-      yield* first.line(/^ready/)
-      const second = yield* gateway((yield* makePlace).environment)
-      const line = yield* second.line(/^starting nats-server/)
-      assert.match(
-        line,
-        / at 127\.0\.0\.1:(\d+): set NATS_URL=nats:\/\/127\.0\.0\.1:\1 for `npm run keys` and other commands$/
-      )
-    }))
-
   it.live("rejects one port for ingress and console", () =>
     Effect.gen(function*() {
       const place = yield* makePlace
@@ -377,16 +350,23 @@ describe("npm start", () => {
       ])
     }))
 
-  it.live("rejects a state folder in use by another start, and leaves that one alone", () =>
+  it.live("beside another start rejects its state folder, and says how commands reach its own nats-server", () =>
     Effect.gen(function*() {
       const place = yield* makePlace
       const first = yield* gateway(place.environment)
       yield* first.line(/^ready/)
-      const second = yield* gateway(place.environment)
-      assert.strictEqual(yield* second.exited, 1)
-      assert.lengthOf(second.lines, 1)
-      assert.match(second.lines[0] ?? "", new RegExp(`already running from .* \\(process ${first.pid}\\)`))
+      const rejected = yield* gateway(place.environment)
+      assert.strictEqual(yield* rejected.exited, 1)
+      assert.lengthOf(rejected.lines, 1)
+      assert.match(rejected.lines[0] ?? "", new RegExp(`already running from .* \\(process ${first.pid}\\)`))
       assert.strictEqual(childrenOf(first.pid).size, 4)
+
+      const second = yield* gateway((yield* makePlace).environment)
+      const line = yield* second.line(/^starting nats-server/)
+      assert.match(
+        line,
+        / at 127\.0\.0\.1:(\d+): set NATS_URL=nats:\/\/127\.0\.0\.1:\1 for `npm run keys` and other commands$/
+      )
     }))
 
   it.effect("names a service that is not ready in time, with the end of its log", () =>
