@@ -7,112 +7,70 @@ import { spawnSync } from "node:child_process"
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join, relative } from "node:path"
+import { rooms } from "../../../.oxlint/rooms.ts"
 
 const repository = join(import.meta.dirname, "../../..")
 
 /** A folder, and a file or package that its files may import, or may not. */
 type Case = readonly [room: string, target: string]
 
-const rooms = (names: ReadonlyArray<string>, target: string): ReadonlyArray<Case> =>
-  names.map((name) => [`shared/${name}`, target])
+/** A folder in which a room's rule applies: one entry stands for all services. */
+const folderOf = (room: string): string => room === "services" ? "services/chat" : room
 
+const isFile = (path: string): boolean => /\.(ts|json)$/.test(path)
+
+/** Some file of a room or a folder. */
+const fileIn = (path: string): string => isFile(path) ? path : `${folderOf(path)}/inside/Any.ts`
+
+/** What each room of the table may import, and what it may not. */
+const ofTable = Object.entries(rooms).map(([name, { rooms: listed }]) => {
+  const room = folderOf(name)
+  const allowed = [room, ...listed]
+  // no room may import test
+  const files = [...Object.keys(rooms), "test"].map(fileIn)
+  const isAllowed = (file: string) => allowed.some((one) => file === one || file.startsWith(`${one}/`))
+  return { room, allowed: allowed.map(fileIn), forbidden: files.filter((file) => !isAllowed(file)) }
+})
+
+/** Violations of each kind, stated without the table. */
 const forbidden: ReadonlyArray<Case> = [
   ["shared/contract", "shared/bus/protocol/Subjects.ts"],
-  ["shared/contract", "package.json"],
-  ["shared/contract", "node:fs"],
-  ["shared/contract/operations", "undici"],
-  ["shared/contract", "@effect/platform-node/NodeRuntime"],
-  ["shared/telemetry", "shared/contract/Operation.ts"],
-  ["shared/telemetry", "@effect/platform-node/NodeRuntime"],
-  ["shared/catalogue", "shared/bus/protocol/Subjects.ts"],
-  ["shared/nats", "shared/bus/protocol/Subjects.ts"],
-  ...rooms(
-    ["bus", "nats", "worker", "catalogue", "keys", "limits", "usage", "tasks"],
-    "shared/provider/call/Protocol.ts"
-  ),
-  ...rooms(["bus", "nats", "catalogue", "keys", "limits", "files"], "shared/worker/Worker.ts"),
-  ...rooms(["bus", "worker", "provider/call", "catalogue", "keys"], "shared/process/Service.ts"),
-  ...rooms(["bus", "worker", "provider/routing"], "shared/keys/ApiKey.ts"),
-  ...rooms(["bus", "worker", "provider/routing"], "shared/tasks/TaskRecord.ts"),
-  ...rooms(["worker", "keys", "limits", "usage", "files", "tasks", "provider/routing"], "@nats-io/nats-core"),
-  ["shared/provider/protocols/openai", "shared/bus/protocol/Subjects.ts"],
-  ["shared/provider/json", "shared/provider/call/Protocol.ts"],
-  ["shared/provider/transport", "shared/provider/call/Protocol.ts"],
-  ["shared/provider/dialects/openai", "shared/provider/exchange/Exchange.ts"],
-  ["shared/provider/exchange", "shared/provider/protocols/openai/OpenAi.ts"],
-  ["shared/provider/protocols/openai", "shared/provider/routing/Route.ts"],
-  ["shared/painter", "shared/contract/Operation.ts"],
-  ["shared/bounds", "shared/contract/Operation.ts"],
-  ["shared/text", "shared/contract/Operation.ts"],
-  ["shared/secrets", "shared/contract/Operation.ts"],
-  ["shared/records", "shared/keys/KeyRing.ts"],
-  ["shared/teams", "shared/usage/Spending.ts"],
+  ["shared/contract/operations", "shared/bus/protocol/Subjects.ts"],
+  // of a room, one file is allowed
   ["shared/webhooks", "shared/provider/transport/Upstream.ts"],
-  ["shared/webhooks", "shared/tasks/TaskRecord.ts"],
-  ["shared/guardrail", "shared/tasks/TaskRecord.ts"],
-  ["shared/tasks", "shared/batches/BatchRecord.ts"],
-  ["shared/batches", "shared/provider/transport/Upstream.ts"],
-  ["shared/pictures", "shared/nats/ObjectStore.ts"],
-  ["services/ingress/routes", "shared/catalogue/Catalogue.ts"],
-  ["shared/process", "@nats-io/nats-core"],
-  ["services/ingress", "shared/worker/Worker.ts"],
-  ["services/ingress/routes", "shared/provider/call/Protocol.ts"],
-  ["services/ingress", "services/chat/main.ts"],
-  ["services/ingress", "@nats-io/nats-core"],
-  ["services/chat", "services/ingress/Ingress.ts"],
-  ["services/chat/engine", "services/ingress/Ingress.ts"],
-  ["services/chat", "@nats-io/jetstream"],
+  ["shared/catalogue", "shared/keys/ApiKey.ts"],
+  // a layer above
+  ["shared/provider/json", "shared/provider/call/Protocol.ts"],
+  ["shared/provider/protocols/openai", "shared/provider/routing/Route.ts"],
+  // the innermost room of a file applies
   ["services/console/api", "services/console/Console.ts"],
   ["services/console/api", "services/console/web/pages/Keys.tsx"],
-  ["services/console/api", "node:crypto"],
-  ["services/console/api", "shared/keys/KeyStore.ts"],
-  ["services/console/web/pages", "services/console/access/Sessions.ts"],
-  ["services/console/web", "services/ingress/Ingress.ts"],
-  ["services/console/web", "node:fs"],
-  ["services/console/web/pages", "@nats-io/kv"],
-  ["services/console/web/pages", "shared/nats/KeyValue.ts"],
-  ["deploy/local", "@nats-io/transport-node"],
-  ...["shared/bus", "shared/provider/call", "services/chat", "services/ingress", "deploy/local"]
-    .map((room): Case => [room, "test/fixture/nats/NatsServer.ts"]),
-  ...["contract", "telemetry", "bus", "worker", "catalogue", "keys", "limits", "usage", "process", "tasks"]
-    .map((name): Case => [`shared/${name}`, "services/chat/main.ts"])
+  ["services/chat/engine", "services/ingress/Ingress.ts"],
+  ["services/ingress/routes", "shared/catalogue/Catalogue.ts"],
+  ["deploy/local", "test/fixture/nats/NatsServer.ts"],
+  ["shared/contract", "package.json"],
+  // packages
+  ["shared/contract", "node:fs"],
+  ["shared/telemetry", "@effect/platform-node/NodeRuntime"],
+  ["services/console/web/pages", "node:fs"],
+  ["services/console/web", "@nats-io/kv"],
+  ["services/chat", "@nats-io/jetstream"],
+  ["shared/tasks", "@nats-io/nats-core"]
 ]
 
 const allowed: ReadonlyArray<Case> = [
   ["shared/contract", "effect"],
   ["shared/contract", "effect/http"],
   ["shared/contract/operations", "shared/contract/Usage.ts"],
-  ["shared/telemetry", "effect/observability"],
+  ["shared/webhooks", "shared/provider/transport/GuardedFetch.ts"],
+  ["shared/provider/protocols/openai", "shared/provider/exchange/Exchange.ts"],
   ["shared/nats", "@nats-io/nats-core"],
   ["shared/bus", "@nats-io/nats-core"],
-  ["shared/bus", "shared/nats/Outbox.ts"],
-  ["shared/bus", "shared/contract/JobError.ts"],
-  ["shared/worker", "shared/bus/worker/JobServer.ts"],
-  ["shared/worker", "shared/telemetry/Metrics.ts"],
   ["shared/provider/transport", "undici"],
-  ["shared/provider/routing", "shared/catalogue/Catalogue.ts"],
-  ["shared/provider/routing", "shared/provider/protocols/protocols.ts"],
-  ["shared/provider/protocols/openai", "shared/provider/exchange/Exchange.ts"],
-  ["shared/provider/dialects/openai", "shared/provider/call/Protocol.ts"],
-  ["shared/catalogue", "shared/contract/Operation.ts"],
-  ["shared/keys", "shared/nats/KeyValue.ts"],
-  ["shared/files", "shared/nats/ObjectStore.ts"],
-  ["shared/teams", "shared/keys/ApiKey.ts"],
-  ["shared/tasks", "shared/nats/KeyValue.ts"],
-  ["shared/process", "shared/telemetry/Telemetry.ts"],
-  ["services/ingress", "shared/tasks/TaskStore.ts"],
-  ["services/ingress", "shared/process/Service.ts"],
   ["services/ingress/routes", "shared/catalogue/Models.ts"],
-  ["services/ingress/reference", "services/ingress/errors/ErrorEnvelope.ts"],
-  ["services/chat", "shared/worker/Worker.ts"],
-  ["services/chat/engine", "shared/provider/call/Protocol.ts"],
   ["services/console", "services/console/api/Api.ts"],
-  ["services/console/api", "effect/http-api"],
-  ["services/console/api", "shared/keys/KeySettings.ts"],
-  ["services/console/web", "react"],
   ["services/console/web/pages", "services/console/api/Keys.ts"],
-  ["services/console/web/pages", "services/console/web/parts/Page.tsx"],
-  ["services/console/web/pages", "shared/usage/UsageTable.ts"],
+  ["services/console/web", "react"],
   ["test/unit/bus", "@nats-io/nats-core"],
   ["test/unit/bus", "shared/bus/protocol/Subjects.ts"]
 ]
@@ -155,10 +113,14 @@ const write = (path: string, source: string) => {
   writeFileSync(join(sandbox, path), `${source}\n`)
 }
 
-/** Writes a file that imports a file of the repository or a package. */
-const writeImport = (path: string, target: string) => {
-  const isFile = /^(shared|services|test|deploy)\/|\.json$/.test(target)
-  write(path, `export { value } from ${JSON.stringify(isFile ? relative(dirname(path), target) : target)}`)
+/** Writes a file that imports files of the repository or packages. */
+const writeImports = (path: string, targets: ReadonlyArray<string>) => {
+  const isOfRepository = (target: string) => /^(shared|services|test|deploy)\/|\.json$/.test(target)
+  const specifiers = targets.map((target) => isOfRepository(target) ? relative(dirname(path), target) : target)
+  write(
+    path,
+    specifiers.map((specifier, at) => `export { value as value${at} } from ${JSON.stringify(specifier)}`).join("\n")
+  )
 }
 
 beforeAll(() => {
@@ -166,8 +128,12 @@ beforeAll(() => {
   for (const name of [".oxlintrc.json", ".oxlint"]) {
     cpSync(join(repository, name), join(sandbox, name), { recursive: true })
   }
-  forbidden.forEach(([room, target], i) => writeImport(fileOf("forbidden", room, i), target))
-  allowed.forEach(([room, target], i) => writeImport(fileOf("allowed", room, i), target))
+  forbidden.forEach(([room, target], i) => writeImports(fileOf("forbidden", room, i), [target]))
+  allowed.forEach(([room, target], i) => writeImports(fileOf("allowed", room, i), [target]))
+  for (const { allowed, forbidden, room } of ofTable) {
+    writeImports(`${room}/table/Allowed.ts`, allowed)
+    writeImports(`${room}/table/Forbidden.ts`, forbidden)
+  }
   banned.forEach(([folder, statement], i) => write(fileOf("banned", folder, i), statement))
   write("shared/worker/cycle/Chicken.ts", "import { egg } from \"./Egg.ts\"\nexport const chicken = () => egg")
   write("shared/worker/cycle/Egg.ts", "import { chicken } from \"./Chicken.ts\"\nexport const egg = () => chicken")
@@ -223,9 +189,19 @@ describe("the lint rules", () => {
     assert.deepStrictEqual(filesOf("shared/worker/roomy/"), [])
   })
 
-  it("cover each room of shared", () => {
-    const folders = readdirSync(join(repository, "shared")).filter((name) => name !== "provider")
-    const covered = new Set(forbidden.map(([room]) => room.split("/").slice(0, 2).join("/")))
-    assert.deepStrictEqual(folders.filter((name) => !covered.has(`shared/${name}`)), [])
+  it.each(ofTable)("enforce the table for $room", ({ allowed, forbidden, room }) => {
+    assert.isNotEmpty(allowed)
+    assert.deepStrictEqual(reported.get(`${room}/table/Allowed.ts`), undefined)
+    assert.isNotEmpty(forbidden)
+    assert.deepStrictEqual(reported.get(`${room}/table/Forbidden.ts`), forbidden.map(() => "imports"))
+  })
+
+  it("have an entry for each folder of shared", () => {
+    const folders = readdirSync(join(repository, "shared")).map((name) => `shared/${name}`)
+    const named = Object.keys(rooms)
+    assert.deepStrictEqual(
+      folders.filter((name) => !named.some((room) => room === name || room.startsWith(`${name}/`))),
+      []
+    )
   })
 })
