@@ -4,8 +4,11 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Buffer } from "node:buffer"
-import { beforeAll } from "vitest"
+import { once } from "node:events"
+import type { AddressInfo } from "node:net"
 import { ChatCompletionRequest, Message } from "../../../shared/contract/operations/ChatCompletions.ts"
+import * as UnreadableRequest from "../../../services/ingress/answer/UnreadableRequest.ts"
+import * as HttpServer from "../../../shared/process/HttpServer.ts"
 import { mutations } from "../../fixture/client/Mutations.ts"
 import type { Pieces, RawAnswer, RawOptions } from "../../fixture/client/RawHttp.ts"
 import { sendRaw } from "../../fixture/client/RawHttp.ts"
@@ -50,14 +53,6 @@ const head = (length: number | string, ...more: ReadonlyArray<string>) =>
     typeof length === "number" ? `content-length: ${length}` : length,
     ...more
   ].map((line) => `${line}\r\n`).join("") + "\r\n"
-
-/** A request whose rejection takes long: it starts before the tests and is checked after them. */
-let dawdler: Promise<ReadonlyArray<RawAnswer>>
-
-beforeAll(() => {
-  dawdler = raw(["POST /v1/chat/completions HTTP/1.1\r\nhost: gateway\r\n"])
-  dawdler.catch(() => {})
-})
 
 describe("a field", () => {
   it("of each name is tested", () => {
@@ -323,6 +318,18 @@ describe("a connection", () => {
     assert.strictEqual(await provider.requests[index]!.closed, "aborted")
   })
 
+  it("whose head is too slow gets an error, here from a server that does not wait for ten seconds", async () => {
+    const server = UnreadableRequest.handle(HttpServer.make({ headersTimeout: 50, connectionsCheckingInterval: 10 }))
+    await once(server.listen(0, "127.0.0.1"), "listening")
+    try {
+      const { port } = server.address() as AddressInfo
+      const [answer] = await sendRaw(port, ["POST /v1/chat/completions HTTP/1.1\r\nhost: gateway\r\n"])
+      assertRefused(answer!, { status: 408, code: "request_timeout" })
+    } finally {
+      server.close()
+    }
+  })
+
   it("that sends byte by byte is served", async () => {
     const body = JSON.stringify(valid)
     const answer = await rawOnce([...(head(body.length, "connection: close") + body)])
@@ -372,11 +379,6 @@ describe("a malformed request", () => {
 })
 
 describe("after all of these", () => {
-  it("a request whose head is too slow gets an error", async () => {
-    const [answer] = await dawdler
-    assertRefused(answer!, { status: 408, code: "request_timeout" })
-  })
-
   it("the same services serve, and none had an internal error", async () => {
     const { ingress, log, workers } = shared()
     for (const model of ["free-chat", "local-chat"]) {
