@@ -1,6 +1,7 @@
 /** Requests with idempotency keys whose ingress is killed: at another ingress the same request gets the answer of one call. */
 import { assert, it } from "@effect/vitest"
-import { Gateway } from "../../fixture/gateway/Gateway.ts"
+import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
+import { startProcess } from "../../fixture/gateway/StartProcess.ts"
 
 /** The ingress's writes, after each of which it is killed. */
 const steps: Readonly<Record<string, RegExp>> = {
@@ -10,29 +11,27 @@ const steps: Readonly<Record<string, RegExp>> = {
   "submits the job": /PUB jobs3\.chat-tasks\./
 }
 
-it.live(
-  "the same request at another ingress gets the answer of one call, whenever the first ingress is killed",
-  () =>
-    Gateway.run({ wired: true }, async (gateway) => {
-      const { provider } = gateway
-      const body = { model: "paid-chat", messages: [{ role: "user", content: "Hello" }] }
-      for (const [step, write] of Object.entries(steps)) {
-        const calls = provider.requests.length
-        const headers = { "idempotency-key": step }
-        const victim = await gateway.startIngress()
-        const written = victim.holdAt((command) => write.test(command) ? "after" : undefined)
-        const lost = gateway.request(body, { headers, ingress: victim }).catch(() => "lost")
-        await written
-        await victim.kill()
-        assert.strictEqual(await lost, "lost", step)
-        const answers = await Promise.all([1, 2].map(async () => {
-          const answer = await gateway.request(body, { headers })
-          return { status: answer.status, text: await answer.text() }
-        }))
-        assert.strictEqual(answers[0]?.status, 200, step)
-        assert.deepStrictEqual(answers[0], answers[1], step)
-        assert.strictEqual(provider.requests.length, calls + 1, step)
-      }
-    }),
-  300_000
+const shared = sharedGateway()
+
+it.each(Object.entries(steps))(
+  "the same request at another ingress gets the answer of one call if the first ingress is killed when it %s",
+  async (step, write) => {
+    const { provider } = shared()
+    const calls = provider.requests.length
+    const body = { model: "paid-chat", messages: [{ role: "user", content: "Hello" }] }
+    const headers = { "idempotency-key": step }
+    const victim = await startProcess(shared(), "ingress", { wired: true })
+    const written = victim.holdAt((command) => write.test(command) ? "after" : undefined)
+    const lost = shared().request(body, { headers, ingress: victim }).catch(() => "lost")
+    await written
+    await victim.kill()
+    assert.strictEqual(await lost, "lost")
+    const answers = await Promise.all([1, 2].map(async () => {
+      const answer = await shared().request(body, { headers })
+      return { status: answer.status, text: await answer.text() }
+    }))
+    assert.strictEqual(answers[0]?.status, 200)
+    assert.deepStrictEqual(answers[0], answers[1])
+    assert.strictEqual(provider.requests.length, calls + 1)
+  }
 )

@@ -4,6 +4,7 @@ import { jetstreamManager, StorageType } from "@nats-io/jetstream"
 import { connect } from "@nats-io/transport-node"
 import { Effect } from "effect"
 import { isTaskQueue, newestOf, queuesIn } from "../../../shared/bus/protocol/Subjects.ts"
+import { windowBytes } from "../../../shared/bus/protocol/Timings.ts"
 import { streamConfig } from "../../../shared/bus/provision/JobStreams.ts"
 import { workloads } from "../../../shared/contract/Operation.ts"
 import { eventConfig } from "../../../shared/nats/EventStream.ts"
@@ -11,6 +12,7 @@ import { events } from "../../../shared/nats/Storage.ts"
 import { chat, outcomeOf, startStream, tally } from "../../fixture/client/ChatClient.ts"
 import { eventually } from "../../fixture/general/Eventually.ts"
 import { Gateway } from "../../fixture/gateway/Gateway.ts"
+import { startProcess } from "../../fixture/gateway/StartProcess.ts"
 import { untilNoJobs } from "../../fixture/nats/JobStream.ts"
 import { type NatsAddress, NatsServer } from "../../fixture/nats/NatsServer.ts"
 import { smallVideo, VideoClient } from "../../fixture/client/VideoClient.ts"
@@ -47,12 +49,12 @@ const fillDisk = async ({ url }: NatsAddress): Promise<() => Promise<void>> => {
   }
 }
 
-describe("a full disk", { timeout: 120_000 }, () => {
+describe("a full disk", () => {
   it.live("rejects new tasks with a time to retry, keeps the stored ones and does not affect chat", () =>
     Effect.scoped(Effect.gen(function*() {
       const nats = yield* NatsServer.make({ config: "jetstream { max_file: 100MB }" })
       yield* Effect.promise(() => shrinkStreams(nats))
-      yield* Gateway.runOn(nats, { services: ["video"] }, async (gateway) => {
+      yield* Gateway.runHereOn(nats, { services: ["video"] }, async (gateway) => {
         const client = new VideoClient(gateway)
         const first = await client.create(smallVideo)
         await client.untilEnded(first)
@@ -70,31 +72,34 @@ describe("a full disk", { timeout: 120_000 }, () => {
     })))
 })
 
-describe("a client that does not read from NATS", { timeout: 120_000 }, () => {
+describe("a client that does not read from NATS", () => {
   const streams = 24
 
   it.live("is disconnected; what it missed is sent again or becomes an error, never a partial answer", () =>
     Effect.scoped(Effect.gen(function*() {
       const nats = yield* NatsServer.make({ config: `max_pending: 1MB, write_deadline: "1s"` })
-      yield* Gateway.runOn(nats, {}, async (gateway) => {
-        const { ingress, provider } = gateway
+      yield* Gateway.runHereOn(nats, {}, async (gateway) => {
+        const { provider } = gateway
+        const ingress = await startProcess(gateway, "ingress")
         provider.behave({ kind: "hold", after: 2 })
-        // many times what NATS and the kernel buffer for a client
-        provider.say(`word ${"x".repeat(4_000_000)}`)
+        // a window of each answer: many times what NATS and the kernel buffer for a client
+        provider.say(`word ${"x".repeat(1.5 * windowBytes)}`)
         const waiting = await Promise.all(
-          Array.from({ length: streams }, () => startStream(gateway.request(chat("free-chat", { stream: true }))))
+          Array.from(
+            { length: streams },
+            () => startStream(gateway.request(chat("free-chat", { stream: true }), { ingress }))
+          )
         )
         ingress.freeze()
         provider.release()
-        await eventually(() => Promise.resolve(nats.log), (log) => log.includes("Slow Consumer"))
+        await eventually(() => nats.log, (log) => log.includes("Slow Consumer"))
         ingress.thaw()
         provider.behave({ kind: "answer" })
         const outcomes = tally(await Promise.all(waiting.map((stream) => stream.outcome())))
-        console.log(outcomes)
         const { "failed answer_lost": answers = 0, "failed worker_lost": workers = 0, whole = 0 } = outcomes
         // all may be whole: the worker sends again what it still keeps
         assert.strictEqual(answers + workers + whole, streams)
-        assert.deepStrictEqual(await outcomeOf(gateway.request(chat("free-chat"))), { kind: "whole" })
+        assert.deepStrictEqual(await outcomeOf(gateway.request(chat("free-chat"), { ingress })), { kind: "whole" })
         await untilNoJobs(nats)
       })
     })))
