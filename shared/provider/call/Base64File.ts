@@ -9,7 +9,7 @@ export const isDataUrl = (text: string): boolean => dataUrl.test(text)
 const encodedIn = (text: string): string => text.replace(dataUrl, "")
 
 /** The bytes of a data URL, or of bare base64, without a check of its characters. */
-export const bytesIn = (text: string): Buffer => Buffer.from(encodedIn(text), "base64")
+export const bytesIn = (text: string): Buffer<ArrayBuffer> => Buffer.from(encodedIn(text), "base64")
 
 /** Whether the text is a data URL or bare base64, and not empty. */
 export const isFile = (text: string): boolean => base64.test(encodedIn(text))

@@ -135,6 +135,7 @@ const guardedFetch = (guard: GuardedFetch["Service"], endpoint: Endpoint.Endpoin
       signal: request.signal,
       dispatcher
     })
-    return new Response(body, { status, statusText, headers: [...headers] })
+    // tests in a browser compile this with the streams of a page
+    return new Response(body as ConstructorParameters<typeof Response>[0], { status, statusText, headers: [...headers] })
   }
 }
