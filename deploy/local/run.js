@@ -299,22 +299,24 @@ const testPrograms = [
     program: "chromium",
     title: "Chromium, for the tests in a browser,",
     apt: "chromium",
-    tests: "test/system/browser"
+    tests: ["test/system/browser", "test/process/browser"]
   },
   {
     program: "promtool",
     title: "Prometheus, for the tests of alerts,",
     apt: "prometheus",
-    tests: "test/process/telemetry/Observability"
+    tests: ["test/process/telemetry/Observability"]
   }
 ]
 
-/** Whether this command line runs the tests of this file or folder. */
+/** Whether this command line runs the tests of one of these files or folders. */
 const runsTests = ([script = "", ...words], tests) => {
   if (!script.endsWith("vitest.mjs")) return false
   const filters = words.filter((word) => word !== "run" && !word.startsWith("-"))
-  const name = tests.split("/").at(-1)
-  return filters.length === 0 || filters.some((filter) => filter.includes(name) || tests.includes(filter))
+  return filters.length === 0 || tests.some((path) => {
+    const name = path.split("/").at(-1)
+    return filters.some((filter) => filter.includes(name) || path.includes(filter))
+  })
 }
 
 /** Installs missing programs with consent. Fails without nats-server. */

@@ -277,6 +277,11 @@ describe("run.js without the system's programs", () => {
       const other = yield* run([...test, "test/bus"], { NATS_URL: "nats://127.0.0.1" })
       assert.strictEqual(yield* other.exited, 0)
       assert.deepStrictEqual(other.lines, ["it runs"])
+      for (const folder of ["test/system/browser", "test/process/browser", "test/process"]) {
+        const browser = yield* run([...test, folder], { NATS_URL: "nats://127.0.0.1" })
+        assert.strictEqual(yield* browser.exited, 0)
+        assert.match(browser.lines.join("\n"), /^Chromium, .* is missing/m, folder)
+      }
       const allowed = yield* run(test, { NATS_URL: "nats://127.0.0.1", GATEWAY_INSTALL: "1" })
       assert.strictEqual(yield* allowed.exited, 0)
       for (const name of ["chromium", "prometheus"]) assert.match(system(), installs(name))

@@ -1,18 +1,15 @@
 /** The API reference in a real browser: it renders, and sends requests only to the gateway. */
-import { assert, describe, it } from "@effect/vitest"
-import { noBrowser, pageErrors, sharedBrowser } from "../../fixture/gateway/Browser.ts"
+import { assert, it } from "@effect/vitest"
+import { describeInBrowser, pageErrors, sharedBrowser } from "../../fixture/browser/Browser.ts"
 import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
 
-const reason = noBrowser === undefined ? "" : ` (left out: ${noBrowser})`
-
-describe.skipIf(noBrowser !== undefined)(`the API reference in a browser${reason}`, { timeout: 120_000 }, () => {
+describeInBrowser("the API reference in a browser", () => {
   const gateway = sharedGateway({ workers: 0 })
   const open = sharedBrowser()
 
   it("shows the operations without a key, without errors, and without requests to other hosts", async () => {
     const context = await open({ viewport: { width: 1280, height: 860 }, reducedMotion: "reduce" })
     const page = await context.newPage()
-    page.setDefaultTimeout(30_000)
     const heard = pageErrors(page)
     const asked: Array<string> = []
     page.on("request", (request) => asked.push(request.url()))

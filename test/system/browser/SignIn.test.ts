@@ -1,9 +1,9 @@
 /** Sign-in to the console with OpenID Connect, in a real browser, at a certified provider. */
-import { assert, beforeAll, describe, it } from "@effect/vitest"
-import axe, { type AxeResults } from "axe-core"
+import { assert, beforeAll, it } from "@effect/vitest"
 import type { Page } from "playwright-core"
 import { eventually } from "../../fixture/general/Eventually.ts"
-import { noBrowser, pageErrors, sharedBrowser } from "../../fixture/gateway/Browser.ts"
+import { describeInBrowser, pageErrors, sharedBrowser } from "../../fixture/browser/Browser.ts"
+import { violationsOf } from "../../fixture/browser/ConsolePage.ts"
 import { testAdminToken } from "../../fixture/gateway/Gateway.ts"
 import { freePort } from "../../fixture/gateway/ServiceProcess.ts"
 import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
@@ -16,9 +16,7 @@ const accounts = {
   mallory: { preferred_username: "mallory", groups: ["everybody"] }
 }
 
-const reason = noBrowser === undefined ? "" : ` (left out: ${noBrowser})`
-
-describe.skipIf(noBrowser !== undefined)(`sign-in in a browser${reason}`, { timeout: 120_000 }, () => {
+describeInBrowser("sign-in in a browser", () => {
   const gateway = sharedGateway({ workers: 0 })
   const openProvider = sharedOpenIdServer()
   const open = sharedBrowser()
@@ -40,7 +38,6 @@ describe.skipIf(noBrowser !== undefined)(`sign-in in a browser${reason}`, { time
   /** Signs in at the provider's page. */
   const signIn = async (login: string, path = "/") => {
     const page = await (await open()).newPage()
-    page.setDefaultTimeout(30_000)
     const heard = pageErrors(page)
     await page.goto(`${url}${path}`)
     await heading(page, "Sign in to the console")
@@ -113,14 +110,11 @@ describe.skipIf(noBrowser !== undefined)(`sign-in in a browser${reason}`, { time
   it("explains why somebody without a role is refused", async () => {
     const { page } = await signIn("mallory")
     await page.getByRole("alert").getByText("none of your groups has a role here").waitFor()
-    await page.evaluate(axe.source)
-    const { violations } = await page.evaluate<AxeResults>("axe.run({ resultTypes: ['violations'] })")
-    assert.deepStrictEqual(violations.filter(({ impact }) => impact === "serious" || impact === "critical"), [])
+    assert.deepStrictEqual(await violationsOf(page), [])
   })
 
   it("shows the form for the admin token on demand", async () => {
     const page = await (await open()).newPage()
-    page.setDefaultTimeout(30_000)
     await page.goto(url)
     await page.getByRole("button", { name: "Use the admin token" }).click()
     await page.getByLabel("Admin token").fill(testAdminToken)
