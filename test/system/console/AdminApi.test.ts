@@ -239,7 +239,7 @@ describe("the admin API", () => {
   })
 })
 
-describe("the admin API without NATS", { timeout: 120_000 }, () => {
+describe("the admin API without NATS", () => {
   it.live("reports the outage to a signed-in client instead of asking it to sign in again", () =>
     Gateway.run({ workers: 0 }, async (gateway) => {
       const { port } = await gateway.startConsole()

@@ -29,7 +29,7 @@ const list = async (query = "") =>
 const untilListed = (id: string, status: string) =>
   eventually(() => list(`status=${status}`), (tasks) => tasks.map((task) => task.id).join() === id)
 
-describe("the batches of all keys", { timeout: 60_000 }, () => {
+describe("the batches of all keys", () => {
   it("are listed among the tasks, with what their clients see of their progress", async () => {
     const batches = new BatchClient(gateway())
     const { error_file_id, id, output_file_id } = await batches.ended((await batches.create("free-chat", 5)).id)

@@ -71,7 +71,7 @@ const today = () => DateTime.formatIsoDateUtc(DateTime.nowUnsafe())
 const createKeyOf = async (team: string | null): Promise<string> =>
   (await client.send<{ readonly key: { readonly id: string } }>("POST", "/api/keys", { name: "a", team })).body.key.id
 
-describe("teams", { timeout: 60_000 }, () => {
+describe("teams", () => {
   it("count the usage and cost of the keys that are in them at the time", async () => {
     const organisation = await createTeam({ name: "organisation" })
     const team = await createTeam({ name: "team", parent: organisation })

@@ -44,7 +44,7 @@ const list = async (query: Readonly<Record<string, string>> = {}) => {
 const asOwner = (id: string, path = "") =>
   fetch(`${gateway().url}/v1/tasks/${id}${path}`, { headers: { authorization: `Bearer ${ours.key}` } })
 
-describe("the tasks of all keys", { timeout: 60_000 }, () => {
+describe("the tasks of all keys", () => {
   it("are listed with their states, the latest first, and without their content", async () => {
     const first = await create(ours, {}, "paid-chat")
     const second = await create(others)

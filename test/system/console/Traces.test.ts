@@ -15,7 +15,7 @@ let other: ConsoleClient
 beforeAll(async () => {
   keeping = await ConsoleClient.signedIn((await gateway().startConsole({ CONSOLE_OTLP_TOKEN: token })).port)
   other = await ConsoleClient.signedIn((await gateway().startConsole()).port)
-}, 60_000)
+})
 
 const traces = (traceId: string) => traceOf(traceId, { "gateway.request.id": `req_${traceId}` })
 

@@ -57,7 +57,7 @@ const latest = async (model: string, before: number): Promise<UsageEvent> => {
 const countOf = async (model: string): Promise<number> =>
   (await eventsIn(shared().nats)).filter((event) => event.model === model).length
 
-describe("a guardrail", { timeout: 60_000 }, () => {
+describe("a guardrail", () => {
   beforeEach(() => {
     hook.mood = "well"
     hook.onCheck = undefined

@@ -12,7 +12,7 @@ import type { NatsService } from "../../../shared/bus/provision/Access.ts"
 import { type Account, buckets, bucketStream, events } from "../../../shared/nats/Storage.ts"
 import { jobStream, jobSubject, pullSubject } from "../../../shared/bus/protocol/Subjects.ts"
 import { type Workload, workloads } from "../../../shared/contract/Operation.ts"
-import { eventually } from "../../fixture/general/Eventually.ts"
+import { eventually, hungAfterMs } from "../../fixture/general/Eventually.ts"
 import { SecureNats } from "../../fixture/nats/SecureNats.ts"
 
 let nats: SecureNats
@@ -145,7 +145,7 @@ beforeAll(async () => {
     await writer.flush()
     await writer.close()
   }
-}, 60_000)
+})
 afterAll(async () => {
   await Promise.all(Object.values(admin).map((connection) => connection.close()))
   await nats?.remove()
@@ -191,7 +191,7 @@ describe("a worker of chat, in its own account,", () => {
   it("lists the records of a bucket that it may read", async () => {
     const subject = `$KV.${buckets.responses.name}.owner.response.0`
     const ingress = await connectAs("ingress")
-    await ingress.request(subject, "a record", { timeout: 30_000 })
+    await ingress.request(subject, "a record", { timeout: hungAfterMs })
     await ingress.close()
     const worker = await connectAs("chat")
     const { streams } = await jetstreamManager(worker, { checkAPI: false })

@@ -10,9 +10,7 @@ import type { ModelEvent } from "../../../shared/provider/dialects/conversation/
 import {
   assistant,
   conversation,
-  file,
   finishes,
-  image,
   textOf,
   toolResult,
   turn,
@@ -37,20 +35,11 @@ beforeAll(() => Effect.runPromise(ask(conversation([turn("user", "Hello")]))))
 describe("the built-in chat engine", () => {
   it.effect("answers with the user's last message, and says that it is not a model", () =>
     Effect.gen(function*() {
-      const text = yield* say(aboutCity("Why is the sky blue?"))
-      assert.strictEqual(text, "This is the gateway's built-in echo, not a model. You wrote: Why is the sky blue?")
-      assert.include(yield* say(conversation([])), "not a model. You wrote: nothing.")
       const turns = [turn("user", "My name is Anna."), assistant("Nice."), turn("user", "What is my name?")]
-      assert.match(yield* say(conversation(turns)), /You wrote: What is my name\?$/u)
-    }))
-
-  it.effect("continues the prompt of a completion", () =>
-    Effect.gen(function*() {
-      const say = (prompt: string) =>
-        Effect.map(ask(conversation([turn("user", prompt)], { continues: true })), (events) => textOf(events))
-      assert.match(yield* say("Once upon a time"), /^ and so it goes on, .*not a model/u)
-      assert.match(yield* say("It was night."), /^ And so it goes on, /u)
-      assert.strictEqual(yield* say("Say this is a test"), "this is a test")
+      const text = yield* say(conversation(turns))
+      assert.include(text, "not a model")
+      assert.include(text, "What is my name?")
+      assert.include(yield* say(conversation([])), "not a model")
     }))
 
   it.effect("answers with exact words if the user asks for them", () =>
@@ -66,12 +55,6 @@ describe("the built-in chat engine", () => {
       assert.isTrue(text.endsWith("…"))
     }))
 
-  it.effect("mentions images and files, which it cannot read", () =>
-    Effect.gen(function*() {
-      const looking = conversation([{ ...turn("user", "What is this?"), content: [image, image, file("report.pdf")] }])
-      assert.include(yield* say(looking), "This engine cannot read the 3 images or files of the message.")
-    }))
-
   it.effect("answers with the results of its tool calls", () =>
     Effect.gen(function*() {
       const text = yield* say(conversation([
@@ -80,7 +63,7 @@ describe("the built-in chat engine", () => {
         toolResult("c1", `{"city":"Paris","celsius":21}`),
         toolResult("c2", "")
       ]))
-      assert.strictEqual(text, `get_weather returned: {"city":"Paris","celsius":21}\nlog returned nothing`)
+      assert.include(text, `{"city":"Paris","celsius":21}`)
     }))
 
   it.effect("gives the same answer each time", () =>
@@ -125,25 +108,15 @@ describe("choices of an answer", () => {
 })
 
 describe("an answer's limits", () => {
-  it.effect("end it before a stop sequence that spans deltas, and name the sequence", () =>
+  it.effect("end it before the earliest stop sequence, at the shorter of two at the same position, and name it", () =>
     Effect.gen(function*() {
-      const events = yield* ask(aboutCity("What is the capital of France?", { stop: ["no such", "ilt-in ec"] }))
-      assert.strictEqual(textOf(events), "This is the gateway's bu")
-      assert.deepStrictEqual(finishes(events), [{
-        type: "finish",
-        choice: 0,
-        reason: "stop",
-        stopSequence: "ilt-in ec"
-      }])
-    }))
-
-  it.effect("end it at the earliest stop sequence, at the shorter of two at the same position", () =>
-    Effect.gen(function*() {
-      const events = yield* ask(
-        aboutCity("What is the capital of France?", { stop: ["echo", "built-in echo", "built-in", ""] })
-      )
-      assert.strictEqual(textOf(events), "This is the gateway's ")
-      assert.strictEqual(finishes(events)[0]?.stopSequence, "built-in")
+      const request = aboutCity("What is the capital of France?")
+      const plain = yield* say(request)
+      // it spans words, so that no delta contains it
+      const [at, stop] = [9, plain.slice(9, 20)]
+      const events = yield* ask({ ...request, stop: ["no such", plain.slice(12, 16), `${stop}${plain[20]}`, stop, ""] })
+      assert.strictEqual(textOf(events), plain.slice(0, at))
+      assert.deepStrictEqual(finishes(events), [{ type: "finish", choice: 0, reason: "stop", stopSequence: stop }])
     }))
 
   it.effect.prop(
@@ -242,7 +215,7 @@ describe("the usage of an answer", () => {
         // The work is sliced: others had dozens of turns.
         assert.isAbove(turns, 30)
         assert.isBelow(textOf(events).length, 3_000)
-      }), 10_000)
+      }))
   }
 })
 
