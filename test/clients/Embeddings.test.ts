@@ -66,7 +66,7 @@ describe.each(Object.entries(openais))("openai %s", (_, OpenAI) => {
     assert.deepStrictEqual(data.map(({ index }) => index), [...input.keys()])
     const [alone] = (await client().embeddings.create({ model, input: input[2_000]! })).data
     assert.deepStrictEqual(data[2_000]?.embedding, alone?.embedding)
-  }, 60_000)
+  })
 
   it("gets the name of a wrong field", async () => {
     const wrong = [

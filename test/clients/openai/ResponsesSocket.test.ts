@@ -144,7 +144,7 @@ describe("a WebSocket", () => {
     assert.isAtMost(third, 10)
     await eventually(() => connect(keys[2]), (status) => status === 101)
     sockets.at(-1)?.terminate()
-  }, 60_000)
+  })
 
   it("cancels the calls of a client that leaves", async () => {
     const { create, received: events, socket } = await open()

@@ -1,7 +1,7 @@
 /** Events reach their stream, those of one turn in one message, whatever happens to NATS meanwhile. */
 import { jetstreamManager } from "@nats-io/jetstream"
 import { assert, describe, it } from "@effect/vitest"
-import { ConfigProvider, Context, Effect, Layer, Logger } from "effect"
+import { Clock, ConfigProvider, Context, Effect, Layer, Logger } from "effect"
 import { eventsOf, openEvents } from "../../../shared/nats/EventStream.ts"
 import { EventWriter } from "../../../shared/nats/EventWriter.ts"
 import { Nats } from "../../../shared/nats/Nats.ts"
@@ -18,6 +18,9 @@ const stream: EventStreamSpec & { readonly account: "data" } = {
   duplicatesMs: 60_000
 }
 
+/** The writer sends a page again if this long passes without confirmation. */
+const confirmMs = 2_000
+
 const numbers = (from: number, until: number) => Array.from({ length: until - from }, (_, index) => `${from + index}`)
 
 /** A writer on a server, without a stream until it is opened. */
@@ -33,7 +36,9 @@ const make = Effect.gen(function*() {
   const nats = Context.get(context, Nats)
   let lost = 0
   let aheadMs = 0
-  const writer = new EventWriter({ nats, now: () => performance.now() + aheadMs, onLost: () => lost++ })
+  const clock = yield* Clock.Clock
+  const now = () => clock.currentTimeMillisUnsafe() + aheadMs
+  const writer = new EventWriter({ nats, now, onLost: () => lost++ })
   yield* Effect.addFinalizer(() => Effect.promise(() => writer.close(0)))
   const one = (event: string) => new Promise<void>((resolve) => writer.write("events.x", event, resolve))
   return {
@@ -76,9 +81,10 @@ describe("events", () => {
 
   it.live("are kept until their stream exists", () =>
     Effect.gen(function*() {
-      const { many, open, stored } = yield* make
+      const { many, open, pass, stored } = yield* make
       const written = many(0, 50)
       yield* open
+      pass(confirmMs)
       yield* Effect.promise(() => written)
       assert.deepStrictEqual(yield* Effect.promise(stored), [numbers(0, 50)])
     }))
@@ -99,9 +105,10 @@ describe("events", () => {
 
   it.live("delay the end of their writer, but not for ever", () =>
     Effect.gen(function*() {
-      const { many, open, stored, writer } = yield* make
+      const { many, open, pass, stored, writer } = yield* make
       void many(0, 20)
       yield* open
+      pass(confirmMs)
       assert.strictEqual(yield* Effect.promise(() => writer.close(10_000)), 0)
       assert.deepStrictEqual(yield* Effect.promise(stored), [numbers(0, 20)])
 

@@ -53,7 +53,7 @@ const runningAndWaiting = async (key: string, model?: string) => {
   return { running, waiting, calls: calls + 1 }
 }
 
-describe("a key that allows one request at a time", { timeout: 60_000 }, () => {
+describe("a key that allows one request at a time", () => {
   it("runs its tasks one after the other", async () => {
     const { key } = await shared().createKeyWith({ concurrentRequests: 1 })
     const { calls, running, waiting } = await runningAndWaiting(key)
@@ -86,7 +86,7 @@ describe("a key that allows one request at a time", { timeout: 60_000 }, () => {
   })
 })
 
-describe("a waiting task fails", { timeout: 60_000 }, () => {
+describe("a waiting task fails", () => {
   it("if its key is revoked", async () => {
     const { id, key } = await shared().createKeyWith({ concurrentRequests: 1 })
     const [next = ""] = /sk-gw-\w+/.exec(await shared().admin("keys", "replace", id)) ?? []

@@ -19,9 +19,7 @@ const shared = sharedGateway({
   dear-chat: { workload: chat, targets: [{ provider: free }], price: { perRequest: 0.1 } }`
 })
 
-it("other requests wait for the budget until the video ends, and then have what it has not cost", {
-  timeout: 90_000
-}, () =>
+it("other requests wait for the budget until the video ends, and then have what it has not cost", () =>
   Effect.runPromise(Effect.scoped(Effect.gen(function*() {
     const services = (yield* usageProcess(
       shared().nats,

@@ -175,8 +175,7 @@ describe("a stored response", () => {
         assert.isTrue(Option.isSome(yield* responses.find(other, others!.id)))
         // only the keys of those that are kept, and of the owners' counts, so that a new writer finds the oldest one at once
         assert.lengthOf(yield* bucket.keys(">"), turns.length - 16 + 1 + 2)
-      }),
-    30_000
+      })
   )
 
   it.live("is found by its items, of the gateway's making or a provider's", () =>
@@ -224,8 +223,7 @@ describe("a stored response", () => {
         const isKept = Effect.map(responses.find(owner, later[1]!.id), Option.isSome)
         yield* Effect.promise(() => eventually(() => Effect.runPromise(isKept), (kept) => !kept))
         assert.lengthOf(yield* bucket.keys(">"), 2 * (2 + 2) + 1)
-      }),
-    30_000
+      })
   )
 
   it.live("fails to be written or read while the server is down, after a while", () =>
@@ -235,5 +233,5 @@ describe("a stored response", () => {
       const error = yield* Effect.flip(responses.write(owner, turn("lost"), undefined))
       assert.strictEqual(error._tag, "JetStreamFailed")
       assert.strictEqual((yield* Effect.flip(responses.find(owner, newId())))._tag, "JetStreamFailed")
-    }), 30_000)
+    }))
 })

@@ -56,7 +56,7 @@ describe("a video task", () => {
     assert.strictEqual(content.headers.get("content-type"), "video/mp4")
     const { frames, height, width } = await inspect(bytes)
     assert.deepStrictEqual({ frames, height, width }, { frames: 72, height: 180, width: 320 })
-  }, 60_000)
+  })
 
   it("serves its video in parts, with the key or through the signed URL", async () => {
     const id = await client().create({ ...smallVideo, width: 320, height: 320 })
@@ -89,7 +89,7 @@ describe("a video task", () => {
     assert.deepInclude(await refusal(forged), { status: 403, code: "invalid_signature" })
     const bare = await fetch(`${shared().url}${pathname}`)
     assert.deepInclude(await refusal(bare), { status: 401, code: "missing_api_key" })
-  }, 60_000)
+  })
 
   it("makes several videos, each with a seed, a URL and a file of its own", async () => {
     const id = await client().create({ ...smallVideo, seed: 7, n: 3 })
@@ -115,7 +115,7 @@ describe("a video task", () => {
     assert.deepInclude(await refusal(await client().request(`/${id}/content?video=x`)), { status: 400, param: "video" })
     // the id of one of the videos is no task of its own
     assert.deepInclude(await refusal(await client().request(`/${id}-1`)), { status: 404 })
-  }, 60_000)
+  })
 
   it("with several videos is created once per idempotency key, and cancelled as a whole", async () => {
     const key = { "idempotency-key": "several" }
@@ -127,7 +127,7 @@ describe("a video task", () => {
     assert.deepInclude(await answer.json(), { status: "cancelled", data: [], error: null })
     await untilNoJobs(shared().nats, "video")
     assert.strictEqual((await client().show(ids[0]!)).status, "cancelled")
-  }, 60_000)
+  })
 
   it("is rejected at its creation if the model cannot make it", async () => {
     const base64 = (text: string) => Buffer.from(text).toString("base64")
@@ -169,7 +169,7 @@ describe("a video task", () => {
       status: 400,
       param: "idempotency-key"
     })
-  }, 60_000)
+  })
 
   it("stops when it is cancelled, running or queued", async () => {
     const running = [await client().create(veryLongVideo), await client().create(veryLongVideo)]
@@ -190,7 +190,7 @@ describe("a video task", () => {
     // the worker acknowledges a task when it has stopped
     await untilNoJobs(shared().nats, "video")
     for (const id of [queued, ...running]) assert.strictEqual((await client().show(id)).status, "cancelled")
-  }, 60_000)
+  })
 
   it("is not changed by a cancellation after its end", async () => {
     const id = await client().create(smallVideo)
@@ -198,7 +198,7 @@ describe("a video task", () => {
     const answer = await client().request(`/${id}`, { method: "DELETE" })
     assert.deepInclude(await answer.json(), { status: "completed" })
     assert.strictEqual((await client().content(id)).answer.status, 200)
-  }, 60_000)
+  })
 
   it("is not found for another tenant, and neither is an unknown one", async () => {
     const id = await client().create(smallVideo)
@@ -212,7 +212,7 @@ describe("a video task", () => {
     const stranger = new VideoClient(shared(), "sk-gw-00000000000000000000000000000000")
     assert.deepInclude(await refusal(await stranger.request(`/${id}`)), { status: 401, code: "invalid_api_key" })
     assert.strictEqual((await client().untilEnded(id)).status, "completed")
-  }, 60_000)
+  })
 
   it("is the owner's, for a key that replaces its key", async () => {
     const first = await shared().createKeyWith({})
@@ -226,7 +226,7 @@ describe("a video task", () => {
     assert.strictEqual((await heir.untilEnded(id)).status, "completed")
     assert.strictEqual(await heir.create(smallVideo, key), id)
     assert.strictEqual((await heir.content(id)).answer.status, 200)
-  }, 60_000)
+  })
 
   it("fails with its request's mistake if only the worker can detect it", async () => {
     for (
@@ -243,7 +243,7 @@ describe("a video task", () => {
         code: "task_not_completed"
       })
     }
-  }, 60_000)
+  })
 
   it("is served to the official client's raw requests", async () => {
     const openai = new OpenAI({ apiKey: shared().key, baseURL: `${shared().url}/v1`, maxRetries: 0 })
@@ -258,5 +258,5 @@ describe("a video task", () => {
     )
     assert.instanceOf(wrong, OpenAI.BadRequestError)
     assert.strictEqual(wrong.param, "fps")
-  }, 60_000)
+  })
 })
