@@ -68,7 +68,8 @@ it(
     )
     const create = async () => client().files.create({ file: await toFile(content, "large.jsonl"), purpose: "batch" })
     // loads the code of both directions
-    const small = await upload(lines(10_000))
+    const few = await toFile(Buffer.from(lines(10_000)), "small.jsonl")
+    const small = await client().files.create({ file: few, purpose: "batch" })
     await (await client().files.content(small.id)).text()
     // what is reachable: how much garbage V8 leaves varies too much
     const memory = async () => (await inspect(shared().ingress)).heapMb
