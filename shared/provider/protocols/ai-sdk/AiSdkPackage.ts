@@ -136,6 +136,10 @@ const guardedFetch = (guard: GuardedFetch["Service"], endpoint: Endpoint.Endpoin
       dispatcher
     })
     // tests in a browser compile this with the streams of a page
-    return new Response(body as ConstructorParameters<typeof Response>[0], { status, statusText, headers: [...headers] })
+    return new Response(body as ConstructorParameters<typeof Response>[0], {
+      status,
+      statusText,
+      headers: [...headers]
+    })
   }
 }
