@@ -59,7 +59,22 @@ function* objectsIn(value: unknown): Generator<Record<string, unknown>> {
 
 const typeOf = (response: Response): string => response.headers.get("content-type")?.split(";")[0] ?? ""
 
-const validators = new Map<object, ValidateFunction>()
+/** One for all answers, so that it compiles each component of the document once. */
+const ajv = new Ajv2020({ strict: false, validateFormats: false })
+
+/** By the schema's JSON, since many answers have the same. */
+const validators = new Map<string, ValidateFunction>()
+
+const validatorOf = (schema: object): ValidateFunction => {
+  const text = JSON.stringify(schema).replaceAll("\"#/components/", "\"document#/components/")
+  let validate = validators.get(text)
+  if (validate === undefined) {
+    if (validators.size === 0) ajv.addSchema({ components: document.components }, "document")
+    validate = ajv.compile(JSON.parse(text) as object)
+    validators.set(text, validate)
+  }
+  return validate
+}
 
 /** Asserts that an answer is one of those described. */
 const assertDescribed = async ({ operationId, responses }: Described, answer: Response): Promise<void> => {
@@ -73,12 +88,7 @@ const assertDescribed = async ({ operationId, responses }: Described, answer: Re
   }
   if (typeOf(answer) !== "application/json") return void await answer.arrayBuffer()
   const { schema } = content
-  let validate = validators.get(schema)
-  if (validate === undefined) {
-    const ajv = new Ajv2020({ strict: false, validateFormats: false })
-    validate = ajv.compile({ ...schema, components: document.components })
-    validators.set(schema, validate)
-  }
+  const validate = validatorOf(schema)
   const isValid = validate(await answer.json())
   assert.isTrue(isValid, `${operationId}: ${JSON.stringify(validate.errors)}`)
 }
