@@ -28,6 +28,7 @@ it.live("an item that comes for a process which waits no more goes to another at
     yield* untilWaiting(1)
     yield* Fiber.interrupt(waiting)
     yield* queue.add("webhooks.a", "item", "1")
-    const item = yield* queue.next.pipe(Effect.timeout("10 seconds"))
+    // `next` waits for half a minute, and the queue for a minute until it delivers an unsettled item again
+    const item = yield* queue.next
     assert.strictEqual(Option.getOrThrow(item).text, "item")
   }))
