@@ -241,7 +241,7 @@ describe("the admin API", () => {
 
 describe("the admin API without NATS", () => {
   it.live("reports the outage to a signed-in client instead of asking it to sign in again", () =>
-    Gateway.run({ workers: 0 }, async (gateway) => {
+    Gateway.runHere({ workers: 0 }, async (gateway) => {
       const { port } = await gateway.startConsole()
       const client = await ConsoleClient.signedIn(port, "Ada")
       gateway.nats.freeze()

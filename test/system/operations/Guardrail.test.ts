@@ -27,8 +27,8 @@ const shared = sharedGateway({
     `guardrail: { url: "${hook.url}", checks: [request], timeoutMs: 30000, window: { characters: 60, overlap: 10 } }`,
   models: [
     ["guarded", "checks: [request, answer]"],
-    ["strict", "checks: [request, answer], timeoutMs: 1000"],
-    ["lenient", "checks: [request, answer], timeoutMs: 1000, onUnreachable: open"]
+    ["strict", "checks: [request, answer], timeoutMs: 200"],
+    ["lenient", "checks: [request, answer], timeoutMs: 200, onUnreachable: open"]
   ].map(([name, guardrail]) =>
     `  ${name}: { workload: chat, guardrail: { ${guardrail} }, targets: [{ provider: paid }] }`
   ).join("\n"),
