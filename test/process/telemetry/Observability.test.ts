@@ -130,7 +130,7 @@ describe("the collector's configuration", () => {
   })
 })
 
-describe.skipIf(Prometheus.missing !== undefined)(Prometheus.missing ?? "Prometheus", { timeout: 90_000 }, () => {
+describe.skipIf(Prometheus.missing !== undefined)(Prometheus.missing ?? "Prometheus", () => {
   it("accepts the rules and the configuration, and the rules pass their tests", async () => {
     assert.include(await Prometheus.promtool("check", "rules", rulesFile), `${alerts.length} rules found`)
     await Prometheus.promtool("check", "config", join(folder, "prometheus", "prometheus.yaml"))

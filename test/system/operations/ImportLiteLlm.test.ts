@@ -58,64 +58,60 @@ const refusals: Readonly<Record<number, readonly [status: number, message: strin
 const chat = (model: string) => ({ model, messages: [{ role: "user", content: "Hello" }] })
 
 describe("an import from LiteLLM", () => {
-  it.live(
-    "serves 60 models to clients with 40 keys that they had before",
-    () =>
-      Gateway.runHere(
-        { workers: 0, environmentOf: (service) => service === "admin" ? { FAKE_API_BASE: baseUrl } : {} },
-        async (gateway) => {
-          baseUrl = gateway.provider.baseUrl
-          const folder = await mkdtemp(join(tmpdir(), "import-"))
-          try {
-            const [dump, catalogue] = [join(folder, "dump.sql"), join(folder, "gateway.yaml")]
-            await writeFile(dump, dumpOf(tables))
-            const words = ["import", "litellm", configFile, "--database-dump", dump, "--out", catalogue]
+  it.live("serves 60 models to clients with 40 keys that they had before", () =>
+    Gateway.runHere(
+      { workers: 0, environmentOf: (service) => service === "admin" ? { FAKE_API_BASE: baseUrl } : {} },
+      async (gateway) => {
+        baseUrl = gateway.provider.baseUrl
+        const folder = await mkdtemp(join(tmpdir(), "import-"))
+        try {
+          const [dump, catalogue] = [join(folder, "dump.sql"), join(folder, "gateway.yaml")]
+          await writeFile(dump, dumpOf(tables))
+          const words = ["import", "litellm", configFile, "--database-dump", dump, "--out", catalogue]
 
-            const rehearsal = await gateway.admin(...words, "--dry-run")
-            assert.match(rehearsal, /3 teams, not created \(dry run\):\n +team_\w{12} +Example Ltd /)
-            assert.include(rehearsal, "40 keys, not created (dry run)")
-            assert.notInclude(await gateway.admin("keys", "list"), "key 1")
+          const rehearsal = await gateway.admin(...words, "--dry-run")
+          assert.match(rehearsal, /3 teams, not created \(dry run\):\n +team_\w{12} +Example Ltd /)
+          assert.include(rehearsal, "40 keys, not created (dry run)")
+          assert.notInclude(await gateway.admin("keys", "list"), "key 1")
 
-            const first = await gateway.admin(...words)
-            assert.include(first, "3 teams created, 0 existed already")
-            assert.include(first, "40 keys created, 0 existed already")
-            assert.match(first, /config\.yaml:\d+ general_settings\.master_key: /)
-            assert.notMatch(first, /written-down|a-password/)
-            const listed = await gateway.admin("keys", "list")
-            assert.match(listed, /20 USD\/month .*key 5\n/)
-            const again = await gateway.admin(...words)
-            assert.include(again, "0 teams created, 3 existed already")
-            assert.include(again, "0 keys created, 40 existed already")
-            assert.include(again, "has this content already")
-            assert.strictEqual(await gateway.admin("keys", "list"), listed)
+          const first = await gateway.admin(...words)
+          assert.include(first, "3 teams created, 0 existed already")
+          assert.include(first, "40 keys created, 0 existed already")
+          assert.match(first, /config\.yaml:\d+ general_settings\.master_key: /)
+          assert.notMatch(first, /written-down|a-password/)
+          const listed = await gateway.admin("keys", "list")
+          assert.match(listed, /20 USD\/month .*key 5\n/)
+          const again = await gateway.admin(...words)
+          assert.include(again, "0 teams created, 3 existed already")
+          assert.include(again, "0 keys created, 40 existed already")
+          assert.include(again, "has this content already")
+          assert.strictEqual(await gateway.admin("keys", "list"), listed)
 
-            const checked = await gateway.admin("config", "check", catalogue)
-            assert.match(checked, /: 6\d models, \d+ providers/)
-            const environment = { GATEWAY_CONFIG: catalogue, ...workerSecrets }
-            const ingress = await gateway.startIngress({ GATEWAY_CONFIG: catalogue })
-            await gateway.startWorker(environment)
-            const ask = (key: string, model: string) =>
-              gateway.request(chat(model), { ingress, headers: { authorization: `Bearer ${key}` } })
-            for (const number of numbers) {
-              // the key's own model, by the name that its deployment has at the provider
-              const model = `team-model-${number === 2 ? 1 : Math.min(number, 36)}`
-              const answer = await ask(keyOf(number), model)
-              const body = await answer.text()
-              const [status, message] = refusals[number] ?? [200, ""]
-              assert.strictEqual(answer.status, status, `${number}: ${body}`)
-              assert.include(body, message)
-            }
-            assert.strictEqual((await ask(keyOf(3), "team-model-1")).status, 403)
-            assert.strictEqual((await ask(keyOf(4), "team-model-1")).status, 403)
-            assert.strictEqual((await ask(keyOf(41), "team-model-1")).status, 401)
-            assert.include(await readFile(catalogue, "utf8"), "model: upstream-1\n")
-          } finally {
-            await rm(folder, { recursive: true })
+          const checked = await gateway.admin("config", "check", catalogue)
+          assert.match(checked, /: 6\d models, \d+ providers/)
+          const environment = { GATEWAY_CONFIG: catalogue, ...workerSecrets }
+          const ingress = await gateway.startIngress({ GATEWAY_CONFIG: catalogue })
+          await gateway.startWorker(environment)
+          const ask = (key: string, model: string) =>
+            gateway.request(chat(model), { ingress, headers: { authorization: `Bearer ${key}` } })
+          for (const number of numbers) {
+            // the key's own model, by the name that its deployment has at the provider
+            const model = `team-model-${number === 2 ? 1 : Math.min(number, 36)}`
+            const answer = await ask(keyOf(number), model)
+            const body = await answer.text()
+            const [status, message] = refusals[number] ?? [200, ""]
+            assert.strictEqual(answer.status, status, `${number}: ${body}`)
+            assert.include(body, message)
           }
+          assert.strictEqual((await ask(keyOf(3), "team-model-1")).status, 403)
+          assert.strictEqual((await ask(keyOf(4), "team-model-1")).status, 403)
+          assert.strictEqual((await ask(keyOf(41), "team-model-1")).status, 401)
+          assert.include(await readFile(catalogue, "utf8"), "model: upstream-1\n")
+        } finally {
+          await rm(folder, { recursive: true })
         }
-      ),
-    180_000
-  )
+      }
+    ))
 })
 
 let baseUrl = ""
