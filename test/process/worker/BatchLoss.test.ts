@@ -61,8 +61,7 @@ const copyJobs = async (nats: NatsAddress, queue: QueueName) => {
 const timeouts =
   /^gateway_provider_attempts_total\{(?=[^}]*outcome="ProviderTimeout")[^}]*provider="impatient"[^}]*\} [1-9]/m
 
-// some wait for JetStream's redelivery: concurrently, they wait once
-describe.concurrent("a batch in the test's process", () => {
+describe("a batch", () => {
   it.live("does not fail if its holders are killed again and again, before they come on", () =>
     Gateway.runHere({ wired: true, environment: { WORKER_TASK_SLOTS: "4" } }, async (gateway) => {
       const { nats, provider } = gateway
@@ -80,31 +79,6 @@ describe.concurrent("a batch in the test's process", () => {
       provider.release()
       const batch = await client.ended(id)
       assert.deepInclude(batch, { status: "completed", request_counts: { total: 4, completed: 4, failed: 0 } })
-    }))
-
-  it.live("ends if a worker takes over a line, finds its first worker alive after all, and then that one is lost", () =>
-    Gateway.runHere({ workers: 0, wired: true, services: ["batches"] }, async (gateway) => {
-      const { provider } = gateway
-      const client = new BatchClient(gateway)
-      provider.behave({ kind: "silent" })
-      const holdNext = async () => {
-        const worker = await gateway.startWorker()
-        return { worker, held: worker.holdAt((command) => isBeginning(command) ? "before" : undefined) }
-      }
-      const first = await holdNext()
-      const { id } = await client.create("paid-chat", 1)
-      await first.held
-      // it is silent, so that JetStream delivers its job again
-      const second = await holdNext()
-      await second.held
-      first.worker.mend()
-      await provider.until(() => provider.open === 1)
-      second.worker.mend()
-      first.worker.kill()
-      const batch = await client.ended(id)
-      assert.deepInclude(batch.request_counts, { completed: 0, failed: 1 })
-      assert.strictEqual((await client.results(batch)).errors[0]?.error?.code, "worker_lost")
-      assert.strictEqual(provider.requests.length, 1)
     }))
 
   it.live("has its line performed by another worker if the provider has declined the call and the line's worker is lost", () =>
@@ -185,6 +159,34 @@ describe.concurrent("a batch in the test's process", () => {
       provider.release()
       const batch = await client.ended(id)
       assert.deepInclude(batch.request_counts, { completed: 1, failed: 0 })
+      assert.strictEqual(provider.requests.length, 1)
+    }))
+})
+
+// both wait for times of the product: concurrently, they wait once
+describe.concurrent("a batch", () => {
+  it.live("ends if a worker takes over a line, finds its first worker alive after all, and then that one is lost", () =>
+    Gateway.runHere({ workers: 0, wired: true, services: ["batches"] }, async (gateway) => {
+      const { provider } = gateway
+      const client = new BatchClient(gateway)
+      provider.behave({ kind: "silent" })
+      const holdNext = async () => {
+        const worker = await gateway.startWorker()
+        return { worker, held: worker.holdAt((command) => isBeginning(command) ? "before" : undefined) }
+      }
+      const first = await holdNext()
+      const { id } = await client.create("paid-chat", 1)
+      await first.held
+      // it is silent, so that JetStream delivers its job again
+      const second = await holdNext()
+      await second.held
+      first.worker.mend()
+      await provider.until(() => provider.open === 1)
+      second.worker.mend()
+      first.worker.kill()
+      const batch = await client.ended(id)
+      assert.deepInclude(batch.request_counts, { completed: 0, failed: 1 })
+      assert.strictEqual((await client.results(batch)).errors[0]?.error?.code, "worker_lost")
       assert.strictEqual(provider.requests.length, 1)
     }))
 

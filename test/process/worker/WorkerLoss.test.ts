@@ -1,7 +1,7 @@
 /**
  * A worker that dies, freezes or loses its ingress in the middle of a job.
  *
- * Each test begins and ends with one worker, so that it knows which has the job, and starts the other during the job.
+ * Each test begins with one worker, so that it knows which has the job, and starts the other during the job.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { beforeEach } from "vitest"
@@ -15,8 +15,10 @@ import type { Received } from "../../fixture/provider/FakeProvider.ts"
 const shared = sharedProcesses()
 
 let callsBefore = 0
-beforeEach(() => {
+let worker: ServiceProcess
+beforeEach(async () => {
   const { provider } = shared()
+  worker = await onlyWorker()
   provider.behave({ kind: "answer" })
   callsBefore = provider.requests.length
 })
@@ -30,17 +32,25 @@ const untilCall = async (count: number): Promise<Received> => {
   return calls()[count - 1]!
 }
 
-/** The only worker that runs. */
-const worker = (): ServiceProcess => {
-  const [only, ...others] = shared().workers.filter(({ hasExited }) => !hasExited)
-  if (only === undefined || others.length > 0) throw new Error(`${others.length + 1} workers run instead of one`)
+/** Those that a test has given an environment of its own. */
+const special = new WeakSet<ServiceProcess>()
+
+/** The only worker. If an earlier test has left others, or this test gives it an environment, a new one replaces them. */
+const onlyWorker = async (environment?: Readonly<Record<string, string>>): Promise<ServiceProcess> => {
+  const running = shared().workers.filter(({ hasExited }) => !hasExited)
+  const [first, ...others] = running
+  if (first !== undefined && others.length === 0 && environment === undefined && !special.has(first)) return first
+  const only = await shared().startWorker(environment)
+  if (environment !== undefined) special.add(only)
+  await Promise.all(running.map((worker) => worker.remove()))
   return only
 }
 
-/** Kills a worker while another one runs. */
-const replace = async (dying: ServiceProcess): Promise<void> => {
-  await shared().startWorker()
-  await dying.kill()
+/** Kills the worker while another one runs, which is the next. */
+const replace = async (): Promise<void> => {
+  const next = await shared().startWorker()
+  await worker.kill()
+  worker = next
 }
 
 /** Has the stream deliver the jobs of lost workers again. No worker may start them: returns once they are acknowledged. */
@@ -58,7 +68,7 @@ describe("a worker that is killed", () => {
       provider.behaveOnce({ kind: "silent" })
       const answer = outcomeOf(gateway.request(chat("free-chat", { stream })))
       await untilCall(2 * index + 1)
-      await replace(worker())
+      await replace()
       assert.deepStrictEqual(await answer, { kind: "whole" })
       await untilSettled()
       assert.lengthOf(calls(), 2 * index + 2)
@@ -72,7 +82,7 @@ describe("a worker that is killed", () => {
     const answer = gateway.request(chat("free-chat"))
     for (let loss = 1; loss <= 2; loss++) {
       await untilCall(loss)
-      await replace(worker())
+      await replace()
     }
     const refused = await answer
     assert.strictEqual(refused.headers.get("x-should-retry"), "false")
@@ -93,7 +103,7 @@ describe("a worker that is killed", () => {
     provider.behave({ kind: "silent" })
     const answer = gateway.request(chat("paid-chat"))
     await untilCall(1)
-    await replace(worker())
+    await replace()
     assert.deepInclude(await outcomeOf(answer), { kind: "refused", status: 502, code: "worker_lost" })
     // JetStream itself delivers the job again, six seconds after its worker's last message
     await untilNoJobs(gateway.nats)
@@ -106,7 +116,7 @@ describe("a worker that is killed", () => {
     for (const model of ["free-chat", "paid-chat"]) {
       provider.behaveOnce({ kind: "hold", after: 2 })
       const stream = await startStream(gateway.request(chat(model, { stream: true })))
-      await replace(worker())
+      await replace()
       assert.deepStrictEqual(await stream.outcome(), { kind: "failed", code: "worker_lost" })
     }
     assert.lengthOf(calls(), 2)
@@ -190,17 +200,10 @@ describe("a worker that is frozen", () => {
   /** With one slot, it keeps no open pull request that would receive the second attempt. */
   const withOneSlot = { WORKER_SLOTS: "1" }
 
-  const startFreezable = async (): Promise<ServiceProcess> => {
-    const before = worker()
-    const freezable = await shared().startWorker(withOneSlot)
-    await before.terminate()
-    return freezable
-  }
-
   it("before the first byte: another worker answers; the frozen one stops its call when it wakes", async () => {
     const gateway = shared()
     const { provider } = gateway
-    const frozen = await startFreezable()
+    const frozen = await onlyWorker(withOneSlot)
     provider.behave({ kind: "silent" })
     const answer = outcomeOf(gateway.request(chat("free-chat", { stream: true })))
     const stale = await untilCall(1)
@@ -221,7 +224,7 @@ describe("a worker that is frozen", () => {
   it("after the first byte: the stream ends with an error; the worker stops its call when it wakes", async () => {
     const gateway = shared()
     const { provider } = gateway
-    const frozen = await startFreezable()
+    const frozen = await onlyWorker(withOneSlot)
     provider.behaveOnce({ kind: "hold", after: 2 })
     const stream = await startStream(gateway.request(chat("free-chat", { stream: true })))
     const call = await untilCall(1)
@@ -235,15 +238,12 @@ describe("a worker that is frozen", () => {
 
   it("with free slots: the jobs delivered to it go to another worker and are answered once", async () => {
     const gateway = shared()
-    const before = worker()
-    const frozen = await gateway.startWorker()
     const other = await gateway.startWorker()
-    await before.terminate()
-    frozen.freeze()
+    worker.freeze()
     const answers = Array.from({ length: 20 }, () => gateway.request(chat("free-chat")).then(outcomeOf))
     const outcomes = await Promise.all(answers)
     assert.isTrue(outcomes.every(({ kind }) => kind === "whole"))
-    frozen.thaw()
+    worker.thaw()
     await untilNoJobs(gateway.nats)
     assert.lengthOf(calls(), 20)
     await other.terminate()
