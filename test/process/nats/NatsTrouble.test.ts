@@ -10,7 +10,7 @@ import { workloads } from "../../../shared/contract/Operation.ts"
 import { eventConfig } from "../../../shared/nats/EventStream.ts"
 import { events } from "../../../shared/nats/Storage.ts"
 import { chat, outcomeOf, startStream, tally } from "../../fixture/client/ChatClient.ts"
-import { eventually } from "../../fixture/general/Eventually.ts"
+import { eventually, hungAfterMs } from "../../fixture/general/Eventually.ts"
 import { Gateway } from "../../fixture/gateway/Gateway.ts"
 import { startProcess } from "../../fixture/gateway/StartProcess.ts"
 import { untilNoJobs } from "../../fixture/nats/JobStream.ts"
@@ -38,7 +38,7 @@ const fillDisk = async ({ url }: NatsAddress): Promise<() => Promise<void>> => {
   const megabyte = new Uint8Array(1_000_000)
   const pour = async () => {
     for (;;) {
-      const answer = await connection.request("junk", megabyte, { timeout: 10_000 })
+      const answer = await connection.request("junk", megabyte, { timeout: hungAfterMs })
       if (answer.json<{ readonly error?: object }>().error !== undefined) return
     }
   }
