@@ -14,8 +14,25 @@ export class JetStreamFailed extends Schema.TaggedError<JetStreamFailed>()("JetS
   }
 }
 
-export const jetStreamFailed = (cause: unknown): JetStreamFailed =>
-  new JetStreamFailed({ detail: cause instanceof Error ? cause.message : String(cause) })
+/** What an operator changes if JetStream refuses a stream, by the server's error code (its errors.json). */
+const remedies: ReadonlyMap<number, string> = new Map([
+  [10002, "raise the account's JetStream limits"],
+  [10005, "start as many servers as NATS_REPLICAS says, each with enough memory and disk"],
+  [10023, "raise max_memory_store and max_file_store in the server's jetstream settings"],
+  [10027, "raise the account's limit of streams"],
+  [10028, "raise max_memory_store in the server's jetstream settings, or max_mem of the account"],
+  [10047, "raise max_file_store in the server's jetstream settings, or max_file of the account"],
+  [10074, "start as many servers as NATS_REPLICAS says, or set NATS_REPLICAS to their number"],
+  [10113, "allow the account streams without a limit of bytes"]
+])
+
+const detailOf = (cause: unknown): string => {
+  if (!(cause instanceof Error)) return String(cause)
+  const remedy = cause instanceof JetStreamApiError ? remedies.get(cause.code) : undefined
+  return remedy === undefined ? cause.message : `${cause.message}: ${remedy}`
+}
+
+export const jetStreamFailed = (cause: unknown): JetStreamFailed => new JetStreamFailed({ detail: detailOf(cause) })
 
 /** Fails with `Unavailable` where JetStream fails; other failures stay as they are. */
 export const asUnavailable = <A, E, R>(effect: Effect.Effect<A, E | JetStreamFailed, R>) =>

@@ -1,7 +1,7 @@
 /** The NATS server of a local start: the one at `NATS_URL`, or one started with JetStream. */
 import { Console, Effect, FileSystem, Option, Path, Schema } from "effect"
 import { connect } from "node:net"
-import { ofProgram } from "./Environment.ts"
+import { type Environment, ofProgram } from "./Environment.ts"
 import { freePort } from "../settings/Ports.ts"
 import { commandLine, endProcess } from "./Processes.ts"
 import { Settings, StartFailed } from "../settings/Settings.ts"
@@ -84,6 +84,16 @@ const endLeftover = Effect.fn("Nats.endLeftover")(function*(pidFile: string, sto
  */
 const memory = { GOGC: "400", GOMEMLIMIT: "2GiB" }
 
+/** Whether the user's environment sets Go's garbage collector, which then counts. */
+const ofUser = (environment: Environment): Environment =>
+  Object.fromEntries(Object.entries(environment).filter(([name]) => name in memory))
+
+/**
+ * JetStream's limits, those of `deploy/nats/nats.conf`. By default, the server takes three quarters of the machine's memory or, from 2.15
+ * on, of `GOMEMLIMIT`, which is less than the streams of the workloads reserve.
+ */
+const limits = "jetstream { max_memory_store: 3GB, max_file_store: 20GB }\n"
+
 /** Provides a NATS server until the scope closes, and returns its URL. */
 export const startNats = Effect.gen(function*() {
   const { data, natsUrl } = yield* Settings
@@ -105,14 +115,16 @@ export const startNats = Effect.gen(function*() {
     (answering) => answering === name,
     () => unusable(`127.0.0.1:${port}`, "is another one")
   )
+  const config = path.join(data, "nats.conf")
+  yield* (yield* FileSystem.FileSystem).writeFileString(config, limits)
   const args = [
-    ...["--addr", "127.0.0.1", "--port", String(port), "--server_name", name],
+    ...["--config", config, "--addr", "127.0.0.1", "--port", String(port), "--server_name", name],
     ...["--jetstream", "--store_dir", store, "--pid", pidFile]
   ]
   const url = `nats://127.0.0.1:${port}`
   const advice = port === usualPort ? "" : `: set NATS_URL=${url} for \`npm run keys\` and other commands`
   yield* Console.log(`starting nats-server at 127.0.0.1:${port}${advice}`)
-  const environment = { ...memory, ...ofProgram(process.env) }
+  const environment = { ...memory, ...ofProgram(process.env), ...ofUser(process.env) }
   const { ready } = yield* supervisor.supervise({
     name: "nats-server",
     stopWithin: "5 seconds",

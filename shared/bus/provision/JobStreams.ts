@@ -129,7 +129,8 @@ export const provisionPatiently = (queue: QueueName, pool: string, version: Vers
   provision(queue, pool, version).pipe(
     Effect.tapError((error) => {
       Metrics.update(Metrics.jetStreamErrors("provision"), 1)
-      return Effect.logWarning("waiting for JetStream", { queue, pool, version, detail: error.message })
+      const stream = jobStream(queue, version)
+      return Effect.logWarning("waiting for JetStream", { stream, pool, detail: error.message })
     }),
     Effect.retry(backOff)
   )
