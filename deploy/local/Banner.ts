@@ -67,18 +67,24 @@ const modelOf = ({ models, providers }: Snapshot, workload: Workload) => {
 }
 
 export const banner = Effect.fn("banner")(
-  function*(key: string, catalogue: Snapshot, adminToken: Option.Option<string>) {
+  function*(key: Option.Option<string>, catalogue: Snapshot, adminToken: Option.Option<string>) {
     const path = yield* Path.Path
     const { consolePort, data, port } = yield* Settings
+    const shown = Option.getOrElse(key, () => "YOUR_KEY")
     const address = `http://127.0.0.1:${port}`
     const requests = examples.flatMap((example) => {
       const model = modelOf(catalogue, example.workload)
-      return model === undefined ? [] : ["", curl(`${address}${example.path}`, key, example.body(model), example.file)]
+      return model === undefined
+        ? []
+        : ["", curl(`${address}${example.path}`, shown, example.body(model), example.file)]
     })
     return [
       `ready ${address}`,
       `docs  ${address}/docs`,
-      `key   ${key}`,
+      Option.match(key, {
+        onSome: (key) => `key   ${key}`,
+        onNone: () => "key   none: the first one was revoked and is not created again. Create one in the console"
+      }),
       ...Option.match(adminToken, {
         onNone: () => [],
         onSome: (token) => [`admin http://127.0.0.1:${consolePort}`, `token ${token}`]

@@ -39,8 +39,8 @@ const run = Effect.gen(function*() {
   const natsUrl = yield* startNats
   const services = yield* startServices({ natsUrl, secret, adminToken: token, hasConsole, catalogue })
   yield* Console.log(`starting ${services.names.join(", ")}`)
-  yield* Effect.all([services.ready, ensureKey(key, natsUrl)], { concurrency: "unbounded", discard: true })
-  yield* Console.log(yield* banner(key, catalogue, hasConsole ? Option.some(token) : Option.none()))
+  const [, valid] = yield* Effect.all([services.ready, ensureKey(key, natsUrl)], { concurrency: "unbounded" })
+  yield* Console.log(yield* banner(valid, catalogue, hasConsole ? Option.some(token) : Option.none()))
   return yield* Effect.never
 })
 

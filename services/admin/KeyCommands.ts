@@ -165,10 +165,13 @@ const ensure = Command.make(
   { name },
   Effect.fn(function*({ name }) {
     const secret = yield* Config.Redacted("GATEWAY_BOOTSTRAP_KEY").pipe(Config.withDefault(Redacted.make("")))
-    if (secretPattern.test(Redacted.value(secret))) return yield* (yield* KeyStore).ensure({ name, secret })
-    return yield* new InvalidInput({ message: `GATEWAY_BOOTSTRAP_KEY must be ${secretShape}` })
+    if (!secretPattern.test(Redacted.value(secret))) {
+      return yield* new InvalidInput({ message: `GATEWAY_BOOTSTRAP_KEY must be ${secretShape}` })
+    }
+    if ((yield* (yield* KeyStore).ensure({ name, secret })) !== "revoked") return
+    yield* Console.log("This key was revoked and is not created again: set GATEWAY_BOOTSTRAP_KEY to another")
   }, Effect.provide(store))
-).pipe(Command.withDescription("Create the key in GATEWAY_BOOTSTRAP_KEY unless it exists"))
+).pipe(Command.withDescription("Create the key in GATEWAY_BOOTSTRAP_KEY unless it exists or was revoked"))
 
 export const keys = Command.make("keys").pipe(
   Command.withDescription("Manage API keys"),

@@ -33,11 +33,11 @@ export class KeyStore extends Context.Service<KeyStore, {
   readonly create: (settings: ApiKey.NewKey) => Effect.Effect<CreatedKey, JetStreamFailed>
   /** Creates a key with the settings and the owner of another one, which stays valid until it is revoked. */
   readonly replace: (id: string) => Effect.Effect<CreatedKey, KeyNotFound | JetStreamFailed>
-  /** Creates a key with this secret unless it exists. */
+  /** Creates a key with this secret, unless it exists or was revoked. */
   readonly ensure: (options: {
     readonly name: string
     readonly secret: Redacted.Redacted
-  }) => Effect.Effect<void, JetStreamFailed>
+  }) => Effect.Effect<"created" | "exists" | "revoked", JetStreamFailed>
   /** Creates a key from the fingerprint of its secret, which only its clients know; `None` if that key exists or was revoked. */
   readonly importHashed: (
     fingerprint: string,
@@ -91,12 +91,12 @@ export class KeyStore extends Context.Service<KeyStore, {
         }),
         ensure: Effect.fn("KeyStore.ensure")(function*(options) {
           const key = yield* ApiKey.make({ name: options.name })
-          yield* bucket.create(ApiKey.fingerprint(Redacted.value(options.secret)), encode(key))
+          const outcome = yield* bucket.createFirst(ApiKey.fingerprint(Redacted.value(options.secret)), encode(key))
+          return outcome === "deleted" ? "revoked" : outcome
         }),
         importHashed: Effect.fn("KeyStore.importHashed")(function*(fingerprint, settings) {
           const key = yield* ApiKey.make(settings)
-          // revision 0 is not that of a revoked key, whose deletion is stored
-          return Option.as(yield* bucket.updateBytes(fingerprint, Buffer.from(encode(key)), 0), key)
+          return (yield* bucket.createFirst(fingerprint, encode(key))) === "created" ? Option.some(key) : Option.none()
         }),
         list: Effect.map(records, (all) => all.map(({ record }) => record)),
         edit: Effect.fn("KeyStore.edit")(function*(id, changes, check = () => Effect.void) {

@@ -39,6 +39,11 @@ export interface Bucket {
   /** Creates a record; `false` if the key exists already. */
   readonly create: (key: string, value: string) => Effect.Effect<boolean, JetStreamFailed>
   readonly createBytes: (key: string, value: Uint8Array) => Effect.Effect<boolean, JetStreamFailed>
+  /**
+   * Creates a record from a key that others know, such as the fingerprint of a secret, unless it exists or was deleted: what an
+   * administrator has deleted stays deleted. The value should be unique to its writer: a repetition after a failure finds it.
+   */
+  readonly createFirst: (key: string, value: string) => Effect.Effect<"created" | "exists" | "deleted", JetStreamFailed>
   readonly put: (key: string, value: string | Uint8Array) => Effect.Effect<void, JetStreamFailed>
   /**
    * Replaces this revision and returns the new one; `None` if another write came first. May be repeated after a failure. The value
@@ -154,6 +159,20 @@ export const openBucket = Effect.fn("KeyValue.openBucket")(function*<K extends B
       }
     })
 
+  const createFirst = (key: string, value: string) =>
+    attempt(async () => {
+      try {
+        // a deletion is stored as well, so revision 0 is that of a key that was never written
+        await bucket.put(key, value, { previousSeq: 0 })
+        return "created"
+      } catch (cause) {
+        if (!isConflict(cause)) throw cause
+        const entry = await bucket.get(key)
+        if (entry?.operation !== "PUT") return "deleted"
+        return entry.string() === value ? "created" : "exists"
+      }
+    })
+
   const getWritten = (key: string) =>
     Effect.map(attempt(() => bucket.get(key)), (entry) =>
       entry?.operation === "PUT"
@@ -167,6 +186,7 @@ export const openBucket = Effect.fn("KeyValue.openBucket")(function*<K extends B
     getBytes: (key) => Effect.map(getWritten(key), Option.map(({ value }) => value)),
     create,
     createBytes: create,
+    createFirst,
     put: (key, value) => Effect.asVoid(attempt(() => bucket.put(key, value))),
     update: (key, value, revision) =>
       attempt(async () => {

@@ -102,7 +102,8 @@ export class TeamStore extends Context.Service<TeamStore, {
             if (mistake !== undefined) return yield* new TeamMisplaced({ field: "parent", mistake })
             const team = yield* Team.make(settings, id)
             known.set(id, team)
-            if (!(yield* bucket.create(id, Team.encode(team)))) continue
+            // a team that an administrator has deleted does not come back
+            if ((yield* bucket.createFirst(id, Team.encode(team))) !== "created") continue
             created++
             yield* onCreated(team)
           }

@@ -20,10 +20,10 @@ export const readBootstrapKey = Effect.gen(function*() {
   return yield* readOrCreateSecret("bootstrap-key", secretPattern, Effect.map(generateSecret(prefix), Redacted.value))
 })
 
-/** Registers the key with the gateway unless it exists. Fails after 20 seconds. */
+/** Registers the key with the gateway unless it exists. `None` if it was revoked. Fails after 20 seconds. */
 export const ensureKey = Effect.fn("ensureKey")(function*(key: string, natsUrl: string) {
   const { programOf } = yield* Settings
-  yield* runScript({
+  const said = yield* runScript({
     args: [programOf("admin"), "keys", "ensure", "--name", "local"],
     environment: { GATEWAY_BOOTSTRAP_KEY: key, NATS_URL: natsUrl },
     within: "20 seconds",
@@ -31,4 +31,6 @@ export const ensureKey = Effect.fn("ensureKey")(function*(key: string, natsUrl: 
     timeout: "no answer within 20 s",
     errorLine: -1
   })
+  // the command says nothing else
+  return said.trim() === "" ? Option.some(key) : Option.none()
 })

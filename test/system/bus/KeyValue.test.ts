@@ -17,6 +17,7 @@ import {
 import { randomBytes } from "node:crypto"
 import * as Snapshot from "../../../shared/bus/provision/Snapshot.ts"
 import { type Bucket, openBucket, type WatchEvent } from "../../../shared/nats/KeyValue.ts"
+import type { JetStreamFailed } from "../../../shared/nats/JetStream.ts"
 import { Nats } from "../../../shared/nats/Nats.ts"
 import { Cable } from "../../fixture/nats/Cable.ts"
 import { type NatsAddress, NatsServer } from "../../fixture/nats/NatsServer.ts"
@@ -59,6 +60,27 @@ describe("a bucket", () => {
       yield* bucket.delete("a")
       yield* bucket.delete("never.there")
       assert.isTrue(Option.isNone(yield* bucket.get("a")))
+    }))
+
+  const histories: ReadonlyArray<
+    readonly [title: string, before: (bucket: Bucket) => Effect.Effect<unknown, JetStreamFailed>, outcome: string]
+  > = [
+    ["was never written", () => Effect.void, "created"],
+    ["exists", (bucket) => bucket.put("a", "another"), "exists"],
+    ["was deleted", (bucket) => Effect.andThen(bucket.put("a", "another"), bucket.delete("a")), "deleted"],
+    ["was deleted before it was written", (bucket) => bucket.delete("a"), "deleted"],
+    ["was written by the same request, whose answer was lost", (bucket) => bucket.put("a", "value"), "created"],
+    [
+      "was created first, deleted and asked for again",
+      (bucket) => Effect.andThen(bucket.createFirst("a", "value"), bucket.delete("a")),
+      "deleted"
+    ]
+  ]
+  it.live.each(histories)("creates a record first if its key %s", ([, before, outcome]) =>
+    Effect.gen(function*() {
+      const { bucket } = yield* bucketOf(yield* NatsServer.make())
+      yield* before(bucket)
+      assert.strictEqual(yield* bucket.createFirst("a", "value"), outcome)
     }))
 
   it.live("that the process may not create is awaited by its watch, which logs it", () =>
