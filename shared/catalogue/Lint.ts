@@ -4,7 +4,7 @@ import { enumerate } from "../contract/Expectation.ts"
 import { operations } from "../contract/operations/operations.ts"
 import type { Snapshot } from "./Catalogue.ts"
 import type { Finding } from "./Inconsistencies.ts"
-import { type Model, targetsOf } from "./Model.ts"
+import { isOff, type Model, targetsOf } from "./Model.ts"
 import { defaultTimeouts, isIdempotent, protocols, type Provider } from "./Provider.ts"
 import * as SecretReference from "./SecretReference.ts"
 
@@ -36,7 +36,7 @@ export const lint = Effect.fn("Lint.lint")(function*(snapshot: Snapshot, surroun
     remarks.push(...limitRemarks(name, provider))
     remarks.push(...timeoutRemarks(name, provider, surroundings))
   }
-  remarks.push(...unusedProviders(snapshot))
+  remarks.push(...unusedProviders(snapshot), ...switchedOff(snapshot))
   for (const [name, model] of snapshot.models) {
     remarks.push(...protocolRemarks(snapshot, name, model, surroundings))
     remarks.push(...fallbackRemarks(snapshot, name, model))
@@ -139,6 +139,27 @@ const unusedProviders = ({ models, providers }: Snapshot): ReadonlyArray<Finding
   return [...providers.keys()]
     .filter((name) => !used.has(name))
     .map((name) => ({ path: ["providers", name], message: "no model uses it" }))
+}
+
+/** What the operator has switched off, and the models that no target serves because of it. */
+const switchedOff = ({ models, providers }: Snapshot): ReadonlyArray<Finding> => {
+  const off = (...path: Finding["path"]): Finding => ({ path, message: "is switched off" })
+  return [
+    ...[...providers].flatMap(([name, { disabled }]) => disabled === true ? [off("providers", name, "disabled")] : []),
+    ...[...models].flatMap(([name, model]) => {
+      if (model.disabled === true) return [off("models", name, "disabled")]
+      const own = model.targets.flatMap(({ disabled, weight }, index) =>
+        disabled === true || weight === 0 ? [off("models", name, "targets", index)] : []
+      )
+      const isServed = [...targetsOf(models, name)].some(({ model, target }) =>
+        !isOff(providers.get(target.provider), model, target)
+      )
+      const path = ["models", name]
+      return isServed
+        ? own
+        : [...own, { path, message: "answers 503 `model_disabled`: all its targets are switched off" }]
+    })
+  ]
 }
 
 /** The protocols of a model's targets and fallbacks. */

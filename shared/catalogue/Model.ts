@@ -21,12 +21,16 @@ export type Continues = typeof Continues.Type
 export const Sticky = Schema.Literals(["session", "user", "none"])
 export type Sticky = typeof Sticky.Type
 
+/** Switches a provider, a model or a target off: no request is sent to it. Default false. */
+export const Disabled = Schema.Boolean
+
 export const Target = Schema.Struct({
   provider: Schema.NonEmptyString,
+  disabled: Schema.optionalKey(Disabled),
   /** The model's name at the provider. Default: its name here. */
   model: Schema.optionalKey(Schema.NonEmptyString),
-  /** Relative share of the requests among targets of the same priority. Default 1. */
-  weight: Schema.optionalKey(Schema.Finite.check(Schema.isGreaterThan(0))),
+  /** Relative share of the requests among targets of the same priority. 0 switches the target off. Default 1. */
+  weight: Schema.optionalKey(Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0))),
   /** Targets of priority 1 are tried after all of priority 0 failed, and so on. Default 0. */
   priority: Schema.optionalKey(atLeast(0)),
   /** Maximum number of tokens of a request and its answer together, at this target. Default: the model's. */
@@ -48,6 +52,8 @@ export type Shadow = typeof Shadow.Type
 
 export const Model = Schema.Struct({
   workload: Schema.Literals(workloads),
+  /** Neither requests nor fallbacks of other models use a model that is switched off. */
+  disabled: Schema.optionalKey(Disabled),
   /** Shown to clients by `GET /v1/models`. */
   description: Schema.optionalKey(Schema.NonEmptyString),
   /** The pool whose queue and workers serve the model. Default `default`. */
@@ -77,6 +83,13 @@ export interface ListedTarget {
   readonly model: Model
   readonly target: Target
 }
+
+/** Whether the operator has switched off a target, its model or its provider. */
+export const isOff = (
+  provider: { readonly disabled?: boolean } | undefined,
+  model: Pick<Model, "disabled">,
+  { disabled, weight }: Target
+): boolean => provider?.disabled === true || model.disabled === true || disabled === true || weight === 0
 
 /** The targets of a model and then those of its fallbacks, in the catalogue's order. A target may be listed twice. */
 export function* targetsOf(models: ReadonlyMap<string, Model>, name: string): Generator<ListedTarget> {

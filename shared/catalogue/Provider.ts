@@ -101,6 +101,8 @@ export const HttpUrl = Schema.String.check(
 
 export const Provider = Schema.Struct({
   protocol: Schema.Literals(protocols),
+  /** Switches the provider off: no request is sent to it. Tasks that it has begun are still followed. Default false. */
+  disabled: Schema.optionalKey(Schema.Boolean),
   /**
    * The API's base URL, in the form that the official clients use: it ends in `/v1` for `protocol: openai` and in `/v1beta` for
    * `gemini`, and has no version for `anthropic`.

@@ -57,6 +57,14 @@ export class ModelNotFound extends Schema.TaggedError<ModelNotFound>()("ModelNot
   }
 }
 
+/** The model exists, but the operator has switched off it or all of its targets. */
+export class ModelDisabled extends Schema.TaggedError<ModelDisabled>()("ModelDisabled", {
+  model: Text
+}) {
+  override readonly message =
+    `The model '${this.model}' is switched off. Use another model, or ask the operator of the gateway to enable it.`
+}
+
 /** The request names something unknown, expired or owned by another key. `param` is the field that names it. */
 export class ReferenceNotFound extends Schema.TaggedError<ReferenceNotFound>()("ReferenceNotFound", {
   param: Text
@@ -312,6 +320,7 @@ export class InternalError extends Schema.TaggedError<InternalError>()("Internal
 export const JobError = Schema.Union([
   InvalidRequest,
   ModelNotFound,
+  ModelDisabled,
   ReferenceNotFound,
   ProviderRejected,
   ProviderRateLimited,

@@ -17,6 +17,8 @@ export const TargetView = Schema.Struct({
   model: Schema.String,
   weight: Schema.Finite,
   priority: Schema.Int,
+  /** Whether the catalogue switches off the target, its model or its provider. */
+  isOff: Schema.Boolean,
   /** `null` if no worker has called the target yet. */
   circuits: Schema.NullOr(Circuits)
 })

@@ -6,7 +6,7 @@ import { Nats } from "../../../shared/nats/Nats.ts"
 import { queueState } from "../../../shared/bus/provision/QueueState.ts"
 import { Catalogue } from "../../../shared/catalogue/Catalogue.ts"
 import { isIdempotent, type Provider } from "../../../shared/catalogue/Provider.ts"
-import { poolsOf } from "../../../shared/catalogue/Model.ts"
+import { isOff, poolsOf } from "../../../shared/catalogue/Model.ts"
 import { ConsoleApi } from "../api/Api.ts"
 import type { Circuits, ProcessView, ProviderView, QueueView } from "../api/Fleet.ts"
 import { orUnavailable } from "../access/Availability.ts"
@@ -97,18 +97,21 @@ export const layer = HttpApiBuilder.group(
         const processes = (yield* orUnavailable(fleet.list)).filter(({ isSilent }) => !isSilent)
         const { models, providers } = catalogue.current()
         return {
-          models: [...models].map(([name, { pool = "default", targets, workload }]) => ({
+          models: [...models].map(([name, listed]) => ({
             name,
-            workload,
-            pool,
-            targets: targets.map(({ model = name, priority = 0, provider, weight = 1 }) => ({
-              provider,
-              model,
-              weight,
-              priority,
-              circuits: circuitsOf(processes, provider, model)
+            workload: listed.workload,
+            pool: listed.pool ?? "default",
+            targets: listed.targets.map((target) => ({
+              provider: target.provider,
+              model: target.model ?? name,
+              weight: target.weight ?? 1,
+              priority: target.priority ?? 0,
+              isOff: isOff(providers.get(target.provider), listed, target),
+              circuits: circuitsOf(processes, target.provider, target.model ?? name)
             })),
-            workers: workersOf(processes, workload, pool).filter(({ state }) => state === "ready").length
+            workers: workersOf(processes, listed.workload, listed.pool ?? "default").filter(({ state }) =>
+              state === "ready"
+            ).length
           })),
           providers: [...providers].map(([name, provider]) => providerView(name, provider, processes))
         }

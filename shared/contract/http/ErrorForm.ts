@@ -38,6 +38,8 @@ const constant = {
   ModelNotAllowed: { status: 403, code: "model_not_allowed", param: "model" },
   BudgetSpent: { status: 429, code: "insufficient_quota" },
   ModelNotFound: { status: 404, code: "model_not_found", param: "model" },
+  // a retry cannot help until the operator enables the model
+  ModelDisabled: { status: 503, code: "model_disabled", param: "model", headers: { "x-should-retry": "false" } },
   ProviderRateLimited: { status: 429, code: "rate_limit_exceeded" },
   ProviderTimeout: { status: 504, code: "upstream_timeout" },
   QueueFull: { status: 429, code: "queue_full" },

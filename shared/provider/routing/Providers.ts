@@ -4,7 +4,7 @@ import { RateLimiter } from "effect/persistence"
 import * as Fiberless from "../../bounds/Fiberless.ts"
 import { monotonicMs, ofEpochMs } from "../../bounds/MonotonicClock.ts"
 import { Catalogue } from "../../catalogue/Catalogue.ts"
-import { type JobError, ModelNotFound, ProviderFailed } from "../../contract/JobError.ts"
+import { type JobError, ModelDisabled, ModelNotFound, ProviderFailed } from "../../contract/JobError.ts"
 import type { Usage } from "../../contract/Usage.ts"
 import { AnnotatedSink } from "./AnnotatedSink.ts"
 import { Affinity } from "./Affinity.ts"
@@ -103,7 +103,7 @@ export class Providers extends Context.Service<Providers, {
 
       const respond = (routed: Routed) => {
         const { answer, call, candidates, deadline, request } = routed
-        if (!Array.isReadonlyArrayNonEmpty(candidates)) return Effect.fail(new ModelNotFound({ model: request.model }))
+        if (!Array.isReadonlyArrayNonEmpty(candidates)) return Effect.fail(new ModelDisabled({ model: request.model }))
         const [candidate] = candidates
         const until = candidates.length === 1 ? late(deadline) : soon()
         // most requests end here and need no history

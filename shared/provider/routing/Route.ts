@@ -5,7 +5,7 @@
 import type { Random } from "effect"
 import type { Snapshot } from "../../catalogue/Catalogue.ts"
 import { isIdempotent, sendsCacheKey } from "../../catalogue/Provider.ts"
-import type { Continues, Sticky } from "../../catalogue/Model.ts"
+import { type Continues, isOff, type Sticky } from "../../catalogue/Model.ts"
 import type { Workload } from "../../contract/Operation.ts"
 import type { Endpoint } from "../transport/Endpoint.ts"
 
@@ -23,7 +23,7 @@ export interface Candidate {
 }
 
 export interface Route {
-  /** Groups of candidates, tried one after another, without duplicates. */
+  /** Groups of candidates, tried one after another, without duplicates. Empty if all are switched off. */
   readonly stages: ReadonlyArray<ReadonlyArray<Candidate>>
   /** The order of all candidates, if it is the same for all requests. */
   readonly order: ReadonlyArray<Candidate> | undefined
@@ -93,7 +93,7 @@ const stagesOf = (
   seen: Set<string>
 ): ReadonlyArray<ReadonlyArray<Candidate>> => {
   const model = snapshot.models.get(name)
-  if (model === undefined) return []
+  if (model === undefined || model.disabled === true) return []
   const byPriority = new Map<number, Array<Candidate>>()
   for (const target of model.targets) {
     const {
@@ -106,7 +106,7 @@ const stagesOf = (
     } = target
     const provider = snapshot.providers.get(providerName)
     const key = keyOf(providerName, alias)
-    if (provider === undefined || seen.has(key)) continue
+    if (provider === undefined || isOff(provider, model, target) || seen.has(key)) continue
     seen.add(key)
     const stage = byPriority.get(priority) ?? []
     const endpoint = { name: providerName, provider, model: alias }

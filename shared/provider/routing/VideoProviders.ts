@@ -4,7 +4,7 @@ import { RateLimiter } from "effect/persistence"
 import { ofEpochMs } from "../../bounds/MonotonicClock.ts"
 import { Catalogue } from "../../catalogue/Catalogue.ts"
 import { isIdempotent, videoProtocols } from "../../catalogue/Provider.ts"
-import { type JobError, ModelNotFound } from "../../contract/JobError.ts"
+import { type JobError, ModelDisabled, ModelNotFound } from "../../contract/JobError.ts"
 import { videoGenerations } from "../../contract/operations/VideoGenerations.ts"
 import * as AiSdkVideo from "../protocols/ai-sdk/AiSdkVideo.ts"
 import * as DashScopeVideo from "../protocols/dashscope/DashScopeVideo.ts"
@@ -128,6 +128,7 @@ export class VideoProviders extends Context.Service<VideoProviders, {
         forModel: Effect.fnUntraced(function*(name) {
           const route = routeOf(catalogue.current(), name)
           if (route === undefined) return yield* new ModelNotFound({ model: name })
+          if (route.stages.length === 0) return yield* new ModelDisabled({ model: name })
           const candidates = inOrder(route, yield* Random.Random)
           const providers = candidates.flatMap(({ endpoint }) => named(endpoint.name, endpoint.model) ?? [])
           return providers.length > 0 ? providers : yield* notSupported({ model: name, operation: videoGenerations })

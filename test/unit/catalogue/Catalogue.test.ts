@@ -139,7 +139,7 @@ const mistakes: ReadonlyArray<readonly [what: string, text: () => string, ...lin
   [
     "a misspelt field",
     () => change("weight", "wieght"),
-    ":11 models.large.targets[0].wieght: is unknown: the known fields are provider, model, weight, priority,"
+    ":11 models.large.targets[0].wieght: is unknown: the known fields are provider, disabled, model, weight,"
   ],
   ["an empty API key", () => change("${PAID_KEY}", ""), ":3 providers.paid.apiKey: must be a reference such"],
   [
@@ -154,14 +154,14 @@ const mistakes: ReadonlyArray<readonly [what: string, text: () => string, ...lin
   ],
   ["a model without targets", () => change("[{ provider: free }]", "[]"), ":6 models.small.targets: must not be empty"],
   [
-    "a weight of zero",
-    () => change("0.5", "0"),
-    ":11 models.large.targets[0].weight: must be a number greater than 0"
+    "a negative weight",
+    () => change("0.5", "-1"),
+    ":11 models.large.targets[0].weight: must be a number of at least 0"
   ],
   [
     "an infinite weight",
     () => change("0.5", ".inf"),
-    ":11 models.large.targets[0].weight: must be a number greater than 0"
+    ":11 models.large.targets[0].weight: must be a number of at least 0"
   ],
   [
     "a fractional priority",

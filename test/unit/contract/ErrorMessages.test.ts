@@ -15,6 +15,7 @@ const unreadable = ["syntax", "headers", "extensions", "timeout"] as const
 const table: ReadonlyArray<readonly [IngressError.RequestError, ...names: ReadonlyArray<string>]> = [
   [new JobError.InvalidRequest({ message: "n: must be a number", param: "n", code: "invalid_value" }), "n"],
   [new JobError.ModelNotFound({ model: "gpt-9" }), "gpt-9", "/v1/models"],
+  [new JobError.ModelDisabled({ model: "gpt-9" }), "gpt-9", "operator"],
   [new JobError.ReferenceNotFound({ param: "previous_response_id" }), "previous_response_id"],
   [
     new JobError.ProviderRejected({ provider, status: 400, message: "too long", type: null, param: null, code: null }),

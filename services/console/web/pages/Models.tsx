@@ -13,7 +13,8 @@ import { useCatalogue } from "../data/Queries.ts"
 const healthy = { color: "teal.6", text: "healthy" }
 
 /** Health of a target, from the circuit breakers of all workers. */
-const healthOf = ({ circuits }: TargetView, isCalled: boolean) => {
+const healthOf = ({ circuits, isOff }: TargetView, isCalled: boolean) => {
+  if (isOff) return { color: "gray.5", text: "switched off" }
   if (circuits === null) return isCalled ? healthy : { color: "gray.5", text: "not called yet" }
   const { closed, halfOpen, open } = circuits
   if (open > 0) {
@@ -37,6 +38,7 @@ const Target = ({ isCalled, of, share }: {
         {of.provider}
         <Text span c="dimmed">{` / ${of.model}`}</Text>
         {share === null ? null : <Text span c="dimmed">{` · ${percent(share)}`}</Text>}
+        {of.isOff ? <Text span c="dimmed">{" · off"}</Text> : null}
         {of.priority === 0 ? null : <Text span c="dimmed">{` · fallback ${of.priority}`}</Text>}
       </Text>
     </Group>
@@ -46,14 +48,14 @@ const Target = ({ isCalled, of, share }: {
 const Targets = ({ called, of }: { readonly of: ModelView; readonly called: ReadonlySet<string> }) => (
   <Stack gap={4}>
     {of.targets.map((target) => {
-      const peers = of.targets.filter(({ priority }) => priority === target.priority)
+      const peers = of.targets.filter(({ isOff, priority }) => !isOff && priority === target.priority)
       const total = peers.reduce((sum, { weight }) => sum + weight, 0)
       return (
         <Target
           key={`${target.provider} ${target.model}`}
           of={target}
           isCalled={called.has(target.provider)}
-          share={peers.length > 1 ? target.weight / total : null}
+          share={peers.length > 1 && !target.isOff ? target.weight / total : null}
         />
       )
     })}
