@@ -1,5 +1,6 @@
 /** How to read a provider's answers that are passed on: describes the few places that the gateway looks at. */
 import type { Usage } from "../../contract/Usage.ts"
+import * as FinishReasons from "../dialects/conversation/FinishReasons.ts"
 import * as Json from "../json/Json.ts"
 
 /** Usage and errors in a piece of an answer. */
@@ -19,6 +20,20 @@ export interface Reading {
 export const membersNamed = (...names: ReadonlyArray<string>): RegExp =>
   names.length === 0 ? /(?!)/ : new RegExp(names.map((name) => `${name}"(?!: ?null)`).join("|"))
 
+/** Matches JSON in latin1 with a reason under this name, so that the data which ends an answer is read; may also match other JSON. */
+export const reasonNamed = (name: string): RegExp => new RegExp(`${name}"(?!: ?(?:null|""))`)
+
+/** Matches what any of these matches. */
+export const anyOf = (...marks: ReadonlyArray<RegExp>): RegExp =>
+  new RegExp(marks.map(({ source }) => source).join("|"))
+
+/** The data, not JSON, that ends the streams of OpenAI. */
+const done = Buffer.from("[DONE]")
+
+/** Whether stream data is `[DONE]`, which may be in quotes. */
+export const isDone = (data: Uint8Array): boolean =>
+  data.length <= done.length + 2 && Buffer.from(data.buffer, data.byteOffset, data.length).includes(done)
+
 /** The kind of content: plain text, or anything else, such as reasoning, a tool call or a picture. */
 export type Content = "text" | "other"
 
@@ -33,12 +48,18 @@ export interface ChoicePart {
 export const choiceParts = (list: unknown, reason: string): ReadonlyArray<ChoicePart> =>
   Json.list(list).map((item, position) => {
     const choice = Json.fields(item)
-    return { index: Json.count(choice["index"]) ?? position, isLast: typeof choice[reason] === "string" }
+    const index = Json.count(choice["index"]) ?? position
+    return { index, isLast: FinishReasons.reasonIn(choice[reason]) !== undefined }
   })
 
 export interface AnswerGrammar {
-  /** The data, not JSON, that ends a stream. */
-  readonly terminator?: Buffer
+  /**
+   * What `[DONE]` means in a stream. It ends the stream, whatever precedes; or it ends nothing, as servers add it to dialects that end
+   * otherwise: then clients get it (`passed`), or do not because they would fail (`dropped`).
+   */
+  readonly done: "ends" | "passed" | "dropped"
+  /** The frame without which clients fail, after the data with the reason why the answer ends. Added if the server leaves it out. */
+  readonly closing?: { readonly isIn: (data: Json.Fields) => boolean; readonly frame: Buffer }
   /** From `membersNamed`. Stream data that does not match is passed on unread. */
   readonly marks: RegExp
   /** The paths at which the model's name may be. */
@@ -51,7 +72,10 @@ export interface AnswerGrammar {
   readonly read: (data: Json.Fields, before: Usage | undefined) => Reading
   /** Encodes usage that the provider has not reported, for answers that should report it. */
   readonly toUsage?: (usage: Usage) => object
-  /** Whether stream data contains the reason why the answer, or one of its choices, ends. Only the last pieces are checked. */
+  /**
+   * Whether stream data contains the reason why the answer, or one of its choices, ends. Only data that matches `marks` and the last
+   * pieces are checked.
+   */
   readonly isLast: (data: Json.Fields) => boolean
   /** The choices of which stream data has a part. Absent if answers have only one. */
   readonly choicesIn?: (data: Json.Fields) => ReadonlyArray<ChoicePart>

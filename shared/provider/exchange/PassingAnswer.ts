@@ -116,7 +116,7 @@ export class PassingAnswer implements AnswerReader {
     const { grammar: { toUsage }, showUsage } = this.#options
     return showUsage === true && toUsage !== undefined && !isReported(this.#usage)
       ? (estimate) => [...pieces, ...this.#stream.endWith(toUsage(estimate))]
-      : pieces
+      : [...pieces, ...this.#stream.closing]
   }
 
   whole(body: Uint8Array): Read {

@@ -7,7 +7,7 @@ import { isReported, type Usage } from "../../contract/Usage.ts"
 import type * as Json from "../json/Json.ts"
 import * as JsonText from "../json/JsonText.ts"
 import { dataOf, maxFrameBytes, replaceData, SseFrames } from "../../bounds/SseFrames.ts"
-import { type AnswerGrammar, ContentWatch } from "./AnswerGrammar.ts"
+import { type AnswerGrammar, ContentWatch, isDone } from "./AnswerGrammar.ts"
 import { Ends, keptPieces } from "./ResponseMetadata.ts"
 
 export interface PassingStreamOptions {
@@ -57,6 +57,10 @@ export class PassingStream {
   /** The pieces with new text. */
   readonly #texts: Ends<Piece>
   #terminated = false
+  /** Whether a reason why the answer ends has arrived. */
+  #hasReason = false
+  /** Whether the frame that clients wait for at the end has arrived. */
+  #isClosed = false
   /** If there may be several choices: whether each of those so far has ended, by its index. */
   readonly #ended = new Map<number, boolean>()
   /** The frame that ends the stream, if usage that is still missing must precede it. */
@@ -133,7 +137,7 @@ export class PassingStream {
   get #isEnded(): boolean {
     const { grammar } = this.#options
     return this.#ended.size === 0
-      ? this.#pieces.last.some(({ fields }) => fields !== undefined && grammar.isLast(fields))
+      ? this.#hasReason || this.#pieces.last.some(({ fields }) => fields !== undefined && grammar.isLast(fields))
       : [...this.#ended.values()].every(Boolean)
   }
 
@@ -157,13 +161,19 @@ export class PassingStream {
     return this.#texts.textBytes
   }
 
+  /** The frame that clients wait for at the end of a complete answer, if the provider has not sent it. */
+  get closing(): ReadonlyArray<Uint8Array> {
+    const { closing } = this.#options.grammar
+    return closing === undefined || this.#isClosed ? [] : [closing.frame]
+  }
+
   /** The frames that end a stream without usage: a piece like the last one with nothing but usage, and the terminator. */
   endWith(usage: object): ReadonlyArray<Uint8Array> {
     const { grammar } = this.#options
     const piece = Buffer.from(JSON.stringify({ ...this.#pieces.last.at(-1)?.fields, choices: [], usage }))
     const data = rename(piece, grammar, this.#options) ?? piece
     const frame = Buffer.concat([Buffer.from("data: "), data, Buffer.from("\n\n")])
-    return this.#terminator === undefined ? [frame] : [frame, this.#terminator]
+    return this.#terminator === undefined ? [frame, ...this.closing] : [frame, this.#terminator]
   }
 
   /** See `AnswerReader`. */
@@ -201,10 +211,9 @@ export class PassingStream {
     const data = dataOf(frame)
     // a comment, or an event without data
     if (data === undefined) return frame
-    const { terminator } = this.#options.grammar
-    if (
-      terminator === undefined || data.length > terminator.length + 2 || !Buffer.from(data).includes(terminator)
-    ) return this.#read(frame, data, isOrdinary)
+    const { done } = this.#options.grammar
+    if (!isDone(data)) return this.#read(frame, data, isOrdinary)
+    if (done !== "ends") return done === "passed" ? frame : undefined
     this.#terminated = true
     if (!this.#options.showUsage || isReported(this.usage)) return frame
     this.#terminator = frame
@@ -234,6 +243,8 @@ export class PassingStream {
     }
     if (this.#content.isActive && !this.#content.see(fields)) return "malformed"
     this.#seeChoices(fields)
+    this.#hasReason ||= grammar.isLast(fields)
+    this.#isClosed ||= grammar.closing?.isIn(fields) === true
     if (usage !== undefined) {
       this.#usage = usage
       this.#since = 0

@@ -2,6 +2,7 @@
 import type { Tracer } from "effect"
 import * as Attributes from "../../telemetry/Attributes.ts"
 import * as EstimatedUsage from "../call/EstimatedUsage.ts"
+import * as FinishReasons from "../dialects/conversation/FinishReasons.ts"
 import * as Json from "../json/Json.ts"
 
 /** How many of a stream's last pieces are kept. */
@@ -72,7 +73,7 @@ const isPlain = (value: unknown): value is string => typeof value === "string" &
 const addReasons = (json: unknown, reasons: Array<string>): void => {
   const { candidates, choices, delta, stop_reason } = Json.fields(json)
   const add = (reason: unknown): void => {
-    if (isPlain(reason)) reasons.push(reason)
+    if (isPlain(reason) && FinishReasons.reasonIn(reason) !== undefined) reasons.push(reason)
   }
   for (const choice of Json.list(choices)) add(Json.fields(choice)["finish_reason"])
   for (const candidate of Json.list(candidates)) add(Json.fields(candidate)["finishReason"])

@@ -13,7 +13,7 @@ import * as Metrics from "../../telemetry/Metrics.ts"
 import * as Json from "../json/Json.ts"
 import type { Head } from "../transport/Sink.ts"
 import { dataOf, maxFrameBytes, SseFrames } from "../../bounds/SseFrames.ts"
-import { type AnswerGrammar, ContentWatch, textIn } from "./AnswerGrammar.ts"
+import { type AnswerGrammar, ContentWatch, isDone, textIn } from "./AnswerGrammar.ts"
 import { type AnswerReader, maxWholeBytes, type Read } from "./AnswerReader.ts"
 import { Ends, type Piece } from "./ResponseMetadata.ts"
 import * as ProviderError from "./ProviderError.ts"
@@ -145,7 +145,8 @@ export class TranslatedPart implements AnswerReader {
     const failure = rest.length === 0 ? undefined : this.#read(rest, events)
     const isCut = failure?._tag === "ProviderFailed" && failure.reason === "malformed"
     if (failure !== undefined && !isCut) return failure
-    if (this.#content.isAfterGap || (!this.#terminated && !decoder.isComplete)) return this.#failed("cut")
+    const hasEnded = decoder.isComplete || (this.#terminated && decoder.mayEnd !== false)
+    if (this.#content.isAfterGap || !hasEnded) return this.#failed("cut")
     return this.#last([...events, ...this.#marked(decoder.last())])
   }
 
@@ -182,8 +183,8 @@ export class TranslatedPart implements AnswerReader {
     // a comment or an event without data
     if (data === undefined) return undefined
     const { decoder, grammar, provider, secrets } = this.#options
-    if (isTerminator(data, grammar)) {
-      this.#terminated = true
+    if (isDone(data)) {
+      this.#terminated ||= grammar.done === "ends"
       return undefined
     }
     const json = Json.parse(text.decode(data))
@@ -223,9 +224,6 @@ export class TranslatedPart implements AnswerReader {
 
 const isSignature = (event: ModelEvent): event is Extract<ModelEvent, { readonly type: "signature" }> =>
   event.type === "signature"
-
-const isTerminator = (data: Uint8Array, { terminator }: AnswerGrammar): boolean =>
-  terminator !== undefined && data.length <= terminator.length + 2 && Buffer.from(data).includes(terminator)
 
 /** Whether an event reports an error. In the responses dialect, the event or its response does; in Cohere's, the message's end. */
 const isError = (json: unknown): boolean => {

@@ -4,6 +4,7 @@ import type { Usage } from "../../../contract/Usage.ts"
 import { usageOf } from "./AnthropicUsage.ts"
 import * as Json from "../../json/Json.ts"
 import type { AnswerDecoder } from "../conversation/Dialect.ts"
+import * as FinishReasons from "../conversation/FinishReasons.ts"
 import type { Citation, FinishReason, ModelEvent } from "../conversation/ModelEvent.ts"
 import * as ToolCalls from "../conversation/ToolCalls.ts"
 
@@ -51,18 +52,25 @@ export class Decoder implements AnswerDecoder {
   whole(answer: unknown): ReadonlyArray<ModelEvent> | undefined {
     if (!Predicate.isReadonlyObject(answer)) return undefined
     this.usage = usageOf(answer["usage"])
-    this.isComplete = typeof answer["stop_reason"] === "string"
+    const stop = this.#stop(answer)
+    if (stop === undefined) return undefined
     return [
       ...Json.list(answer["content"]).flatMap((block, index) => [
         ...this.#start(index, Json.fields(block)),
         ...this.#end(index)
       ]),
-      ...this.#stop(answer)
+      ...stop
     ]
   }
 
+  /** Some servers say `end_turn` after a call, as Bedrock's and Kimi's; a stream may lack the end of its last block. */
   last(): ReadonlyArray<ModelEvent> {
-    return [{ type: "finish", choice: 0, reason: this.#finish, stopSequence: this.#stopSequence }]
+    const hasCalls = this.#calls.size > 0 && this.#stopSequence === undefined
+    const reason = this.#finish === "stop" && hasCalls ? "tool_calls" : this.#finish
+    return [
+      ...[...this.#calls.keys()].flatMap((index) => this.#end(index)),
+      { type: "finish", choice: 0, reason, stopSequence: this.#stopSequence }
+    ]
   }
 
   /** A block starts, or is complete. Ignores blocks of the provider's own tools, which no client can have enabled. */
@@ -127,9 +135,15 @@ export class Decoder implements AnswerDecoder {
     return [{ type: "toolArguments", choice: 0, call: block.call, delta }]
   }
 
-  #stop(message: Json.Fields): ReadonlyArray<ModelEvent> {
-    const reason = message["stop_reason"]
-    if (typeof reason === "string") this.#finish = toFinish(reason)
+  /** `undefined` if the answer failed. The reason ends an answer, even if `message_stop` is missing. */
+  #stop(message: Json.Fields): ReadonlyArray<ModelEvent> | undefined {
+    const { stop_reason: given } = message
+    if (FinishReasons.isFailure(given)) return undefined
+    const reason = FinishReasons.reasonIn(given)
+    if (reason !== undefined) {
+      this.#finish = FinishReasons.toFinish(reason)
+      this.isComplete = true
+    }
     if (reason === "stop_sequence") this.#stopSequence = Json.string(message["stop_sequence"])
     return toDelta("refusal", Json.fields(message["stop_details"])["explanation"])
   }
@@ -155,17 +169,3 @@ const toSignature = (value: unknown, redacted = false): ReadonlyArray<ModelEvent
   typeof value === "string" && value !== ""
     ? [{ type: "signature", choice: 0, signature: { origin: "anthropic", value, ...(redacted ? { redacted } : {}) } }]
     : []
-
-const toFinish = (reason: string): FinishReason => {
-  switch (reason) {
-    case "max_tokens":
-    case "model_context_window_exceeded":
-      return "length"
-    case "tool_use":
-      return "tool_calls"
-    case "refusal":
-      return "content_filter"
-    default:
-      return "stop"
-  }
-}

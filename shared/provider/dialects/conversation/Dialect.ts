@@ -101,6 +101,8 @@ export interface AnswerDecoder {
   readonly whole: (answer: unknown) => ReadonlyArray<ModelEvent> | undefined
   /** Whether every started choice has a finish reason. */
   readonly isComplete: boolean
+  /** Whether the answer may end here without a reason, which some servers never send. Only for dialects whose `[DONE]` ends a stream. */
+  readonly mayEnd?: boolean
   /** The `finish` event of each choice. */
   readonly last: () => ReadonlyArray<ModelEvent>
   readonly usage: Usage | undefined

@@ -5,6 +5,7 @@ import { usageOf } from "./GeminiUsage.ts"
 import * as Json from "../../json/Json.ts"
 import { Choices } from "../conversation/Choices.ts"
 import type { AnswerDecoder } from "../conversation/Dialect.ts"
+import * as FinishReasons from "../conversation/FinishReasons.ts"
 import { fromGrounding } from "./Grounding.ts"
 import type { FinishReason, ModelEvent } from "../conversation/ModelEvent.ts"
 import * as ToolCalls from "../conversation/ToolCalls.ts"
@@ -39,7 +40,7 @@ export class Decoder implements AnswerDecoder {
     if (!Predicate.isReadonlyObject(data)) return undefined
     this.#reported = data["usageMetadata"] ?? this.#reported
     const blocked = Json.fields(data["promptFeedback"])["blockReason"]
-    if (typeof blocked === "string") this.#candidates.of(0).finish = "content_filter"
+    if (FinishReasons.reasonIn(blocked) !== undefined) this.#candidates.of(0).finish = "content_filter"
     const events: Array<ModelEvent> = []
     for (const [position, item] of Json.list(data["candidates"]).entries()) {
       const { content, finishReason: reason, groundingMetadata, index } = Json.fields(item)
@@ -49,9 +50,10 @@ export class Decoder implements AnswerDecoder {
       for (const part of Json.list(Json.fields(content)["parts"])) {
         this.#decodePart(number, candidate, Json.fields(part), events)
       }
-      if (typeof reason !== "string") continue
-      if (broken.has(reason)) return undefined
-      candidate.finish = toFinish(reason)
+      const said = FinishReasons.reasonIn(reason)
+      if (said === undefined) continue
+      if (broken.has(said)) return undefined
+      candidate.finish = FinishReasons.laterOf(candidate.finish, toFinish(said))
     }
     return events
   }

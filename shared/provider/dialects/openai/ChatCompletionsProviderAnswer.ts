@@ -7,6 +7,7 @@ import { usageOf } from "./OpenAiUsage.ts"
 import { Choices } from "../conversation/Choices.ts"
 import { fromUrlCitation } from "./UrlCitation.ts"
 import type { AnswerDecoder } from "../conversation/Dialect.ts"
+import * as FinishReasons from "../conversation/FinishReasons.ts"
 import { fromUrl } from "../conversation/Media.ts"
 import type { FinishReason, ModelEvent } from "../conversation/ModelEvent.ts"
 import * as ToolCalls from "../conversation/ToolCalls.ts"
@@ -55,6 +56,11 @@ export class Decoder implements AnswerDecoder {
     return this.#choices.areFinished
   }
 
+  /** Gateways between here and the server send `[DONE]` even if the server breaks off, perhaps within the arguments of a call. */
+  get mayEnd(): boolean {
+    return [...this.#choices.values()].every(({ calls, end }) => calls.length === 0 || end.isWhole)
+  }
+
   last(): ReadonlyArray<ModelEvent> {
     if (this.#choices.size === 0) this.#choices.of(0)
     return [...this.#choices].flatMap(([index, choice]) => [
@@ -74,7 +80,9 @@ export class Decoder implements AnswerDecoder {
       const number = Json.count(index) ?? position
       const choice = this.#choices.of(number)
       if (!this.#decodeMessage(number, choice, Json.fields(message), events)) return undefined
-      if (typeof reason === "string") choice.finish = toFinish(reason)
+      if (FinishReasons.isFailure(reason)) return undefined
+      const said = FinishReasons.reasonIn(reason)
+      if (said !== undefined) choice.finish = FinishReasons.laterOf(choice.finish, FinishReasons.toFinish(said))
       // vLLM's field for the stop sequence
       if (reason === "stop" && typeof stop === "string") choice.stopSequence = stop
     }
@@ -178,19 +186,6 @@ const placeOf = ({ calls, places }: Choice, index: unknown, id: string, name: st
   // others send the same index for all calls
   const known = calls[at] ?? ""
   return name !== "" && id !== "" && known !== "" && id !== known ? -1 : at
-}
-
-const toFinish = (reason: string): FinishReason => {
-  switch (reason) {
-    case "length":
-    case "tool_calls":
-    case "content_filter":
-      return reason
-    case "function_call":
-      return "tool_calls"
-    default:
-      return "stop"
-  }
 }
 
 const finishOf = ({ calls, finish = "stop", refused }: Choice): FinishReason => {

@@ -39,7 +39,7 @@ const silenceMs = 5_000
 
 /** The grammar of the streams of all client dialects. */
 const grammar: AnswerGrammar = {
-  terminator: Buffer.from("[DONE]"),
+  done: "ends",
   marks: membersNamed(),
   modelPaths: [],
   read: () => ({}),

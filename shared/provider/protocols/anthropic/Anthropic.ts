@@ -3,9 +3,10 @@ import { Struct } from "effect"
 import { messages } from "../../../contract/operations/Messages.ts"
 import { messagesCount, MessagesCountRequest } from "../../../contract/operations/TokenCounts.ts"
 import { messagesProvider } from "../../dialects/anthropic/MessagesProvider.ts"
-import { type AnswerGrammar, membersNamed } from "../../exchange/AnswerGrammar.ts"
+import { type AnswerGrammar, anyOf, membersNamed, reasonNamed } from "../../exchange/AnswerGrammar.ts"
 import type { HttpProtocol, Relayed } from "../../exchange/HttpProtocol.ts"
 import { RelayedBody } from "../../exchange/RelayedBody.ts"
+import * as FinishReasons from "../../dialects/conversation/FinishReasons.ts"
 import * as Json from "../../json/Json.ts"
 import type { Call } from "../../call/Protocol.ts"
 import type { Recipient } from "../../dialects/conversation/Signature.ts"
@@ -67,10 +68,18 @@ const contentOf: AnswerGrammar["contentOf"] = ({ content_block: block, delta, ty
   }
 }
 
+const isStop = ({ type }: Json.Fields): boolean => type === "message_stop"
+
 const grammar: AnswerGrammar = {
-  marks: membersNamed("usage", "error"),
+  done: "dropped",
+  closing: {
+    isIn: isStop,
+    frame: Buffer.from("event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n")
+  },
+  marks: anyOf(membersNamed("usage", "error"), reasonNamed("stop_reason"), /message_stop"/),
   modelPaths: [["message", "model"], ["model"]],
-  read: ({ message, type, usage }, before) => {
+  read: ({ delta, message, stop_reason: stop, type, usage }, before) => {
+    if (FinishReasons.isFailure(stop ?? Json.fields(delta)["stop_reason"])) return { isError: true }
     switch (type) {
       case "error":
         return { isError: true }
@@ -80,7 +89,7 @@ const grammar: AnswerGrammar = {
         return { usage: usageOf(usage, before) }
     }
   },
-  isLast: ({ type }) => type === "message_stop",
+  isLast: (data) => isStop(data) || FinishReasons.reasonIn(Json.fields(data["delta"])["stop_reason"]) !== undefined,
   contentOf,
   damagedText: /"text_delta"/
 }

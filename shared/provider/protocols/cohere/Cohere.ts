@@ -70,6 +70,7 @@ const toBody = (call: Call): Uint8Array => {
 // Answer
 
 const grammar: AnswerGrammar = {
+  done: "dropped",
   marks: membersNamed(),
   modelPaths: [["model"]],
   // a body without results is an error

@@ -27,7 +27,7 @@ export const cohereChat: HttpProtocol<CohereOptions> = {
   authorize: bearer,
   relays: new Map(),
   grammar: {
-    terminator: Buffer.from("[DONE]"),
+    done: "dropped",
     marks: membersNamed(),
     modelPaths: [],
     read: () => ({}),

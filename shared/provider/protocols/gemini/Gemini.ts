@@ -8,14 +8,17 @@ import { hasSeveralChoices } from "../../../contract/TokenEstimate.ts"
 import { generateContentProvider } from "../../dialects/gemini/GenerateContentProvider.ts"
 import {
   type AnswerGrammar,
+  anyOf,
   choiceParts,
   type Content,
   contentOfAll,
-  membersNamed
+  membersNamed,
+  reasonNamed
 } from "../../exchange/AnswerGrammar.ts"
 import type { HttpProtocol, Relayed } from "../../exchange/HttpProtocol.ts"
 import { RelayedBody } from "../../exchange/RelayedBody.ts"
 import * as Json from "../../json/Json.ts"
+import * as FinishReasons from "../../dialects/conversation/FinishReasons.ts"
 import * as Signature from "../../dialects/conversation/Signature.ts"
 import type { Call } from "../../call/Protocol.ts"
 import { taskTypes } from "../../dialects/embeddings/GeminiForm.ts"
@@ -105,7 +108,9 @@ const contentOfPart = (part: unknown): Content | undefined => {
 const contentOfCandidate = (candidate: unknown): Content | undefined => {
   const { content, finishReason: reason } = Json.fields(candidate)
   return contentOfAll([
-    typeof reason === "string" ? reason === "STOP" || reason === "MAX_TOKENS" ? "text" : "other" : undefined,
+    FinishReasons.reasonIn(reason) !== undefined
+      ? reason === "STOP" || reason === "MAX_TOKENS" ? "text" : "other"
+      : undefined,
     ...Json.list(Json.fields(content)["parts"]).map(contentOfPart)
   ])
 }
@@ -113,13 +118,14 @@ const contentOfCandidate = (candidate: unknown): Content | undefined => {
 const choicesIn = ({ candidates }: Json.Fields) => choiceParts(candidates, "finishReason")
 
 const grammar: AnswerGrammar = {
+  done: "dropped",
   // every frame has usage: the last one is read
-  marks: membersNamed("error"),
+  marks: anyOf(membersNamed("error"), reasonNamed("finishReason"), reasonNamed("blockReason")),
   modelPaths: [["modelVersion"]],
   read: ({ error, usageMetadata }) =>
     error !== undefined && error !== null ? { isError: true } : { usage: usageOf(usageMetadata) },
   isLast: (data) =>
-    typeof Json.fields(data["promptFeedback"])["blockReason"] === "string" ||
+    FinishReasons.reasonIn(Json.fields(data["promptFeedback"])["blockReason"]) !== undefined ||
     choicesIn(data).some(({ isLast }) => isLast),
   choicesIn,
   contentOf: ({ candidates, promptFeedback }) =>

@@ -19,14 +19,17 @@ import { isDiscarded } from "../../../contract/Owner.ts"
 import { chatCompletionsProvider } from "../../dialects/openai/ChatCompletionsProvider.ts"
 import {
   type AnswerGrammar,
+  anyOf,
   choiceParts,
   type Content,
   contentOfAll,
-  membersNamed
+  membersNamed,
+  reasonNamed
 } from "../../exchange/AnswerGrammar.ts"
 import { bearer } from "../../exchange/Exchange.ts"
 import type { HttpProtocol, Relayed } from "../../exchange/HttpProtocol.ts"
 import { RelayedBody } from "../../exchange/RelayedBody.ts"
+import * as FinishReasons from "../../dialects/conversation/FinishReasons.ts"
 import * as Json from "../../json/Json.ts"
 import type { Call } from "../../call/Protocol.ts"
 import { isForm } from "../../call/RequestBody.ts"
@@ -115,12 +118,14 @@ const relayJson = (call: Call, path: string, recipient: Recipient | undefined): 
 
 const choicesIn = ({ choices }: Json.Fields) => choiceParts(choices, "finish_reason")
 
+const hasFailed = (choice: unknown): boolean => FinishReasons.isFailure(Json.fields(choice)["finish_reason"])
+
 const unmetered: AnswerGrammar = {
-  terminator: Buffer.from("[DONE]"),
+  done: "ends",
   marks: membersNamed("usage", "error"),
   modelPaths: [["model"]],
   read: ({ choices, error, usage: reported }) => {
-    if (error !== undefined && error !== null) return { isError: true }
+    if ((error !== undefined && error !== null) || Json.list(choices).some(hasFailed)) return { isError: true }
     const usage = usageOf(reported)
     return usage === undefined ? {} : { usage, isOnlyUsage: Array.isArray(choices) && choices.length === 0 }
   },
@@ -132,10 +137,12 @@ export const plain: AnswerGrammar = { ...unmetered, toUsage: toTokenUsage }
 const isEmpty = (value: unknown): boolean =>
   value === undefined || value === null || value === "" || (Array.isArray(value) && value.length === 0)
 
+const isCall = (reason: unknown): boolean => FinishReasons.toFinish(String(reason)) === "tool_calls"
+
 const contentOfChoice = (choice: unknown): Content | undefined => {
   const { delta, finish_reason: reason, text } = Json.fields(choice)
   return contentOfAll([
-    typeof reason === "string" ? reason.endsWith("call") || reason.endsWith("calls") ? "other" : "text" : undefined,
+    FinishReasons.reasonIn(reason) === undefined ? undefined : isCall(reason) ? "other" : "text",
     isEmpty(text) ? undefined : "text",
     ...Object.entries(Json.fields(delta)).map(([name, value]) => {
       if (name === "role" || isEmpty(value)) return undefined
@@ -147,6 +154,7 @@ const contentOfChoice = (choice: unknown): Content | undefined => {
 /** The grammar of answers of chat and of text completions. */
 const grammar: AnswerGrammar = {
   ...plain,
+  marks: anyOf(plain.marks, reasonNamed("finish_reason")),
   choicesIn,
   contentOf: ({ choices }) => Array.isArray(choices) ? contentOfAll(choices.map(contentOfChoice)) : "other",
   textMark: /"(?:content|text)": ?"[^"\\]/,
@@ -195,6 +203,7 @@ const sound: AnswerGrammar = { ...plain, read: () => ({ isError: true }) }
 /** The grammar of transcripts in JSON or as a stream. Transcripts in other formats are passed on unread. */
 const transcripts: AnswerGrammar = {
   ...unmetered,
+  marks: anyOf(unmetered.marks, /transcript\.text\.done"/),
   modelPaths: [],
   read: (answer) => {
     const { text, type } = answer

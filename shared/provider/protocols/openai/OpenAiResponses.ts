@@ -86,8 +86,8 @@ const contentOf = ({ type }: Json.Fields): Content | undefined =>
   announcements.has(type) ? undefined : type === "response.output_text.delta" || lastEvents.has(type) ? "text" : "other"
 
 const grammar: AnswerGrammar = {
-  // some servers send it, although OpenAI does not
-  terminator: Buffer.from("[DONE]"),
+  // some servers send it, although OpenAI does not, even after an answer that broke off
+  done: "passed",
   marks: membersNamed("response", "error"),
   modelPaths: [["response", "model"], ["model"]],
   idPaths: [["response", "id"], ["id"]],
