@@ -121,7 +121,7 @@ class ChatSink implements Sink {
       this.#send([...this.#read(this.#frames.rest), ...last()])
       this.#sink.write(Buffer.from(this.#encoder.lastFrames()))
     } else if (this.#head !== undefined) {
-      const events = this.#decoder.whole(Json.parse(text.decode(Buffer.concat(this.#pieces)))) ?? []
+      const events = this.#decoder.whole(Json.parseExact(text.decode(Buffer.concat(this.#pieces)))) ?? []
       this.#sink.start(this.#head)
       this.#sink.write(Buffer.from(JSON.stringify(this.#encoder.body([...events, ...last()]))))
     }
@@ -129,7 +129,7 @@ class ChatSink implements Sink {
 
   #read(frame: Uint8Array): ReadonlyArray<ModelEvent> {
     const data = dataOf(frame)
-    return data === undefined ? [] : this.#decoder.frame(Json.parse(text.decode(data))) ?? []
+    return data === undefined ? [] : this.#decoder.frame(Json.parseExact(text.decode(data))) ?? []
   }
 
   #send(events: ReadonlyArray<ModelEvent>): boolean {
@@ -143,7 +143,7 @@ export const around = (perform: Perform): Perform => (call, sink) =>
 
 const answer = Effect.fnUntraced(function*(perform: Perform, call: Call, sink: Sink) {
   yield* turnFor(call)
-  const body = Json.fields(Json.parse(text.decode(call.body)))
+  const body = Json.fields(Json.parseExact(text.decode(call.body)))
   if ((body["previous_response_id"] ?? "") !== "") {
     return yield* InvalidRequest.at("previous_response_id", "is not available here: send all items in `input`")
   }

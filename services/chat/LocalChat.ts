@@ -5,6 +5,7 @@
  * for tests and benchmarks.
  */
 import { Clock, Context, Effect, Layer, Option, Predicate, Random, Schema, Stream } from "effect"
+import * as ExactJson from "../../shared/bounds/ExactJson.ts"
 import { atLeast, between, integer } from "../../shared/contract/Fields.ts"
 import { InvalidRequest, type JobError, ProviderFailed } from "../../shared/contract/JobError.ts"
 import type { Conversation } from "../../shared/provider/dialects/conversation/Conversation.ts"
@@ -95,7 +96,7 @@ export class LocalChat extends Context.Service<LocalChat, {
 const start = Effect.fnUntraced(function*(conversation: Conversation, options: LocalChatOptions, request: number) {
   yield* checkSize(conversation)
   const startedAt = yield* Clock.currentTimeMillis
-  const draw = yield* Random.next.pipe(Random.withSeed(conversation.seed ?? request))
+  const draw = yield* Random.next.pipe(Random.withSeed(ExactJson.toNumber(conversation.seed ?? request)))
   const fault = options.fault !== undefined && draw < options.fault.rate ? options.fault : undefined
   const answers = yield* planAnswers(conversation, options.words)
   const tokenizer = yield* loadTokenizer

@@ -1,5 +1,6 @@
 /** Reads a line of a file of requests: what it asks for, or why it is refused. */
 import { Option, Predicate, Result, Schema } from "effect"
+import * as ExactJson from "../bounds/ExactJson.ts"
 import { InvalidRequest, type JobError, ModelNotFound } from "../contract/JobError.ts"
 import type { Operation, Workload } from "../contract/Operation.ts"
 import { decoderOf } from "../contract/http/RequestDecoder.ts"
@@ -74,7 +75,9 @@ export const requestOf = (
     if (Predicate.hasProperty(decoded, "background") && decoded.background === true) {
       return yield* Result.fail(InvalidRequest.at("background", "must not be set in a batch"))
     }
-    const bytes = Buffer.from(JSON.stringify(body))
+    // with all digits of numbers
+    const exact = ExactJson.mayHoldExact(text) ? Reflect.get(ExactJson.parse(text) as object, "body") : body
+    const bytes = Buffer.from(JSON.stringify(exact))
     const demand = tokenDemand(operation, bytes.length, (field) => body[field])
     return { customId, model: name, workload: model.workload, pool: model.pool, tokens: demand.tokens, body: bytes }
   }).pipe(Result.mapError((error) => ({ customId, error })))

@@ -28,6 +28,14 @@ export const atLeast = (minimum: number) => Schema.Int.check(Schema.isGreaterTha
 /** An object that only the provider interprets. */
 export const JsonObject = Schema.Record(Schema.String, Schema.Unknown)
 
+/** Any integer of 64 bits, signed or not: more than `Schema.Int` allows. The number may lack its last digits; the text of the body has them. */
+export const Seed = Schema.Finite.check(
+  Schema.makeFilter((seed) => Number.isInteger(seed) && seed >= -(2 ** 63) && seed <= 2 ** 64, {
+    expected: "an integer of at most 64 bits",
+    toJsonSchema: () => ({ type: "integer" })
+  })
+)
+
 /** One text or several, in one request. */
 export const Texts = field(
   Schema.Union([

@@ -212,7 +212,7 @@ const readRequest = Effect.fnUntraced(function*(
     }
     return { body: work.body, json: Buffer.from(JSON.stringify(Object.fromEntries(texts))), hasMedia }
   }
-  const json = Json.parse(Json.decodeText(work.body))
+  const json = Json.parseExact(Json.decodeText(work.body))
   if (!Predicate.isReadonlyObject(json)) return yield* unreadable()
   yield* turnFor(work)
   return { body: Buffer.from(JSON.stringify(json)), hasMedia: false }

@@ -9,6 +9,7 @@
  * When there are many ancestors, or the first is about to expire, the response holds all items itself.
  */
 import { Config, Context, Effect, Layer, Option } from "effect"
+import * as ExactJson from "../bounds/ExactJson.ts"
 import { atLeast } from "../contract/Fields.ts"
 import type { Owner } from "../contract/Owner.ts"
 import { isResponseId, ofSuffix, suffixOf } from "../contract/ResponseId.ts"
@@ -250,7 +251,7 @@ export const joinItems = (lists: ReadonlyArray<Uint8Array>): Uint8Array =>
 
 /** The items of a list without brackets. */
 export const itemsIn = (list: Uint8Array): ReadonlyArray<unknown> =>
-  JSON.parse(`[${Buffer.from(list).toString()}]`) as ReadonlyArray<unknown>
+  ExactJson.parse(`[${Buffer.from(list).toString()}]`) as ReadonlyArray<unknown>
 
 export const idOf = (item: unknown): string | undefined => {
   const id = typeof item === "object" && item !== null && "id" in item ? item.id : undefined

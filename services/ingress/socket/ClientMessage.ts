@@ -1,5 +1,6 @@
 /** The messages that clients send over a WebSocket for responses: OpenAI's `response.create` and `response.processed`. */
 import { Predicate, Result } from "effect"
+import * as ExactJson from "../../../shared/bounds/ExactJson.ts"
 import { excessOf } from "../../../shared/bounds/JsonBounds.ts"
 import { InvalidRequest } from "../../../shared/contract/JobError.ts"
 import { notJson } from "../request/IncomingBody.ts"
@@ -50,7 +51,7 @@ export const decode = (bytes: Uint8Array, isBinary: boolean): Result.Result<Crea
     const error = new InvalidRequest({ message: `The message ${excess}`, param: null, code: "invalid_json" })
     return Result.fail({ error, lane: undefined })
   }
-  const message = Result.getOrUndefined(Result.try((): unknown => JSON.parse(text.toString())))
+  const message = Result.getOrUndefined(Result.try((): unknown => ExactJson.parse(text.toString())))
   if (!Predicate.isReadonlyObject(message)) return Result.fail({ error: notJson, lane: undefined })
   const lane = laneOf(message)
   if (message["type"] === "response.processed") return Result.succeed(undefined)

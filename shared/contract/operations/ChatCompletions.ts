@@ -14,6 +14,7 @@ import {
   ModelName,
   optional,
   requiredIf,
+  Seed,
   Stream
 } from "../Fields.ts"
 import { CompactionItem } from "../CompactionItem.ts"
@@ -220,7 +221,7 @@ export const generationFields = {
     Schema.Union([Schema.String, Schema.Array(Schema.String)]),
     "Stop sequences: the answer ends before any of these."
   ),
-  seed: optional(Schema.Int, "The same seed and request give the same answer, if the model supports it."),
+  seed: optional(Seed, "The same seed and request give the same answer, if the model supports it."),
   presence_penalty: optional(between(-2, 2), "Above 0: makes tokens that have already occurred less likely.", 0),
   frequency_penalty: optional(
     between(-2, 2),

@@ -1,6 +1,6 @@
 /** POST /v1beta/models/{model}:generateContent and its streamed form: text or pictures in the Gemini format. */
 import { Schema } from "effect"
-import { AnsweringModel, atLeast, between, constant, field, JsonObject, optional, tokens } from "../Fields.ts"
+import { AnsweringModel, atLeast, between, constant, field, JsonObject, optional, Seed, tokens } from "../Fields.ts"
 import { eventsOf, type Operation } from "../Operation.ts"
 import { sessionHeaders, translationHeader } from "../ChatHeaders.ts"
 
@@ -64,7 +64,7 @@ const GenerationConfig = Schema.Struct({
   candidateCount: optional(atLeast(1), "Number of answers.", 1),
   maxOutputTokens: optional(atLeast(1), "Maximum number of tokens in the response."),
   stopSequences: optional(Schema.Array(Schema.String), "The answer ends before any of these."),
-  seed: optional(Schema.Int, "The same seed and request give the same answer, if the model supports it."),
+  seed: optional(Seed, "The same seed and request give the same answer, if the model supports it."),
   presencePenalty: optional(Schema.Finite, "Above 0: makes tokens that have already occurred less likely."),
   frequencyPenalty: optional(Schema.Finite, "Above 0: makes tokens less likely the more often they have occurred."),
   thinkingConfig: optional(

@@ -22,9 +22,10 @@ export const unreadable = () =>
 /** Waits for a turn of the event loop if the body is large. */
 export const turnFor = ({ body }: Pick<Call, "body">): Effect.Effect<void> => Turns.turnFor(body.length)
 
-/** Decodes the JSON body of calls by this schema. */
+/** Decodes the JSON body of calls by this schema. `parse` returns `undefined` for a text that is not JSON. */
 export const reader = <Request>(
-  schema: Schema.Codec<Request, unknown>
+  schema: Schema.Codec<Request, unknown>,
+  parse: (text: string) => unknown = Json.parse
 ): (call: Pick<Call, "body">) => Effect.Effect<RequestBody<Request>, InvalidRequest> => {
   // compiled to code on first use, which decodes three times as fast
   SchemaJITCompiler.enable(schema.ast)
@@ -32,13 +33,13 @@ export const reader = <Request>(
   const decoded = (json: unknown) =>
     Effect.mapBoth(decode(json), { onSuccess: (request) => ({ json, request }), onFailure: unreadable })
   return (call) => {
-    if (call.body.length <= Turns.smallBytes) return Effect.suspend(() => decoded(Json.parse(text.decode(call.body))))
+    if (call.body.length <= Turns.smallBytes) return Effect.suspend(() => decoded(parse(text.decode(call.body))))
     const turn = turnFor(call)
     return Effect.gen(function*() {
       yield* turn
       const characters = text.decode(call.body)
       yield* turn
-      const json = Json.parse(characters)
+      const json = parse(characters)
       yield* turn
       return yield* decoded(json)
     })

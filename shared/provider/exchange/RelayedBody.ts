@@ -20,6 +20,11 @@ export class RelayedBody {
     return JsonText.valueOf(this.#call.body, this.#read(), name)
   }
 
+  /** The value with all digits of its numbers (see `ExactJson`). */
+  exactValueOf(name: string): unknown {
+    return JsonText.exactValueOf(this.#call.body, this.#read(), name)
+  }
+
   has(name: string): boolean {
     return this.#read().some((member) => member.name === name)
   }
@@ -46,7 +51,7 @@ export class RelayedBody {
     const recipient = history === undefined ? undefined : this.#recipient
     const isOwn = recipient !== undefined && SignatureMarks.holdsOnlyOf(body, recipient.account)
     if (history !== undefined && recipient !== undefined && !isOwn) {
-      this.set(history, Signature.toRelayed(this.valueOf(history), history, origin, recipient))
+      this.set(history, Signature.toRelayed(this.exactValueOf(history), history, origin, recipient))
     }
     const changed = this.#changes.size === 0 ? body : JsonText.setMembers(body, this.#read(), this.#changes)
     return isOwn ? SignatureMarks.withoutMarks(changed) : changed

@@ -152,7 +152,7 @@ export class TranslatedPart implements AnswerReader {
 
   whole(body: Uint8Array): Read {
     const { decoder, grammar, provider, secrets } = this.#options
-    const json = Json.parse(text.decode(body))
+    const json = Json.parseExact(text.decode(body))
     this.#pieces.pass({ size: body.length, json })
     if (grammar.newText !== undefined) this.#texts.pass({ size: body.length, json: textIn(grammar, json) })
     if (isError(json)) return ProviderError.inAnswer(provider, json, secrets)
@@ -187,7 +187,7 @@ export class TranslatedPart implements AnswerReader {
       this.#terminated ||= grammar.done === "ends"
       return undefined
     }
-    const json = Json.parse(text.decode(data))
+    const json = Json.parseExact(text.decode(data))
     if (json === undefined && this.#content.skip(data, this.#pieces.last.map(({ json }) => Json.fields(json)))) {
       Metrics.update(Metrics.skippedChunks(provider), 1)
       return undefined

@@ -41,13 +41,17 @@ export function* items(bytes: Uint8Array, { valueEnd, valueStart }: Member): Gen
   }
 }
 
+const valueBy =
+  (parse: (text: string) => unknown) => (bytes: Uint8Array, all: ReadonlyArray<Member>, name: string): unknown => {
+    const member = all.findLast((member) => member.name === name)
+    return member === undefined ? undefined : parse(Json.decodeText(bytesOf(bytes, member)))
+  }
+
 /** The parsed value of the last member with this name; `undefined` if there is none or the value is not JSON. */
-export const valueOf = (bytes: Uint8Array, all: ReadonlyArray<Member>, name: string): unknown => {
-  const member = all.findLast((member) => member.name === name)
-  return member === undefined
-    ? undefined
-    : Json.parse(Json.decodeText(bytesOf(bytes, member)))
-}
+export const valueOf = valueBy(Json.parse)
+
+/** Like `valueOf`, with all digits of numbers (see `ExactJson`). */
+export const exactValueOf = valueBy(Json.parseExact)
 
 /** Reads the members of an object by name. */
 export const fieldsOf = (bytes: Uint8Array): (name: string) => unknown => {

@@ -2,6 +2,7 @@
 import { Effect, Predicate, Result, Schema, Stream } from "effect"
 import type { HttpServerRequest } from "effect/http"
 import { hash } from "node:crypto"
+import * as ExactJson from "../../../../shared/bounds/ExactJson.ts"
 import { excessOf } from "../../../../shared/bounds/JsonBounds.ts"
 import { turnFor } from "../../../../shared/bounds/Turns.ts"
 import { InvalidRequest } from "../../../../shared/contract/JobError.ts"
@@ -29,7 +30,7 @@ const pieces = ({ headers, stream }: Incoming, maxBytes: number): Stream.Stream<
 }
 
 const parseText = (text: string): Result.Result<unknown, InvalidRequest> =>
-  Result.try({ try: (): unknown => JSON.parse(text), catch: () => notJson })
+  Result.try({ try: (): unknown => ExactJson.parse(text), catch: () => notJson })
 
 const parse = (bytes: Uint8Array): Result.Result<unknown, InvalidRequest> =>
   excessOf(bytes) === undefined ? parseText(Buffer.from(bytes).toString()) : Result.fail(notJson)

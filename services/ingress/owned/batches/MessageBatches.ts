@@ -5,6 +5,7 @@
 import { Effect, Layer, Option, Stream } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { createHash } from "node:crypto"
+import * as ExactJson from "../../../../shared/bounds/ExactJson.ts"
 import { Batches } from "../../../../shared/batches/Batches.ts"
 import type { Batch } from "../../../../shared/batches/BatchRecord.ts"
 import { JobClient } from "../../../../shared/bus/ingress/JobClient.ts"
@@ -109,7 +110,7 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
     const found = yield* Effect.forEach(names, (name) => orUnavailable(files.find(owner, name)))
     const lines = Stream.fromIterable(found.flatMap((file) => Option.toArray(file))).pipe(
       Stream.flatMap((file) => linesOf(files.read(owner, file))),
-      Stream.map(({ text }): Uint8Array => Buffer.from(`${JSON.stringify(toResult(JSON.parse(text)))}\n`))
+      Stream.map(({ text }): Uint8Array => Buffer.from(`${JSON.stringify(toResult(ExactJson.parse(text)))}\n`))
     )
     return HttpServerResponse.stream(lines, { contentType: "application/x-jsonl" })
   })

@@ -1,5 +1,6 @@
 /** Encodes requests to providers of the messages dialect. */
 import { Predicate, Schema } from "effect"
+import * as ExactJson from "../../../bounds/ExactJson.ts"
 import * as Json from "../../json/Json.ts"
 import type {
   CacheControl,
@@ -213,7 +214,7 @@ const innerByName: ReadonlySet<string> = new Set(["properties", "$defs", "defini
  */
 const closed = (schema: unknown): unknown => {
   if (Array.isArray(schema)) return schema.map(closed)
-  if (!Predicate.isReadonlyObject(schema)) return schema
+  if (!Predicate.isReadonlyObject(schema) || ExactJson.isExact(schema)) return schema
   const isOpen = schema["properties"] !== undefined && schema["additionalProperties"] === undefined
   return {
     ...Object.fromEntries(

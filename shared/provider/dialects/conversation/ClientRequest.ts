@@ -1,9 +1,12 @@
 /** Decodes a client's request to canonical conversations and records the losses. */
-import { Effect } from "effect"
+import { Effect, Predicate } from "effect"
 import type { InvalidRequest } from "../../../contract/JobError.ts"
 import { strictTranslation, translationHeader } from "../../../contract/ChatHeaders.ts"
+import * as ExactJson from "../../../bounds/ExactJson.ts"
+import { spellingsOf } from "../../../contract/http/FieldSpelling.ts"
 import { reader, turnFor } from "../../call/RequestBody.ts"
 import type { Call } from "../../call/Protocol.ts"
+import * as Json from "../../json/Json.ts"
 import type { Conversation, SettingNames } from "./Conversation.ts"
 import type { ClientDialect } from "./Dialect.ts"
 import { Losses } from "./Losses.ts"
@@ -22,12 +25,52 @@ export const lossesOf = (
   tolerance: "ordinary" | "lenient"
 ): Losses => new Losses(headers?.[translationHeader] === strictTranslation ? "strict" : tolerance, settings)
 
+/** The members of requests whose content is the client's, with ids and other numbers that no schema bounds. */
+const exactMembers: ExactJson.ExactMembers = new Map([
+  // the arguments and results of calls: messages, Gemini
+  ...["input", "args", "response"].map((name) => [name, "written"] as const),
+  ...[
+    "parameters",
+    "parametersJsonSchema",
+    "input_schema",
+    "schema",
+    "json_schema",
+    "responseSchema",
+    "responseJsonSchema"
+  ]
+    .flatMap(spellingsOf).map((name) => [name, "value"] as const)
+])
+
+const parse = (text: string): unknown => {
+  const json = Json.parseExact(text)
+  return ExactJson.mayHoldExact(text) ? ExactJson.settle(json, exactMembers) : json
+}
+
+/** A seed that JavaScript's numbers cannot hold, with all its digits. */
+const exactSeed = ({ body }: Pick<Call, "body">, path = ""): ExactJson.ExactNumber | undefined => {
+  const seed = path.split(".").reduce<unknown>((value, name) => {
+    const fields = Json.fields(value)
+    return spellingsOf(name).map((spelling) => fields[spelling]).find(Predicate.isNotNullish)
+  }, Json.parseExact(Json.decodeText(body)))
+  return ExactJson.isExact(seed) ? seed : undefined
+}
+
+const withExactSeed = (
+  conversation: Conversation,
+  call: Pick<Call, "body">,
+  { seed: path }: SettingNames
+): Conversation => {
+  const { seed } = conversation
+  const isExact = typeof seed !== "number" || Number.isSafeInteger(seed)
+  return isExact ? conversation : { ...conversation, seed: exactSeed(call, path) ?? seed }
+}
+
 /** `tolerance` applies unless the client requests strict translation. */
 export const decoder = <Request>(
   dialect: Pick<ClientDialect<Request>, "request" | "settings" | "fates" | "toConversation">,
   tolerance: "ordinary" | "lenient"
 ): (call: Pick<Call, "body" | "headers">) => Effect.Effect<ClientRequest<Request>, InvalidRequest> => {
-  const read = reader(dialect.request)
+  const read = reader(dialect.request, parse)
   return (call) =>
     Effect.flatMap(read(call), ({ json, request }) => {
       const losses = lossesOf(call, dialect.settings, tolerance)
@@ -36,7 +79,9 @@ export const decoder = <Request>(
         Effect.andThen(Effect.sync(() => losses.recordUnmapped(json, dialect.fates))),
         Effect.andThen(turn),
         Effect.map(() => {
-          const conversations = [dialect.toConversation(request, losses)].flat()
+          const conversations = [dialect.toConversation(request, losses)].flat().map((conversation) =>
+            withExactSeed(conversation, call, dialect.settings)
+          )
           for (const conversation of conversations) recordUnused(conversation, losses)
           return { request, conversations, losses }
         })

@@ -3,6 +3,7 @@
  *
  * `path` is the place of a part or tool in the client's request, as in `messages[0].content[1]`, for warnings and errors.
  */
+import * as ExactJson from "../../../bounds/ExactJson.ts"
 import type { Losses } from "./Losses.ts"
 import type { Signature } from "./Signature.ts"
 
@@ -198,6 +199,9 @@ export type Setting =
 /** A dialect's names of its settings. */
 export type SettingNames = { readonly [S in Setting]?: string }
 
+/** An integer of up to 64 bits. */
+export type Seed = number | ExactJson.ExactNumber
+
 /** A conversation. Its own mark asks the provider to cache the whole request. */
 export interface Conversation extends Cacheable {
   readonly turns: ReadonlyArray<Turn>
@@ -214,7 +218,7 @@ export interface Conversation extends Cacheable {
   readonly maxTokens: number | undefined
   /** Number of answers, at least 1. */
   readonly choices: number
-  readonly seed?: number | undefined
+  readonly seed?: Seed | undefined
   readonly sampling?: Sampling
   readonly reasoning?: Reasoning | undefined
   /** Kinds of output; `undefined`: the engine decides. */
@@ -224,8 +228,12 @@ export interface Conversation extends Cacheable {
 }
 
 /** The seeds of the calls for a conversation's choices: with the same seed, all choices would be equal. */
-export const seedsOf = ({ seed }: Conversation, calls: number): ReadonlyArray<number | undefined> =>
-  seed === undefined ? [undefined] : Array.from({ length: calls }, (_, call) => seed + call)
+export const seedsOf = ({ seed }: Conversation, calls: number): ReadonlyArray<Seed | undefined> => {
+  const first = seed === undefined ? undefined : ExactJson.toBigInt(seed)
+  return first === undefined
+    ? [seed]
+    : Array.from({ length: calls }, (_, call) => ExactJson.fromBigInt(first + BigInt(call)))
+}
 
 /** The mark for a request with a cache key, which says that other requests begin in the same way. */
 export const cacheOf = ({ prompt_cache_key: key }: { readonly prompt_cache_key?: string | null }) =>

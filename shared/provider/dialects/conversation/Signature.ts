@@ -7,6 +7,7 @@
  * because the client may have it from the provider itself.
  */
 import { Option, Schema } from "effect"
+import * as ExactJson from "../../../bounds/ExactJson.ts"
 import * as Json from "../../json/Json.ts"
 import type { Conversation } from "./Conversation.ts"
 import { foreignReasoning, type Losses } from "./Losses.ts"
@@ -123,7 +124,7 @@ export const toRelayed = (value: unknown, path: string, origin: Origin, recipien
 }
 
 const mapFields = (value: unknown, path: string, origin: Origin, recipient: Recipient): unknown =>
-  typeof value === "object" && value !== null
+  typeof value === "object" && value !== null && !ExactJson.isExact(value)
     ? Object.fromEntries(
       Object.entries(value).map(([name, inner]) => [name, toRelayed(inner, `${path}.${name}`, origin, recipient)])
     )
@@ -131,7 +132,9 @@ const mapFields = (value: unknown, path: string, origin: Origin, recipient: Reci
 
 /** An element with its own signatures unwrapped; `undefined` if it has one that the provider does not understand. */
 const unwrapIn = (element: unknown, origin: Origin, account: string): unknown => {
-  if (typeof element !== "object" || element === null || Array.isArray(element)) return element
+  if (typeof element !== "object" || element === null || Array.isArray(element) || ExactJson.isExact(element)) {
+    return element
+  }
   let isForeign = false
   const unwrapped = Object.fromEntries(
     Object.entries(element).map(([name, inner]: [string, unknown]) => {

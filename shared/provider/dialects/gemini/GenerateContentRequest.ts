@@ -1,4 +1,5 @@
 /** Decodes requests in the Gemini dialect. */
+import * as ExactJson from "../../../bounds/ExactJson.ts"
 import type * as Contract from "../../../contract/operations/GenerateContent.ts"
 import type {
   AnswerFormat,
@@ -284,7 +285,7 @@ const sizes = ["minItems", "maxItems", "minLength", "maxLength", "minProperties"
 /** This dialect's schemas differ from JSON Schema by upper-case types, numbers as strings, and `nullable`. */
 const toJsonSchema = (schema: unknown): unknown => {
   if (Array.isArray(schema)) return schema.map(toJsonSchema)
-  if (typeof schema !== "object" || schema === null) return schema
+  if (typeof schema !== "object" || schema === null || ExactJson.isExact(schema)) return schema
   const isNullable = "nullable" in schema && schema.nullable === true
   return Object.fromEntries(
     Object.entries(schema).flatMap(([key, value]) => {

@@ -10,6 +10,7 @@ import type {
   LanguageModelV4ToolChoice,
   SharedV4ProviderOptions
 } from "@ai-sdk/provider"
+import * as ExactJson from "../../../bounds/ExactJson.ts"
 import type {
   CacheControl,
   ContentPart,
@@ -48,7 +49,7 @@ export const toOptions = (
       topK,
       presencePenalty,
       frequencyPenalty,
-      seed,
+      seed: seed === undefined ? undefined : ExactJson.toNumber(seed),
       stopSequences: stop.length === 0 ? undefined : [...stop],
       responseFormat: toFormat(conversation),
       reasoning: toReasoning(conversation, version, losses)

@@ -48,7 +48,7 @@ const relay = (method: Method) => (call: Call, recipient?: Signature.Recipient):
   if (model !== call.model && body.valueOf("model") !== undefined) body.set("model", resourceOf(model))
   // to count a whole request, it must name the model
   const counted = method === "countTokens" ? wholeRequest.find((name) => body.has(name)) : undefined
-  const inner = counted === undefined ? undefined : body.valueOf(counted)
+  const inner = counted === undefined ? undefined : body.exactValueOf(counted)
   if (counted !== undefined && Predicate.isReadonlyObject(inner)) {
     const path = `${counted}.contents`
     const contents = recipient === undefined
@@ -72,7 +72,7 @@ const relayVectors = (method: "embedContent" | typeof batch) => (call: Call): Re
   const body = new RelayedBody(call)
   if (body.has("model")) body.set("model", resourceOf(model))
   if (method === batch) {
-    const requests = Json.list(body.valueOf("requests"))
+    const requests = Json.list(body.exactValueOf("requests"))
     body.set("requests", requests.map((request) => ({ ...Json.fields(request), model: resourceOf(model) })))
   }
   const bytes = body.toBytes(undefined)
