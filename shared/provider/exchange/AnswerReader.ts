@@ -17,10 +17,20 @@ export type Read = Pieces | Unmetered | JobError
 
 export const isFailure = (read: Read): read is JobError => "_tag" in read
 
+/** The words for an answer in the other form than the request's. */
+export const wrongForm = (isStream: boolean): string =>
+  isStream ? "it is a stream, which the request does not ask for" : "it is no stream, which the request asks for"
+
 /** Without `push`, a reader gets streams as a whole. Without `pass`, the call fails if an answer is too large to hold. */
 export interface AnswerReader {
   /** Maximum number of bytes of an answer of this kind to hold until it is complete. */
   readonly holdBytes: (contentType: string) => number
+  /**
+   * The reader for an answer in this form, because some servers ignore `stream` in the request; `undefined` if there is none, so that the
+   * call fails. The first bytes decide the form, because servers also mislabel it. If absent, the content type decides, and this reader
+   * reads both forms.
+   */
+  readonly inForm?: ((isStream: boolean) => AnswerReader | undefined) | undefined
   /** Reads a whole answer. */
   readonly whole: (body: Uint8Array) => Read
   /** The head of the client's answer, from the provider's. */

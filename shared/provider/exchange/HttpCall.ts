@@ -2,7 +2,7 @@
  * Calls providers over HTTP, for all such protocols: relays the requests of clients that speak the provider's dialect, and translates
  * all others.
  */
-import { Effect, Schema } from "effect"
+import { type Clock, Effect, Schema } from "effect"
 import { atLeast } from "../../contract/Fields.ts"
 import { InvalidRequest, type JobError } from "../../contract/JobError.ts"
 import * as Fiberless from "../../bounds/Fiberless.ts"
@@ -24,6 +24,7 @@ import type { Recipient } from "../dialects/conversation/Signature.ts"
 import * as SignatureMarks from "../dialects/conversation/SignatureMarks.ts"
 import * as Endpoint from "../transport/Endpoint.ts"
 import type { Sink } from "../transport/Sink.ts"
+import * as ConvertedAnswer from "./ConvertedAnswer.ts"
 import { exchange, type GuardedTools } from "./Exchange.ts"
 import type { HttpProtocol, Relay } from "./HttpProtocol.ts"
 import * as JsonExchange from "./JsonExchange.ts"
@@ -111,12 +112,15 @@ export const make = <Options>(protocol: HttpProtocol<Options>, tools: GuardedToo
     if (refusal !== undefined) return Effect.fail(refusal)
     const { grammar = protocol.grammar, hasSeveralChoices, id, rewrite, showUsage, usage } = request
     const { sealedMember } = grammar
-    const reader = (hidden: ReadonlyArray<string>, account: () => string) => {
+    const { streams } = request
+    const reader = (hidden: ReadonlyArray<string>, account: () => string, clock: Clock.Clock) => {
       const mark = sealedMember === undefined ? undefined : SignatureMarks.marker(sealedMember, account)
       return new PassingAnswer({
         ...{ call, grammar, showUsage, hasSeveralChoices, usage, id, warnings },
         rewrite: mark ?? rewrite,
-        secrets: hidden
+        secrets: hidden,
+        streams,
+        converted: () => ConvertedAnswer.make({ call, grammar, clock, streams, id, warnings, secrets: hidden, account })
       })
     }
     return exchange({ upstream, secrets, authorize, call, sink, request, reader })

@@ -28,6 +28,10 @@ export interface PassingAnswerOptions {
   readonly id?: string | undefined
   /** Warnings about parts of the request that were left out. */
   readonly warnings?: ReadonlyArray<string> | undefined
+  /** The reader of an answer in the other form than the request's; see `AnswerReader`. Absent: such an answer fails. */
+  readonly converted?: (() => AnswerReader | undefined) | undefined
+  /** Whether the request asks for a stream. Absent: the answer may have either form. */
+  readonly streams?: boolean | undefined
   /** A further edit of the pieces that are passed on. */
   readonly rewrite?: ((piece: Uint8Array) => Uint8Array) | undefined
   /** Texts that no error may reveal. */
@@ -69,6 +73,12 @@ export class PassingAnswer implements AnswerReader {
 
   head(status: number, contentType: string): Head {
     return { status, contentType, headers: TranslationWarnings.toHeaders(this.#options.warnings ?? []) }
+  }
+
+  get inForm(): AnswerReader["inForm"] {
+    const { call: { operation }, converted, streams } = this.#options
+    if (streams === undefined || operation.responseTypes !== undefined) return undefined
+    return (isStream) => isStream === streams ? this : converted?.()
   }
 
   /** Answers with the operation's own types are passed on immediately. JSON and other text, which may be an error, are held. */

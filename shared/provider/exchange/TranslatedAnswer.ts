@@ -117,6 +117,10 @@ export class TranslatedPart implements AnswerReader {
     return this.#options.answer.head
   }
 
+  inForm(): AnswerReader {
+    return this
+  }
+
   holdBytes(): number {
     return maxWholeBytes
   }

@@ -29,11 +29,14 @@ export interface AnswerIdentity {
 /** The id with the dialect's prefix. */
 export const idOf = (prefix: string, { givenId, id }: AnswerIdentity): string => givenId ?? prefix + id
 
+/** A new identity at the clock's current time. */
+export const identityAt = (clock: Clock.Clock, model: string, fingerprint?: string): AnswerIdentity => {
+  const now = () => Math.floor(clock.currentTimeMillisUnsafe() / 1_000)
+  return { id: randomUUID().replaceAll("-", ""), created: now(), now, model, fingerprint }
+}
+
 export const newIdentity = (model: string, fingerprint?: string): Effect.Effect<AnswerIdentity> =>
-  Effect.map(Clock.Clock, (clock) => {
-    const now = () => Math.floor(clock.currentTimeMillisUnsafe() / 1_000)
-    return { id: randomUUID().replaceAll("-", ""), created: now(), now, model, fingerprint }
-  })
+  Effect.map(Clock.Clock, (clock) => identityAt(clock, model, fingerprint))
 
 /** Encodes one answer. Events must be in the order of `ModelEvent`. */
 export interface AnswerEncoder {

@@ -23,6 +23,8 @@ interface Choice {
   readonly late: Array<ModelEvent>
   /** Whether something was said after the last call, which cannot take further arguments. */
   isClosed: boolean
+  /** A piece has arrived. */
+  isBegun: boolean
   /** The last piece was reasoning. */
   thinking: boolean
   refused: boolean
@@ -37,6 +39,7 @@ export class Decoder implements AnswerDecoder {
     end: new JsonEnd(),
     late: [],
     isClosed: false,
+    isBegun: false,
     thinking: false,
     refused: false,
     finish: undefined,
@@ -76,9 +79,12 @@ export class Decoder implements AnswerDecoder {
     if (Predicate.isReadonlyObject(usage)) this.usage = usageOf(usage) ?? this.usage
     const events: Array<ModelEvent> = []
     for (const [position, item] of Json.list(choices).entries()) {
-      const { [member]: message, finish_reason: reason, index, stop_reason: stop } = Json.fields(item)
+      const { [member]: part, message: whole, finish_reason: reason, index, stop_reason: stop } = Json.fields(item)
       const number = Json.count(index) ?? position
       const choice = this.#choices.of(number)
+      // some servers send a whole answer as the only event of a stream
+      const message = part ?? (choice.isBegun ? undefined : whole)
+      choice.isBegun = true
       if (!this.#decodeMessage(number, choice, Json.fields(message), events)) return undefined
       if (FinishReasons.isFailure(reason)) return undefined
       const said = FinishReasons.reasonIn(reason)

@@ -143,14 +143,22 @@ class AnswerFrames {
 
 // Continuation
 
-/** Reads a stream of this dialect: the text of a choice is where chat completions have a delta. */
-class StreamDecoder extends Decoder {
+/** Reads answers of this dialect: the text of a choice is where chat completions have a delta or a message. */
+class TextDecoder extends Decoder {
   override frame(data: unknown): ReadonlyArray<ModelEvent> | undefined {
+    return super.frame(this.#inChat(data, "delta"))
+  }
+
+  override whole(answer: unknown): ReadonlyArray<ModelEvent> | undefined {
+    return super.whole(this.#inChat(answer, "message"))
+  }
+
+  #inChat(data: unknown, member: "delta" | "message"): object {
     const choices = Json.list(Json.fields(data)["choices"]).map(Json.fields)
-    return super.frame({
+    return {
       ...Json.fields(data),
-      choices: choices.map(({ text, ...choice }) => ({ ...choice, delta: { content: text } }))
-    })
+      choices: choices.map(({ text, ...choice }) => ({ ...choice, [member]: { content: text } }))
+    }
   }
 }
 
@@ -170,7 +178,7 @@ export const completions: ClientDialect<Contract.CompletionRequest> = {
     }
   },
   continuation: {
-    decoder: () => new StreamDecoder(),
+    decoder: () => new TextDecoder(),
     prefill: (body, text) => {
       const members = JsonText.members(body) ?? []
       const valueOf = (name: string) => JsonText.valueOf(body, members, name)
