@@ -16,6 +16,10 @@ interface CallBlock {
 
 export class Decoder implements AnswerDecoder {
   readonly #calls = new Map<unknown, CallBlock>()
+  /** The index of the last block, if that is a call which has not ended. */
+  #open: unknown
+  /** The blocks of tools that the provider runs itself. */
+  readonly #foreign = new Set<unknown>()
   /** The sources of the open block, whose text began here. */
   #citations: Array<unknown> = []
   #blockStart = 0
@@ -88,17 +92,26 @@ export class Decoder implements AnswerDecoder {
         const call = this.#calls.size
         const name = Json.string(block["name"]) ?? ""
         this.#calls.set(index, { call, begun: false })
+        this.#open = index
         return [
           { type: "toolCall", choice: 0, call, id: Json.string(block["id"]) ?? ToolCalls.newId(), name },
           ...this.#arguments(index, isEmpty(block["input"]) ? "" : JSON.stringify(block["input"]))
         ]
       }
       default:
+        this.#foreign.add(index)
         return []
     }
   }
 
-  #delta(index: unknown, delta: Json.Fields): ReadonlyArray<ModelEvent> {
+  /** Arguments of a stream. Those under the index of no block belong to the open call; without one, the answer is malformed. */
+  #late(index: unknown, delta: string): ReadonlyArray<ModelEvent> | undefined {
+    if (this.#foreign.has(index) || delta === "") return []
+    const at = this.#calls.has(index) ? index : this.#open
+    return this.#calls.has(at) ? this.#arguments(at, delta) : undefined
+  }
+
+  #delta(index: unknown, delta: Json.Fields): ReadonlyArray<ModelEvent> | undefined {
     switch (delta["type"]) {
       case "text_delta":
         return this.#text(delta["text"])
@@ -110,7 +123,7 @@ export class Decoder implements AnswerDecoder {
       case "signature_delta":
         return toSignature(delta["signature"])
       case "input_json_delta":
-        return this.#arguments(index, Json.string(delta["partial_json"]) ?? "")
+        return this.#late(index, Json.string(delta["partial_json"]) ?? "")
       default:
         return []
     }

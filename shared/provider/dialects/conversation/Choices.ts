@@ -2,16 +2,16 @@
 import type { FinishReason } from "./ModelEvent.ts"
 
 export class Choices<Choice extends { readonly finish: FinishReason | undefined }> extends Map<number, Choice> {
-  readonly #make: () => Choice
+  readonly #make: (index: number) => Choice
 
-  constructor(make: () => Choice) {
+  constructor(make: (index: number) => Choice) {
     super()
     this.#make = make
   }
 
   of(index: number): Choice {
     let choice = this.get(index)
-    if (choice === undefined) this.set(index, choice = this.#make())
+    if (choice === undefined) this.set(index, choice = this.#make(index))
     return choice
   }
 

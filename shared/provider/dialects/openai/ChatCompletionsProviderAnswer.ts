@@ -2,7 +2,7 @@
 import { Predicate } from "effect"
 import type { Usage } from "../../../contract/Usage.ts"
 import * as Json from "../../json/Json.ts"
-import { JsonEnd } from "../../json/JsonEnd.ts"
+import { type CallPiece, CallPieces } from "./CallPieces.ts"
 import { usageOf } from "./OpenAiUsage.ts"
 import { Choices } from "../conversation/Choices.ts"
 import { fromUrlCitation } from "./UrlCitation.ts"
@@ -10,19 +10,9 @@ import type { AnswerDecoder } from "../conversation/Dialect.ts"
 import * as FinishReasons from "../conversation/FinishReasons.ts"
 import { fromUrl } from "../conversation/Media.ts"
 import type { FinishReason, ModelEvent } from "../conversation/ModelEvent.ts"
-import * as ToolCalls from "../conversation/ToolCalls.ts"
 
 interface Choice {
-  /** Ids of the calls so far, empty if the provider sent none; the last call is open. */
-  readonly calls: Array<string>
-  /** Position of the last call by the provider's index. */
-  readonly places: Map<unknown, number>
-  /** The end of the last call's arguments. */
-  end: JsonEnd
-  /** What the provider said after the start of the last call, until its arguments are whole. */
-  readonly late: Array<ModelEvent>
-  /** Whether something was said after the last call, which cannot take further arguments. */
-  isClosed: boolean
+  readonly calls: CallPieces
   /** A piece has arrived. */
   isBegun: boolean
   /** The last piece was reasoning. */
@@ -33,12 +23,8 @@ interface Choice {
 }
 
 export class Decoder implements AnswerDecoder {
-  readonly #choices = new Choices<Choice>(() => ({
-    calls: [],
-    places: new Map(),
-    end: new JsonEnd(),
-    late: [],
-    isClosed: false,
+  readonly #choices = new Choices<Choice>((index) => ({
+    calls: new CallPieces(index),
     isBegun: false,
     thinking: false,
     refused: false,
@@ -56,18 +42,18 @@ export class Decoder implements AnswerDecoder {
   }
 
   get isComplete(): boolean {
-    return this.#choices.areFinished
+    return this.#choices.areFinished && [...this.#choices.values()].every(({ calls }) => calls.areNamed)
   }
 
   /** Gateways between here and the server send `[DONE]` even if the server breaks off, perhaps within the arguments of a call. */
   get mayEnd(): boolean {
-    return [...this.#choices.values()].every(({ calls, end }) => calls.length === 0 || end.isWhole)
+    return [...this.#choices.values()].every(({ calls }) => calls.areNamed && calls.areWhole)
   }
 
   last(): ReadonlyArray<ModelEvent> {
     if (this.#choices.size === 0) this.#choices.of(0)
     return [...this.#choices].flatMap(([index, choice]) => [
-      ...choice.late.splice(0),
+      ...choice.calls.last(),
       ...this.#endReasoning(index, choice),
       { type: "finish", choice: index, reason: finishOf(choice), stopSequence: choice.stopSequence }
     ])
@@ -85,7 +71,7 @@ export class Decoder implements AnswerDecoder {
       // some servers send a whole answer as the only event of a stream
       const message = part ?? (choice.isBegun ? undefined : whole)
       choice.isBegun = true
-      if (!this.#decodeMessage(number, choice, Json.fields(message), events)) return undefined
+      if (!this.#decodeMessage(number, choice, Json.fields(message), member, events)) return undefined
       if (FinishReasons.isFailure(reason)) return undefined
       const said = FinishReasons.reasonIn(reason)
       if (said !== undefined) choice.finish = FinishReasons.laterOf(choice.finish, FinishReasons.toFinish(said))
@@ -96,9 +82,14 @@ export class Decoder implements AnswerDecoder {
   }
 
   /** `false` if malformed. */
-  #decodeMessage(number: number, choice: Choice, message: Json.Fields, events: Array<ModelEvent>): boolean {
-    const said = choice.calls.length === 0 || choice.end.isWhole ? events : choice.late
-    const before = events.length
+  #decodeMessage(
+    number: number,
+    choice: Choice,
+    message: Json.Fields,
+    member: "delta" | "message",
+    events: Array<ModelEvent>
+  ): boolean {
+    const said: Array<ModelEvent> = []
     const content = contentOf(message["content"])
     // DeepSeek's name, and that of vLLM and OpenRouter
     const reasoning = Json.string(message["reasoning_content"]) || Json.string(message["reasoning"]) ||
@@ -109,7 +100,7 @@ export class Decoder implements AnswerDecoder {
     }
     const { text } = content
     const refusal = Json.string(message["refusal"]) ?? ""
-    const calls = Json.list(message["tool_calls"])
+    const calls = callsIn(message, member)
     const images = Json.list(message["images"])
     if (text + refusal !== "" || calls.length > 0 || images.length > 0) {
       said.push(...this.#endReasoning(number, choice))
@@ -129,36 +120,11 @@ export class Decoder implements AnswerDecoder {
       const { media, mediaType } = fromUrl(url)
       if (media.type === "base64") said.push({ type: "media", choice: number, mediaType, data: media.data })
     }
-    choice.isClosed ||= events.length > before
-    return calls.every((call) => this.#decodeCall(number, choice, Json.fields(call), events))
-  }
-
-  #decodeCall(number: number, choice: Choice, called: Json.Fields, events: Array<ModelEvent>): boolean {
-    const { arguments: json, name: given } = Json.fields(called["function"])
-    const { index } = called
-    const id = Json.string(called["id"]) ?? ""
-    const name = Json.string(given) ?? ""
-    const at = placeOf(choice, index, id, name)
-    // some servers send the arguments as an object
-    const delta = Predicate.isReadonlyObject(json) ? JSON.stringify(json) : Json.string(json) ?? ""
-    if (at === -1) {
-      if (name === "") return false
-      choice.places.set(index, choice.calls.length)
-      choice.calls.push(id)
-      choice.end = new JsonEnd()
-      choice.isClosed = false
-      for (const event of choice.late.splice(0)) events.push(event)
-      const call = choice.calls.length - 1
-      events.push({ type: "toolCall", choice: number, call, id: id || ToolCalls.newId(), name })
-    } else if (at !== choice.calls.length - 1) return delta === ""
-    else if (choice.isClosed) return delta.trim() === ""
-    if (delta !== "") {
-      choice.end.push(delta)
-      events.push({ type: "toolArguments", choice: number, call: choice.calls.length - 1, delta })
-      if (choice.end.isWhole && choice.late.length > 0) {
-        choice.isClosed = true
-        for (const event of choice.late.splice(0)) events.push(event)
-      }
+    for (const event of choice.calls.say(said)) events.push(event)
+    for (const piece of calls) {
+      const called = choice.calls.push(piece)
+      if (called === undefined) return false
+      for (const event of called) events.push(event)
     }
     return true
   }
@@ -183,18 +149,25 @@ const contentOf = (content: unknown): { readonly text: string; readonly reasonin
 const textIn = (parts: ReadonlyArray<unknown>): string =>
   parts.map((part) => Json.string(Json.fields(part)["text"]) ?? "").join("")
 
-/** Position among the calls so far; -1 for a new call. */
-const placeOf = ({ calls, places }: Choice, index: unknown, id: string, name: string): number => {
-  // some servers send no index: a piece with a name starts a call
-  const isNumbered = index !== undefined && index !== null
-  if (!isNumbered && name !== "") return -1
-  const at = isNumbered ? places.get(index) ?? -1 : calls.length - 1
-  // others send the same index for all calls
-  const known = calls[at] ?? ""
-  return name !== "" && id !== "" && known !== "" && id !== known ? -1 : at
+/** The pieces of calls in a message. The calls of a whole message are in order; `function_call` is the older form of a single call. */
+const callsIn = (message: Json.Fields, member: "delta" | "message"): ReadonlyArray<CallPiece> => {
+  const { function_call: only, tool_calls: all } = message
+  const calls = Json.list(all)
+  const given = calls.length === 0 && Predicate.isReadonlyObject(only) ? [{ index: 0, function: only }] : calls
+  return given.map((call, position) => {
+    const { function: called, id, index } = Json.fields(call)
+    const { arguments: json, name } = Json.fields(called)
+    return {
+      index: member === "message" ? position : index ?? undefined,
+      id: Json.string(id) ?? "",
+      name: Json.string(name) ?? "",
+      // some servers send the arguments as an object
+      delta: Predicate.isReadonlyObject(json) ? JSON.stringify(json) : Json.string(json) ?? ""
+    }
+  })
 }
 
 const finishOf = ({ calls, finish = "stop", refused }: Choice): FinishReason => {
   if (finish !== "stop") return finish
-  return refused ? "content_filter" : calls.length > 0 ? "tool_calls" : "stop"
+  return refused ? "content_filter" : calls.size > 0 ? "tool_calls" : "stop"
 }

@@ -20,8 +20,11 @@ interface Streamed {
 type Delta = "text" | "refusal" | "reasoning" | "toolArguments"
 
 export class Decoder implements AnswerDecoder {
+  /** By their place in the output, and by their ids. */
   readonly #items = new Map<unknown, Streamed>()
   #calls = 0
+  /** The key of the last call. */
+  #lastCall: unknown
   #textLength = 0
   #hasRefused = false
   #reason: FinishReason | undefined
@@ -30,10 +33,11 @@ export class Decoder implements AnswerDecoder {
 
   frame(data: unknown): ReadonlyArray<ModelEvent> | undefined {
     if (!Predicate.isReadonlyObject(data)) return undefined
-    const { item, output_index: index } = data
+    const { item, item_id: id } = data
+    const index = this.#placeOf(data["output_index"], id ?? Json.fields(item)["id"])
     switch (data["type"]) {
       case "response.output_item.added":
-        return this.#start(index, Json.fields(item))
+        return this.#items.has(index) ? [] : this.#start(index, Json.fields(item))
       case "response.output_text.delta":
         return this.#delta(index, "text", data["delta"])
       case "response.refusal.delta":
@@ -45,7 +49,7 @@ export class Decoder implements AnswerDecoder {
         return this.#delta(index, "reasoning", data["summary_index"] === 0 ? "" : "\n\n")
       case "response.function_call_arguments.delta":
       case "response.custom_tool_call_input.delta":
-        return this.#delta(index, "toolArguments", data["delta"])
+        return this.#late(index, data["delta"])
       case "response.output_item.done":
         return this.#end(index, Json.fields(item))
       case "response.completed":
@@ -68,10 +72,26 @@ export class Decoder implements AnswerDecoder {
     return [{ type: "finish", choice: 0, reason: this.#reason ?? usual }]
   }
 
+  /** The key of an item. Some servers number the deltas of an item differently, but repeat its id. */
+  #placeOf(index: unknown, id: unknown): unknown {
+    return typeof id === "string" && this.#items.has(id) ? id : index
+  }
+
+  /** Arguments of a call. Those of no item belong to the last call; without one, the answer is malformed. */
+  #late(index: unknown, delta: unknown): ReadonlyArray<ModelEvent> | undefined {
+    const item = this.#items.get(index)
+    // tools of the provider have arguments as well
+    if (item !== undefined && item.call === undefined) return []
+    if (item === undefined && this.#lastCall === undefined) return delta === "" ? [] : undefined
+    return this.#delta(item === undefined ? this.#lastCall : index, "toolArguments", delta)
+  }
+
   #start(index: unknown, item: Json.Fields): ReadonlyArray<ModelEvent> {
     const isCall = item["type"] === "function_call" || item["type"] === "custom_tool_call"
-    this.#items.set(index, { call: isCall ? this.#calls++ : undefined, hasDeltas: false, start: this.#textLength })
+    const streamed = { call: isCall ? this.#calls++ : undefined, hasDeltas: false, start: this.#textLength }
+    for (const key of [index, item["id"]]) if (key !== undefined) this.#items.set(key, streamed)
     if (!isCall) return []
+    this.#lastCall = index
     const id = Json.string(item["call_id"]) ?? ToolCalls.newId()
     return [{ type: "toolCall", choice: 0, call: this.#calls - 1, id, name: Json.string(item["name"]) ?? "" }]
   }
