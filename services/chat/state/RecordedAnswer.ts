@@ -6,6 +6,7 @@ import { skipSpace } from "../../../shared/bounds/JsonBytes.ts"
 import { firstEvents, lastEvents } from "../../../shared/contract/http/ResponseEvents.ts"
 import * as JsonText from "../../../shared/provider/json/JsonText.ts"
 import { dataOf, replaceData, SseFrames } from "../../../shared/bounds/SseFrames.ts"
+import { OutputItems } from "./OutputItems.ts"
 import { maxWholeBytes } from "../../../shared/provider/exchange/AnswerReader.ts"
 import { joinItems } from "../../../shared/records/Responses.ts"
 import type { Answer } from "../../../shared/worker/Preparation.ts"
@@ -50,6 +51,7 @@ export class RecordedAnswer implements Answer {
   /** Whether the answer was too large to be held. Then it passes as the provider sent it, and there is no response to store. */
   isTooLarge = false
   readonly #frames = new SseFrames()
+  readonly #items = new OutputItems(maxWholeBytes)
   /** Whether all events so far are of `firstEvents`. */
   #isBeginning = true
 
@@ -90,6 +92,7 @@ export class RecordedAnswer implements Answer {
       }
       const data = dataOf(frame)
       const type = data && typeOf(data)
+      if (data !== undefined) this.#items.push(type, data)
       if (lastEvents.has(type)) this.#hold(frame)
       else passed.push(data !== undefined && this.#isBeginning ? this.#begin(frame, data, type) : frame)
     }
@@ -121,7 +124,7 @@ export class RecordedAnswer implements Answer {
     this.#held ??= [this.#frames.rest]
     const held = Buffer.concat(this.#held)
     const [from, until] = this.#jsonIn(held)
-    const json = this.#withFields(held.subarray(from, until))
+    const json = this.#withFields(this.#withOutput(held.subarray(from, until)))
     if (json === undefined) return undefined
     this.#held = [held.subarray(0, from), json, held.subarray(until)]
     const response = this.#isWhole ? json : valueOf(json, "response")
@@ -139,11 +142,25 @@ export class RecordedAnswer implements Answer {
     }
   }
 
+  /** The last event with the items of the events before it, if it has none. */
+  #withOutput(json: Uint8Array): Uint8Array {
+    const { items } = this.#items
+    const response = this.#isWhole || items.length === 0 ? empty : valueOf(json, "response")
+    const all = JsonText.members(response)
+    if (all === undefined) return json
+    const output = all.findLast(({ name }) => name === "output")
+    if (output !== undefined && [...JsonText.items(response, output)].length > 0) return json
+    const list = Buffer.concat([Buffer.from("["), joinItems(items), Buffer.from("]")])
+    const whole = JsonText.setMembers(response, all, new Map([["output", list]]))
+    return JsonText.setMembers(json, JsonText.members(json) ?? [], new Map([["response", whole]]))
+  }
+
   /** A response, or an event with one, with the gateway's fields; `undefined` if it is neither. */
   #withFields(json: Uint8Array): Uint8Array | undefined {
     const response = this.#isWhole ? json : valueOf(json, "response")
     const all = JsonText.members(response)
-    if (all?.some(({ name }) => name === "output") !== true) return undefined
+    const mark = this.#isWhole ? "output" : "id"
+    if (all?.some(({ name }) => name === mark) !== true) return undefined
     const changed = JsonText.setMembers(response, all, this.#fields)
     return this.#isWhole
       ? changed

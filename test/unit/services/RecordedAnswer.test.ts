@@ -131,3 +131,47 @@ describe("an answer that is too large to be held", () => {
     assert.isFalse(mayContinue)
   })
 })
+
+describe("a response whose last event has no output", () => {
+  const message = { id: "msg_1", type: "message", role: "assistant", content: [{ type: "output_text", text: "Hi" }] }
+  const call = { id: "fc_1", type: "function_call", call_id: "c", name: "f", arguments: "{\"id\":725653563933458432}" }
+  const done = (output_index: number, item: object) => ({ type: "response.output_item.done", output_index, item })
+  const added = (output_index: number, item: object) => ({ type: "response.output_item.added", output_index, item })
+  const delta = (type: string, output_index: number, delta: string) => ({
+    type: `response.${type}.delta`,
+    output_index,
+    item_id: "msg_1",
+    delta
+  })
+  const { content: _content, ...opened } = message
+  const spoken = { ...opened, status: "completed", content: [{ type: "output_text", text: "Hi", annotations: [] }] }
+  // OpenAI's reference: the end of an item has the item as the output has it
+  const rows: ReadonlyArray<readonly [string, unknown, ReadonlyArray<object>, ReadonlyArray<object>]> = [
+    ["an empty one", [], [added(0, opened), delta("output_text", 0, "Hi"), done(0, message)], [message]],
+    ["none", undefined, [done(0, message)], [message]],
+    ["null", null, [done(0, message), done(1, call)], [message, call]],
+    ["an empty one, and only starts and deltas before", [], [
+      added(0, { ...opened, content: [] }),
+      delta("output_text", 0, "H"),
+      delta("output_text", 0, "i")
+    ], [spoken]],
+    ["an empty one, and only deltas before", [], [delta("output_text", 0, "Hi")], [spoken]],
+    ["an empty one, and a call without an end", [], [
+      done(0, message),
+      added(1, { ...call, arguments: "" }),
+      delta("function_call_arguments", 1, call.arguments)
+    ], [message, { ...call, status: "completed" }]],
+    ["its own items", [call], [done(0, message)], [call]],
+    ["no items at all", [], [], []]
+  ]
+  it.each(rows)("%s: is recorded and passed on with the items of its events", (_, output, events, expected) => {
+    const last = { type: "response.completed", response: { id: "resp_1", status: "completed", output } }
+    const created = { type: "response.created", response: { id: "resp_1", status: "in_progress" } }
+    const stream = [created, ...events, last].map((event) => `data: ${JSON.stringify(event)}\n\n`).join("")
+    const { all, recorded } = record(stream, 50)
+    assert.deepStrictEqual(JSON.parse(`[${Buffer.from(recorded?.output ?? [])}]`), expected)
+    const sent = JSON.parse(all.trimEnd().split("\n").at(-1)?.slice("data: ".length) ?? "") as typeof last
+    assert.deepStrictEqual(sent.response.output, expected)
+    assert.include(all, "\"store\":true")
+  })
+})
