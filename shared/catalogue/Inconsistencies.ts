@@ -32,6 +32,9 @@ const pathBetween = (
 
 const withoutBaseUrl: ReadonlyArray<Provider["protocol"]> = ["local", "ai-sdk"]
 
+/** The path of an operation at the end of a `baseUrl`, as vendors show it in their examples. */
+const operationAtEnd = /\/(?:chat\/completions|completions|responses|messages|embeddings|rerank|models\/[^/]*:\w+)\/?$/
+
 export const findInconsistencies = ({ models, providers }: {
   readonly models: ReadonlyMap<string, Model>
   readonly providers: ReadonlyMap<string, Provider>
@@ -41,6 +44,15 @@ export const findInconsistencies = ({ models, providers }: {
   for (const [name, { baseUrl, breaker, idempotent, options, protocol, redispatch }] of providers) {
     if (!withoutBaseUrl.includes(protocol) && baseUrl === undefined) {
       mistake("is required", "providers", name, "baseUrl")
+    }
+    const operation = operationAtEnd.exec(URL.parse(baseUrl ?? "")?.pathname ?? "")?.[0]
+    if (operation !== undefined) {
+      mistake(
+        `must end before '${operation}', the path of an operation, which the gateway adds`,
+        "providers",
+        name,
+        "baseUrl"
+      )
     }
     if (protocol === "ai-sdk" && typeof options?.["package"] !== "string") {
       mistake("is required: the name of an installed package", "providers", name, "options", "package")

@@ -7,6 +7,8 @@ import * as Json from "../json/Json.ts"
 export interface Reading {
   /** The usage reported so far. */
   readonly usage?: Usage | undefined
+  /** Whether the usage is only where clients do not look for it. Default: false. */
+  readonly isElsewhere?: boolean
   /** The provider reports an error instead of an answer. */
   readonly isError?: boolean
   /** The piece holds nothing but usage. */

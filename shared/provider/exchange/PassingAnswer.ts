@@ -52,6 +52,8 @@ export class PassingAnswer implements AnswerReader {
   /** The bytes so far of a member that may have to change. */
   #open: Uint8Array = new Uint8Array(0)
   #usage: Usage | undefined
+  /** Whether a whole answer has its usage only where clients do not look for it. */
+  #isElsewhere = false
   #whole: Json.Fields | undefined
   /** The text of a whole answer without usage. */
   #text: Uint8Array | undefined
@@ -124,9 +126,11 @@ export class PassingAnswer implements AnswerReader {
     this.#usage = this.#stream.usage
     const pieces = this.#rewritten(last === undefined ? [] : [last])
     const { grammar: { toUsage }, showUsage } = this.#options
-    return showUsage === true && toUsage !== undefined && !isReported(this.#usage)
-      ? (estimate) => [...pieces, ...this.#stream.endWith(toUsage(estimate))]
-      : [...pieces, ...this.#stream.closing]
+    if (showUsage !== true || toUsage === undefined || (isReported(this.#usage) && this.#stream.hasShownUsage)) {
+      return [...pieces, ...this.#stream.closing]
+    }
+    const endWith = (usage: Usage) => [...pieces, ...this.#stream.endWith(toUsage(usage))]
+    return isReported(this.#usage) ? endWith(this.#usage) : endWith
   }
 
   whole(body: Uint8Array): Read {
@@ -135,14 +139,14 @@ export class PassingAnswer implements AnswerReader {
     const { grammar, id, rewrite } = this.#options
     const renamed = rename(body, grammar, { alias: this.#alias, id })
     const whole = rewrite === undefined ? renamed ?? body : rewrite(renamed ?? body)
-    if (isReported(this.#usage)) return [whole]
-    this.#text = whole
     const { toUsage } = grammar
-    return toUsage === undefined
-      ? [whole]
-      : (
-        estimate
-      ) => [JsonText.setMembers(whole, JsonText.members(whole) ?? [], new Map([["usage", toUsage(estimate)]]))]
+    const withUsage = (usage: Usage) =>
+      toUsage === undefined
+        ? [whole]
+        : [JsonText.setMembers(whole, JsonText.members(whole) ?? [], new Map([["usage", toUsage(usage)]]))]
+    if (isReported(this.#usage)) return this.#isElsewhere ? withUsage(this.#usage) : [whole]
+    this.#text = whole
+    return toUsage === undefined ? [whole] : withUsage
   }
 
   usage(): Usage | undefined {
@@ -197,9 +201,10 @@ export class PassingAnswer implements AnswerReader {
     this.#whole = answer
     if (answer === undefined) return this.#failed("malformed")
     // some servers return errors with status 200
-    const { isError, usage } = this.#options.grammar.read(answer, undefined)
+    const { isElsewhere = false, isError, usage } = this.#options.grammar.read(answer, undefined)
     if (isError === true) return this.#reported(answer)
     this.#usage = usage ?? this.#usage
+    this.#isElsewhere = isElsewhere
     return undefined
   }
 

@@ -66,6 +66,8 @@ export class PassingStream {
   /** The frame that ends the stream, if usage that is still missing must precede it. */
   #terminator: Uint8Array | undefined
   #usage: Usage | undefined
+  /** Whether usage is where clients look for it. */
+  hasShownUsage = false
   /** Number of pieces after the last one with usage. */
   #since = 0
   /** Why the stream has failed. */
@@ -215,7 +217,7 @@ export class PassingStream {
     if (!isDone(data)) return this.#read(frame, data, isOrdinary)
     if (done !== "ends") return done === "passed" ? frame : undefined
     this.#terminated = true
-    if (!this.#options.showUsage || isReported(this.usage)) return frame
+    if (!this.#options.showUsage || (isReported(this.usage) && this.hasShownUsage)) return frame
     this.#terminator = frame
     return undefined
   }
@@ -236,7 +238,7 @@ export class PassingStream {
       return undefined
     }
     this.#pass(piece)
-    const { isError, isOnlyUsage, usage } = grammar.read(fields, this.#usage)
+    const { isElsewhere, isError, isOnlyUsage, usage } = grammar.read(fields, this.#usage)
     if (isError === true) {
       this.errorData = data
       return "error"
@@ -248,6 +250,7 @@ export class PassingStream {
     if (usage !== undefined) {
       this.#usage = usage
       this.#since = 0
+      this.hasShownUsage ||= isElsewhere !== true && isReported(usage)
     }
     if (isOnlyUsage === true && !(showUsage && isReported(usage))) return undefined
     return this.#renamed(frame, data)

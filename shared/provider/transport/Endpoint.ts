@@ -75,12 +75,24 @@ export const accountFor = (endpoint: Endpoint, secrets: Secrets["Service"]): Eff
 /** The latest address of each endpoint: nearly all calls have the same. */
 const latest = new WeakMap<Endpoint, { readonly below: string; readonly address: Address }>()
 
-/** The address of a path below the provider's `baseUrl`. */
+/** A version at the end of a `baseUrl`. Only some vendors' SDKs have it there, so operators write it for others as well. */
+const versionAtEnd = /\/v\d+(?:(?:alpha|beta)\d*)?$/
+const versionFirst = /^\/v\d/
+
+/** A path below the path of a `baseUrl`. A version in both is the lower one's. */
+const joined = (base: string, below: string): string => {
+  const upper = base.replace(/\/+$/, "")
+  return (versionFirst.test(below) ? upper.replace(versionAtEnd, "") : upper) + below
+}
+
+/** The address of a path below the provider's `baseUrl`, whose query it keeps. */
 export const addressOf = (endpoint: Endpoint, below: string): Address => {
   let known = latest.get(endpoint)
   if (known?.below !== below) {
-    const { origin, pathname, search } = new URL(`${endpoint.provider.baseUrl}${below}`)
-    known = { below, address: { origin, path: pathname + search } }
+    const base = new URL(endpoint.provider.baseUrl ?? "")
+    const { origin, pathname, search } = new URL(`${base.origin}${joined(base.pathname, below)}`)
+    const query = [search, base.search].filter((each) => each !== "").map((each) => each.slice(1)).join("&")
+    known = { below, address: { origin, path: query === "" ? pathname : `${pathname}?${query}` } }
     latest.set(endpoint, known)
   }
   return known.address

@@ -3,7 +3,7 @@ import { Predicate } from "effect"
 import type { Usage } from "../../../contract/Usage.ts"
 import * as Json from "../../json/Json.ts"
 import { type CallPiece, CallPieces } from "./CallPieces.ts"
-import { usageOf } from "./OpenAiUsage.ts"
+import { findUsage } from "./OpenAiUsage.ts"
 import { Choices } from "../conversation/Choices.ts"
 import { fromUrlCitation } from "./UrlCitation.ts"
 import type { AnswerDecoder } from "../conversation/Dialect.ts"
@@ -61,8 +61,8 @@ export class Decoder implements AnswerDecoder {
 
   #read(data: unknown, member: "delta" | "message"): ReadonlyArray<ModelEvent> | undefined {
     if (!Predicate.isReadonlyObject(data)) return undefined
-    const { choices, usage } = data
-    if (Predicate.isReadonlyObject(usage)) this.usage = usageOf(usage) ?? this.usage
+    const { choices } = data
+    this.usage = findUsage(data)?.usage ?? this.usage
     const events: Array<ModelEvent> = []
     for (const [position, item] of Json.list(choices).entries()) {
       const { [member]: part, message: whole, finish_reason: reason, index, stop_reason: stop } = Json.fields(item)

@@ -75,7 +75,8 @@ export const usageOf = (reported: unknown): Usage | undefined => {
     inputTokens,
     outputTokens: isBeside ? outputTokens + reasoning : outputTokens,
     ...Json.counts({
-      cachedTokens: detailsIn["cached_tokens"],
+      // beside the details: Moonshot, DeepSeek
+      cachedTokens: detailsIn["cached_tokens"] ?? usage["cached_tokens"] ?? usage["prompt_cache_hit_tokens"],
       cacheWriteTokens: detailsIn["cache_write_tokens"],
       reasoningTokens: reasoning,
       inputTextTokens: detailsIn["text_tokens"],
@@ -87,6 +88,43 @@ export const usageOf = (reported: unknown): Usage | undefined => {
     })
   }
 }
+
+/** Usage in an answer, or in a piece of a stream. */
+export interface FoundUsage {
+  readonly usage: Usage
+  /** Whether it is only where clients do not look for it. */
+  readonly isElsewhere: boolean
+}
+
+/**
+ * The usage of an answer or a piece: under `usage`, or where other servers have it. Groq has it in `x_groq`, Moonshot in a choice, and
+ * Cloudflare in `result`; llama.cpp counts in `timings`, where the cached part of the prompt is separate, and Ollama beside the answer.
+ */
+export const findUsage = (data: Json.Fields): FoundUsage | undefined => {
+  const own = usageOf(data["usage"])
+  if (own !== undefined) return { usage: own, isElsewhere: false }
+  const { choices, eval_count, prompt_eval_count, result, timings, x_groq } = data
+  const { cache_n, predicted_n, prompt_n } = Json.fields(timings)
+  const places = [
+    Json.fields(x_groq)["usage"],
+    ...Json.list(choices).flatMap((choice) => {
+      const { delta, message, usage } = Json.fields(choice)
+      return [usage, Json.fields(delta)["usage"], Json.fields(message)["usage"]]
+    }),
+    Json.fields(result)["usage"],
+    { prompt_tokens: prompt_eval_count, completion_tokens: eval_count },
+    prompt_n === undefined ? undefined : {
+      prompt_tokens: (Json.count(prompt_n) ?? 0) + (Json.count(cache_n) ?? 0),
+      completion_tokens: predicted_n,
+      cached_tokens: cache_n
+    }
+  ]
+  const usage = places.map(usageOf).find((usage) => usage !== undefined)
+  return usage === undefined ? undefined : { usage, isElsewhere: true }
+}
+
+/** The names of the members that `findUsage` reads. */
+export const usageMembers = ["usage", "timings", "eval_count"] as const
 
 /** Of a transcript: tokens or the duration of the sound, which some servers report beside the text only. */
 export const transcriptUsageOf = ({ duration, usage: reported }: Json.Fields): Usage | undefined => {

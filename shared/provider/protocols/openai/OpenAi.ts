@@ -36,7 +36,14 @@ import { isForm } from "../../call/RequestBody.ts"
 import type { Recipient } from "../../dialects/conversation/Signature.ts"
 import * as Base64Vectors from "./Base64Vectors.ts"
 import * as MultipartText from "./MultipartText.ts"
-import { toEmbeddingUsage, toTokenUsage, transcriptUsageOf, usageOf } from "../../dialects/openai/OpenAiUsage.ts"
+import {
+  findUsage,
+  toEmbeddingUsage,
+  toTokenUsage,
+  transcriptUsageOf,
+  usageMembers,
+  usageOf
+} from "../../dialects/openai/OpenAiUsage.ts"
 
 const chatPath = "/chat/completions"
 const embeddingsPath = "/embeddings"
@@ -122,12 +129,13 @@ const hasFailed = (choice: unknown): boolean => FinishReasons.isFailure(Json.fie
 
 const unmetered: AnswerGrammar = {
   done: "ends",
-  marks: membersNamed("usage", "error"),
+  marks: membersNamed(...usageMembers, "error"),
   modelPaths: [["model"]],
-  read: ({ choices, error, usage: reported }) => {
+  read: (data) => {
+    const { choices, error } = data
     if ((error !== undefined && error !== null) || Json.list(choices).some(hasFailed)) return { isError: true }
-    const usage = usageOf(reported)
-    return usage === undefined ? {} : { usage, isOnlyUsage: Array.isArray(choices) && choices.length === 0 }
+    const found = findUsage(data)
+    return found === undefined ? {} : { ...found, isOnlyUsage: Array.isArray(choices) && choices.length === 0 }
   },
   isLast: (data) => choicesIn(data).some(({ isLast }) => isLast)
 }
