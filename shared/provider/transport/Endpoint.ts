@@ -85,14 +85,13 @@ const joined = (base: string, below: string): string => {
   return (versionFirst.test(below) ? upper.replace(versionAtEnd, "") : upper) + below
 }
 
-/** The address of a path below the provider's `baseUrl`, whose query it keeps. */
+/** The address of a path below the provider's `baseUrl`. */
 export const addressOf = (endpoint: Endpoint, below: string): Address => {
   let known = latest.get(endpoint)
   if (known?.below !== below) {
     const base = new URL(endpoint.provider.baseUrl ?? "")
     const { origin, pathname, search } = new URL(`${base.origin}${joined(base.pathname, below)}`)
-    const query = [search, base.search].filter((each) => each !== "").map((each) => each.slice(1)).join("&")
-    known = { below, address: { origin, path: query === "" ? pathname : `${pathname}?${query}` } }
+    known = { below, address: { origin, path: pathname + search } }
     latest.set(endpoint, known)
   }
   return known.address

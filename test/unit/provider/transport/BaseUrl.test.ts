@@ -24,11 +24,6 @@ describe("the address of an operation", () => {
       "https://generativelanguage.googleapis.com/v1beta",
       "/models/m:streamGenerateContent?alt=sse",
       "/v1beta/models/m:streamGenerateContent?alt=sse"
-    ],
-    [
-      "https://x.openai.azure.com/openai/deployments/d?api-version=1",
-      "/chat/completions",
-      "/openai/deployments/d/chat/completions?api-version=1"
     ]
   ])("%s and %s", (baseUrl, below, path) => {
     assert.deepStrictEqual(addressOf(endpoint(baseUrl), below), { origin: new URL(baseUrl).origin, path })
