@@ -92,6 +92,8 @@ export interface Operation {
   readonly records?: "reads" | "writes"
   /** Whether the operation costs nothing and uses no tokens, such as the counting of tokens. */
   readonly isFree?: boolean
+  /** The model of a request that names none. Without it, such a request is refused. */
+  readonly defaultModel?: string
   /** Whether only providers serve the operation, no built-in engine. */
   readonly needsProvider?: boolean
   /** `answer` (the default): the job's answer is the response. `task`: the response is a durable task that can be polled. */

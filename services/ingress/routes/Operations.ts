@@ -84,7 +84,8 @@ export const serveOperations = Effect.fnUntraced(function*(operations: ReadonlyA
     const { headers, operation } = exchange
     const decoding = turns.inTurn(key.id, body.length, () => IncomingBody.decode(operation, headers, body))
     exchange.run(decoding, (decoded) => {
-      const name = pathModel ?? decoded.model
+      const named = pathModel ?? decoded.model
+      const name = named ?? operation.defaultModel
       if (name === undefined || name === null) return exchange.fail(InvalidRequest.at("model", "is required"))
       const model = offered.current().models.get(name)
       if (model === undefined || !operation.workloads.includes(model.workload)) {
@@ -105,7 +106,7 @@ export const serveOperations = Effect.fnUntraced(function*(operations: ReadonlyA
       const wish: Wish = {
         count: decoded.n ?? 1,
         streams,
-        isPlain: !streams && pathModel === undefined,
+        isPlain: !streams && pathModel === undefined && typeof named === "string",
         outlives,
         tokens: isLater ? demandOf(asked).tokens : 0
       }

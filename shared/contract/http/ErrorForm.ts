@@ -4,8 +4,9 @@
  * Every envelope also contains `error.{message,type,param,code}`, so that one parser can read all dialects; in
  * Gemini's, `code` is the HTTP status.
  */
-import type { JobError } from "../JobError.ts"
+import type { JobError, ProviderFailed } from "../JobError.ts"
 import type { Dialect } from "../Operation.ts"
+import * as PromptTooLong from "./PromptTooLong.ts"
 
 export interface Description {
   readonly status: number
@@ -55,6 +56,18 @@ const constant = {
   InternalError: { status: 500, code: "internal_error" }
 } satisfies Partial<Record<JobError["_tag"], Description>>
 
+/** The kinds of failures that a provider names within an answer, by the status that they stand for: clients wait longer when it is overloaded. */
+const kinds: ReadonlyMap<number | null, string> = new Map([
+  [503, "overloaded_error"],
+  [504, "timeout_error"],
+  [529, "overloaded_error"]
+])
+
+const kindOf = ({ reason, status }: ProviderFailed): Pick<Description, "type"> => {
+  const type = reason === "error" ? kinds.get(status) : undefined
+  return type === undefined ? {} : { type }
+}
+
 export const descriptionOf = (error: JobError): Description => {
   switch (error._tag) {
     case "KeyInactive":
@@ -65,7 +78,7 @@ export const descriptionOf = (error: JobError): Description => {
       // not a 502: no retry helps until the operator pays, but Codex would retry a 502 thirty times
       return error.reason === "credit"
         ? { status: 429, code: "insufficient_quota", headers: { "x-should-retry": "false" } }
-        : { status: 502, code: "upstream_error" }
+        : { status: 502, code: "upstream_error", ...kindOf(error) }
     case "ReferenceNotFound":
       return { status: 404, code: "not_found", param: error.param }
     case "ProviderRejected": {
@@ -101,7 +114,16 @@ export const envelope = (
     case "cohere":
       return { message, error: { message, type, param, code } }
     case "anthropic":
-      return { type: "error", error: { type, message, param, code }, request_id: requestId }
+      return {
+        type: "error",
+        error: {
+          type,
+          message: code === "context_length_exceeded" ? PromptTooLong.inAnthropicsWords(message) : message,
+          param,
+          code
+        },
+        request_id: requestId
+      }
     case "gemini":
       // Google's client expects a number here
       return { error: { code: status, message, status: gemini, type, param } }

@@ -1,6 +1,6 @@
 /** POST /v1/moderations: says what kinds of harm texts and pictures contain. */
 import { Schema } from "effect"
-import { AnsweringModel, constant, field, ModelName } from "../Fields.ts"
+import { AnsweringModel, constant, field, optional } from "../Fields.ts"
 import type { Operation } from "../Operation.ts"
 
 /** The text or picture of a multimodal input. */
@@ -20,8 +20,11 @@ const Part = Schema.Union([
 
 const several = <S extends Schema.Constraint>(item: S) => Schema.Array(item).check(Schema.isMinLength(1))
 
+/** OpenAI's default. */
+const defaultModel = "omni-moderation-latest"
+
 export const ModerationRequest = Schema.Struct({
-  model: ModelName,
+  model: optional(Schema.NonEmptyString, "Model to use, as listed by `GET /v1/models`.", defaultModel),
   input: field(
     Schema.Union([Schema.String, several(Schema.String), several(Part)]),
     "A text, several texts, each with a result of its own, or texts and pictures that are classified together."
@@ -56,6 +59,7 @@ export const moderations = {
   dialect: "openai",
   isFree: true,
   needsProvider: true,
+  defaultModel,
   request: ModerationRequest,
   response: ModerationResponse,
   streams: () => false,

@@ -164,6 +164,9 @@ const statuses: ReadonlyMap<unknown, number> = new Map([
   ["insufficient_quota", 429],
   ["api_error", 500],
   ["server_error", 500],
+  // OpenAI's in streams
+  ["server_is_overloaded", 503],
+  ["slow_down", 503],
   ["timeout_error", 504],
   ["overloaded_error", 529]
 ])

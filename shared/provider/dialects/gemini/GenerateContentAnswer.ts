@@ -23,6 +23,9 @@ const toFinishReason = (reason: FinishReason | undefined): string => {
 
 type Part = Record<string, unknown>
 
+/** What Google sends with the reason: clients take a content without parts for an error. */
+const noText: Part = { text: "" }
+
 interface Candidate {
   readonly parts: Array<Part>
   /** The last call, until the next part shows that its arguments are whole. */
@@ -55,9 +58,10 @@ export class Encoder implements AnswerEncoder {
 
   /** One frame with the finish reason of each candidate and the usage. */
   lastFrames(): string {
-    const last = [...this.#candidates].map(([index, candidate]) =>
-      this.#candidate(index, takeCall(candidate), candidate)
-    )
+    const last = [...this.#candidates].map(([index, candidate]) => {
+      const parts = takeCall(candidate)
+      return this.#candidate(index, parts.length === 0 ? [noText] : parts, candidate)
+    })
     return this.#frame(last, this.#usage)
   }
 

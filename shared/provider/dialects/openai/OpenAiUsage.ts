@@ -37,7 +37,8 @@ export const toTokenUsage = (usage: Usage) => ({
 /** In the responses dialect. */
 export const toResponsesUsage = (usage: Usage) => ({
   input_tokens: usage.inputTokens,
-  input_tokens_details: toInputDetails(usage),
+  // OpenAI's client for Java fails without the tokens written to the cache
+  input_tokens_details: { ...toInputDetails(usage), cache_write_tokens: usage.cacheWriteTokens ?? 0 },
   output_tokens: usage.outputTokens,
   output_tokens_details: toOutputDetails(usage),
   total_tokens: usage.inputTokens + usage.outputTokens,

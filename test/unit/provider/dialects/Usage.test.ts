@@ -41,7 +41,8 @@ describe("the OpenAI dialect", () => {
 
   it("reports them under both names", () => {
     assert.deepStrictEqual(OpenAiUsage.toTokenUsage(usage), chat)
-    assert.deepStrictEqual(OpenAiUsage.toCompactionUsage(usage), { ...chat, ...response })
+    const input_tokens_details = { ...details.input, cache_write_tokens: 0 }
+    assert.deepStrictEqual(OpenAiUsage.toCompactionUsage(usage), { ...chat, ...response, input_tokens_details })
   })
 
   it("leaves out what is unknown, and knows the others if all is text", () => {
