@@ -84,6 +84,10 @@ const FunctionCall = Schema.Struct({
       arguments: field(Schema.String, "JSON as the model wrote it, not necessarily valid.")
     }),
     "The function and its arguments."
+  ),
+  extra_content: optional(
+    JsonObject,
+    "The signature of the reasoning before the call, in `google.thought_signature` as on Google's endpoint. Send it back unchanged."
   )
 })
 const CustomCall = Schema.Struct({

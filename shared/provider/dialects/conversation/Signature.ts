@@ -23,6 +23,8 @@ export interface Signature {
   readonly value: string
   /** Whether the signature replaces hidden reasoning. */
   readonly redacted?: boolean
+  /** The reasoning that it signs, if it comes alone: some clients send back only the signatures of calls. */
+  readonly text?: string
 }
 
 /** The dialects whose signatures only one account understands. Anthropic's are valid for all accounts, even on other platforms. */
@@ -45,7 +47,8 @@ export const accountCharacters = 16
 const Wrapped = Schema.Struct({
   origin: Schema.Literals(origins),
   value: Schema.String,
-  redacted: Schema.optionalKey(Schema.Boolean)
+  redacted: Schema.optionalKey(Schema.Boolean),
+  text: Schema.optionalKey(Schema.String)
 })
 const decodeWrapped = Schema.decodeUnknownOption(Wrapped)
 /** The base64 of every wrapped signature begins like this. */
@@ -54,9 +57,14 @@ export const wrappedStart = base64("{\"origin\"")
 /** Precedes the provider's own value. */
 export const markOf = (account: string): string => base64(prefix + account)
 
-export const toClient = ({ account, origin, redacted, value }: Signature, dialect: Origin): string => {
+export const toClient = ({ account, origin, redacted, text, value }: Signature, dialect: Origin): string => {
   if (origin === dialect) return account === undefined ? value : markOf(account) + value
-  const wrapped: typeof Wrapped.Type = { origin, value, ...(redacted === undefined ? {} : { redacted }) }
+  const wrapped: typeof Wrapped.Type = {
+    origin,
+    value,
+    ...(redacted === undefined ? {} : { redacted }),
+    ...(text === undefined ? {} : { text })
+  }
   return base64(prefix + (account ?? "") + JSON.stringify(wrapped))
 }
 
@@ -78,6 +86,25 @@ export const fromClient = (text: string, dialect: Origin): Signature => {
 export const accountAt = (marked: string): string | undefined => {
   const account = Buffer.from(marked.slice(0, accountCharacters), "base64").toString()
   return accountPattern.test(account) ? account : undefined
+}
+
+/** The reasoning of a signature that comes alone. */
+export const reasoningOf = ({ text = "", ...signature }: Signature, path: string) =>
+  ({ type: "reasoning", text, signature, path }) as const
+
+/** The reasoning without copies of a signature: clients get it with the reasoning and with the call after it, and may send both back. */
+export const withoutCopies = <Part extends { readonly type: string }>(
+  parts: ReadonlyArray<Part>
+): ReadonlyArray<Part> => {
+  const seen = new Set<string>()
+  return parts.filter((part) => {
+    if (part.type !== "reasoning" || !("signature" in part) || part.signature === undefined) return true
+    const { origin, value } = part.signature as Signature
+    const key = `${origin} ${value === "" && "text" in part ? String(part.text) : value}`
+    const isNew = !seen.has(key)
+    seen.add(key)
+    return isNew
+  })
 }
 
 /** The provider that gets a request whose signatures have marks. */
@@ -123,10 +150,27 @@ export const toRelayed = (value: unknown, path: string, origin: Origin, recipien
   })
 }
 
+/** The member of a call in chat completions in which Google's endpoint has the signature. Others reject it. */
+const extraContent = "extra_content"
+
+/** The signature of a call in chat completions, as on Google's endpoint. */
+export const signatureIn = (extra: unknown): string | undefined =>
+  Json.string(Json.fields(Json.fields(extra)["google"])["thought_signature"])
+
+/** The extra content of a call with this signature; nothing if it is empty. */
+export const toExtraContent = (signature: Signature | undefined) => {
+  const text = signature === undefined ? "" : toClient(signature, "openai")
+  return text === "" ? {} : { [extraContent]: { google: { thought_signature: text } } }
+}
+
 const mapFields = (value: unknown, path: string, origin: Origin, recipient: Recipient): unknown =>
   typeof value === "object" && value !== null && !ExactJson.isExact(value)
     ? Object.fromEntries(
-      Object.entries(value).map(([name, inner]) => [name, toRelayed(inner, `${path}.${name}`, origin, recipient)])
+      Object.entries(value).flatMap(([name, inner]) =>
+        name === extraContent && signatureIn(inner)?.startsWith(wrappedPrefix) === true
+          ? []
+          : [[name, toRelayed(inner, `${path}.${name}`, origin, recipient)]]
+      )
     )
     : value
 
@@ -136,12 +180,16 @@ const unwrapIn = (element: unknown, origin: Origin, account: string): unknown =>
     return element
   }
   let isForeign = false
+  // a call is needed without its signature, too
+  const isCall = "functionCall" in element || "function_call" in element
   const unwrapped = Object.fromEntries(
-    Object.entries(element).map(([name, inner]: [string, unknown]) => {
-      if (typeof inner !== "string" || !inner.startsWith(wrappedPrefix)) return [name, inner]
+    Object.entries(element).flatMap(([name, inner]: [string, unknown]) => {
+      if (typeof inner !== "string" || !inner.startsWith(wrappedPrefix)) return [[name, inner]]
       const signature = fromClient(inner, origin)
-      isForeign ||= signature.origin !== origin || !isFor(account, signature)
-      return [name, signature.value]
+      const isOther = signature.origin !== origin || !isFor(account, signature)
+      if (isOther && isCall) return []
+      isForeign ||= isOther
+      return [[name, signature.value]]
     })
   )
   // without a compaction the conversation would lack its beginning: the provider refuses it

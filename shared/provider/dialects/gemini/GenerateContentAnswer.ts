@@ -29,7 +29,11 @@ const noText: Part = { text: "" }
 interface Candidate {
   readonly parts: Array<Part>
   /** The last call, until the next part shows that its arguments are whole. */
-  call: { readonly id: string; readonly name: string; text: string } | undefined
+  call: { readonly id: string; readonly name: string; text: string; readonly thoughtSignature?: string } | undefined
+  /** The reasoning since the last signature. */
+  unsigned: string
+  /** The last signature, until a call has it as well: Gemini CLI keeps only those of calls. */
+  signature: Signature.Signature | undefined
   text: string
   readonly citations: Array<Citation>
   finish: FinishReason | undefined
@@ -41,6 +45,8 @@ export class Encoder implements AnswerEncoder {
   readonly #candidates = new Choices<Candidate>(() => ({
     parts: [],
     call: undefined,
+    unsigned: "",
+    signature: undefined,
     text: "",
     citations: [],
     finish: undefined
@@ -94,8 +100,11 @@ export class Encoder implements AnswerEncoder {
         candidate.citations.push(event.citation)
         return []
       case "reasoning":
+        candidate.unsigned += event.delta
         return [...takeCall(candidate), { text: event.delta, thought: true }]
       case "signature": {
+        candidate.signature = { ...event.signature, text: candidate.unsigned }
+        candidate.unsigned = ""
         const thoughtSignature = Signature.toClient(event.signature, "gemini")
         return [...takeCall(candidate), { text: "", thought: true, thoughtSignature }]
       }
@@ -103,7 +112,14 @@ export class Encoder implements AnswerEncoder {
         return [...takeCall(candidate), { inlineData: { mimeType: event.mediaType, data: event.data } }]
       case "toolCall": {
         const before = takeCall(candidate)
-        candidate.call = { id: event.id, name: event.name, text: "" }
+        const { signature } = candidate
+        candidate.signature = undefined
+        candidate.call = {
+          id: event.id,
+          name: event.name,
+          text: "",
+          ...(signature === undefined ? {} : { thoughtSignature: Signature.toClient(signature, "gemini") })
+        }
         return before
       }
       case "toolArguments":
@@ -149,7 +165,10 @@ const takeCall = (candidate: Candidate): ReadonlyArray<Part> => {
   candidate.call = undefined
   return call === undefined
     ? []
-    : [{ functionCall: { id: call.id, name: call.name, args: ToolCalls.toObject(call.text) } }]
+    : [{
+      functionCall: { id: call.id, name: call.name, args: ToolCalls.toObject(call.text) },
+      ...(call.thoughtSignature === undefined ? {} : { thoughtSignature: call.thoughtSignature })
+    }]
 }
 
 /** Joins pieces of text into one part, up to a signature. */

@@ -172,7 +172,7 @@ const toTurns = (
   }
   if (parts.length === 0 && toolCalls.length === 0) return results
   const role = roleOf(content.role)
-  const whole = role === "assistant" ? joinPieces(parts) : parts
+  const whole = role === "assistant" ? Signature.withoutCopies(joinPieces(parts)) : parts
   return [...results, { role, content: whole, toolCalls, path }]
 }
 
@@ -210,7 +210,7 @@ const toParts = (part: Contract.Part, path: string): ReadonlyArray<ContentPart> 
   }
   const signed: ReadonlyArray<ContentPart> = signature === undefined
     ? []
-    : [{ type: "reasoning", text: "", signature, path }]
+    : [Signature.reasoningOf(signature, path)]
   return [...toOwnParts(part, path), ...signed]
 }
 

@@ -36,7 +36,9 @@ interface Choice {
   readonly details: Array<Contract.ReasoningDetail>
   readonly annotations: Array<Contract.AnswerAnnotation>
   readonly images: Array<Contract.AnswerImage>
-  readonly calls: Array<{ readonly id: string; readonly name: string; arguments: string }>
+  readonly calls: Array<{ readonly id: string; readonly extra: object; readonly name: string; arguments: string }>
+  /** The last signature, until a call has it as well: most clients drop `reasoning_details`. */
+  signature: Signature.Signature | undefined
   finish: FinishReason
 }
 
@@ -52,6 +54,7 @@ class AnswerFold {
     annotations: [],
     images: [],
     calls: [],
+    signature: undefined,
     finish: "stop"
   }))
   #usage = UsageSum.none
@@ -78,11 +81,15 @@ class AnswerFold {
         return
       case "signature":
         choice.details.push(toDetail(event.signature, choice.unsigned))
+        choice.signature = { ...event.signature, text: choice.unsigned }
         choice.unsigned = ""
         return
-      case "toolCall":
-        choice.calls[event.call] = { id: event.id, name: event.name, arguments: "" }
+      case "toolCall": {
+        const extra = Signature.toExtraContent(choice.signature)
+        choice.signature = undefined
+        choice.calls[event.call] = { id: event.id, extra, name: event.name, arguments: "" }
         return
+      }
       case "toolArguments": {
         const call = choice.calls[event.call]
         if (call !== undefined) call.arguments += event.delta
@@ -113,7 +120,12 @@ class AnswerFold {
           ...(choice.annotations.length === 0 ? {} : { annotations: choice.annotations }),
           ...(choice.images.length === 0 ? {} : { images: choice.images }),
           ...(choice.calls.length === 0 ? {} : {
-            tool_calls: choice.calls.map(({ id, ...call }) => ({ id, type: "function" as const, function: call }))
+            tool_calls: choice.calls.map(({ extra, id, ...call }) => ({
+              id,
+              type: "function" as const,
+              function: call,
+              ...extra
+            }))
           })
         },
         logprobs: null,
@@ -130,6 +142,8 @@ class AnswerFrames {
   readonly #chunks: Chunks
   /** For each started choice, the reasoning since the last signature. */
   readonly #unsigned = new Map<number, string>()
+  /** The last signature of each choice, until a call has it as well. */
+  readonly #signatures = new Map<number, Signature.Signature>()
 
   constructor(identity: AnswerIdentity, includeUsage: boolean) {
     const head = { id: idOf("chatcmpl-", identity), object: "chat.completion.chunk" }
@@ -155,18 +169,23 @@ class AnswerFrames {
       case "signature": {
         const opening = this.#opening(event.choice, "")
         const detail = toDetail(event.signature, this.#unsigned.get(event.choice) ?? "")
+        this.#signatures.set(event.choice, { ...event.signature, text: this.#unsigned.get(event.choice) ?? "" })
         this.#unsigned.set(event.choice, "")
         return opening + this.#delta(event.choice, { reasoning_details: [detail] })
       }
-      case "toolCall":
+      case "toolCall": {
+        const extra = Signature.toExtraContent(this.#signatures.get(event.choice))
+        this.#signatures.delete(event.choice)
         return this.#opening(event.choice, null) + this.#delta(event.choice, {
           tool_calls: [{
             index: event.call,
             id: event.id,
             type: "function",
-            function: { name: event.name, arguments: "" }
+            function: { name: event.name, arguments: "" },
+            ...extra
           }]
         })
+      }
       case "toolArguments":
         return this.#delta(event.choice, { tool_calls: [{ index: event.call, function: { arguments: event.delta } }] })
       case "media":

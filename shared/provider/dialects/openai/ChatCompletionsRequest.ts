@@ -49,7 +49,7 @@ export const fates: Fate = {
       file: carried("filename", "file_data", "file_id"),
       video_url: carried("url")
     }],
-    tool_calls: [{ ...carried("id", "type", "custom"), function: carried("name", "arguments") }],
+    tool_calls: [{ ...carried("id", "type", "custom", "extra_content"), function: carried("name", "arguments") }],
     ...carried("tool_call_id", "reasoning_content", "reasoning_details", "refusal"),
     ...meaning("audio", "function_call"),
     // of a compaction by another service
@@ -199,6 +199,15 @@ const toReasoning = (message: Contract.Message, path: string): ReadonlyArray<Con
     }
   })
   if (details.length > 0) return details
+  const signed = (message.tool_calls ?? []).flatMap((call, index) => {
+    const signature = "extra_content" in call ? Signature.signatureIn(call.extra_content) : undefined
+    const at = `${path}.tool_calls[${index}].extra_content`
+    // without a mark it is Google's own, for Google's own endpoint
+    return signature?.startsWith(Signature.wrappedPrefix) === true
+      ? [Signature.reasoningOf(Signature.fromClient(signature, "openai"), at)]
+      : []
+  })
+  if (signed.length > 0) return Signature.withoutCopies(signed)
   const text = message.reasoning_content ?? ""
   return text === "" ? [] : [{ type: "reasoning", text, signature: undefined, path: `${path}.reasoning_content` }]
 }
