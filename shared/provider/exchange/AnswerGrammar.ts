@@ -1,6 +1,6 @@
 /** How to read a provider's answers that are passed on: describes the few places that the gateway looks at. */
 import type { Usage } from "../../contract/Usage.ts"
-import * as FinishReasons from "../dialects/conversation/FinishReasons.ts"
+import * as FinishReasons from "../dialects/finish/FinishReasons.ts"
 import * as Json from "../json/Json.ts"
 
 /** Usage and errors in a piece of an answer. */

@@ -2,7 +2,7 @@
 import type { Tracer } from "effect"
 import * as Attributes from "../../telemetry/Attributes.ts"
 import * as EstimatedUsage from "../call/EstimatedUsage.ts"
-import * as FinishReasons from "../dialects/conversation/FinishReasons.ts"
+import * as FinishReasons from "../dialects/finish/FinishReasons.ts"
 import * as Json from "../json/Json.ts"
 
 /** How many of a stream's last pieces are kept. */

@@ -20,7 +20,7 @@ import * as TranslationWarnings from "../call/TranslationWarnings.ts"
 import * as Endpoint from "../transport/Endpoint.ts"
 import { exchange, type GuardedTools } from "./Exchange.ts"
 import type { HttpProtocol } from "./HttpProtocol.ts"
-import { SharedSink } from "./SharedSink.ts"
+import { SharedSink } from "../transport/SharedSink.ts"
 import { TranslatedAnswer, TranslatedPart } from "./TranslatedAnswer.ts"
 
 /** Maximum number of exchanges for one request. */

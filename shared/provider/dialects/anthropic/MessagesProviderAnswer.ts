@@ -4,7 +4,7 @@ import type { Usage } from "../../../contract/Usage.ts"
 import { usageOf } from "./AnthropicUsage.ts"
 import * as Json from "../../json/Json.ts"
 import type { AnswerDecoder } from "../conversation/Dialect.ts"
-import * as FinishReasons from "../conversation/FinishReasons.ts"
+import * as FinishReasons from "../finish/FinishReasons.ts"
 import type { Citation, FinishReason, ModelEvent } from "../conversation/ModelEvent.ts"
 import * as ToolCalls from "../conversation/ToolCalls.ts"
 

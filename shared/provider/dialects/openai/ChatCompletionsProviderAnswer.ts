@@ -7,7 +7,7 @@ import { findUsage } from "./OpenAiUsage.ts"
 import { Choices } from "../conversation/Choices.ts"
 import { fromUrlCitation } from "./UrlCitation.ts"
 import type { AnswerDecoder } from "../conversation/Dialect.ts"
-import * as FinishReasons from "../conversation/FinishReasons.ts"
+import * as FinishReasons from "../finish/FinishReasons.ts"
 import { fromUrl } from "../conversation/Media.ts"
 import type { FinishReason, ModelEvent } from "../conversation/ModelEvent.ts"
 

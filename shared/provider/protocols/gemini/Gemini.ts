@@ -18,7 +18,7 @@ import {
 import type { HttpProtocol, Relayed } from "../../exchange/HttpProtocol.ts"
 import { RelayedBody } from "../../exchange/RelayedBody.ts"
 import * as Json from "../../json/Json.ts"
-import * as FinishReasons from "../../dialects/conversation/FinishReasons.ts"
+import * as FinishReasons from "../../dialects/finish/FinishReasons.ts"
 import * as Signature from "../../dialects/conversation/Signature.ts"
 import type { Call } from "../../call/Protocol.ts"
 import { taskTypes } from "../../dialects/embeddings/GeminiForm.ts"

@@ -29,7 +29,7 @@ import {
 import { bearer } from "../../exchange/Exchange.ts"
 import type { HttpProtocol, Relayed } from "../../exchange/HttpProtocol.ts"
 import { RelayedBody } from "../../exchange/RelayedBody.ts"
-import * as FinishReasons from "../../dialects/conversation/FinishReasons.ts"
+import * as FinishReasons from "../../dialects/finish/FinishReasons.ts"
 import * as Json from "../../json/Json.ts"
 import type { Call } from "../../call/Protocol.ts"
 import { isForm } from "../../call/RequestBody.ts"

@@ -1,5 +1,5 @@
 /** Shares one client's sink between several concurrent writers. All paused writers resume when the sink drains. */
-import type { Head, Sink } from "../transport/Sink.ts"
+import type { Head, Sink } from "./Sink.ts"
 
 export class SharedSink implements Sink {
   readonly #sink: Sink

@@ -1,5 +1,5 @@
 /** Reads the reasons why answers end. Servers disagree on what they send before the end, and on the reasons' names. */
-import type { FinishReason } from "./ModelEvent.ts"
+import type { FinishReason } from "../conversation/ModelEvent.ts"
 
 /**
  * What servers send as the reason of pieces that do not end an answer: an empty text (gateways written in Go), `null` as a text (DashScope),
