@@ -84,10 +84,6 @@ const FunctionCall = Schema.Struct({
       arguments: field(Schema.String, "JSON as the model wrote it, not necessarily valid.")
     }),
     "The function and its arguments."
-  ),
-  extra_content: optional(
-    JsonObject,
-    "The signature of the reasoning before the call, in `google.thought_signature` as on Google's endpoint. Send it back unchanged."
   )
 })
 const CustomCall = Schema.Struct({
@@ -102,6 +98,16 @@ const CustomCall = Schema.Struct({
   )
 })
 export const ToolCall = Schema.Union([FunctionCall, CustomCall])
+
+/** A call of a conversation, with the signature that continues it. */
+const SignedCall = Schema.Struct({
+  ...FunctionCall.fields,
+  extra_content: optional(
+    JsonObject,
+    "The signature of the reasoning before the call, in `google.thought_signature` as on Google's endpoint. Send it back unchanged."
+  )
+})
+const MessageCall = Schema.Union([SignedCall, CustomCall])
 
 /** Every message needs content, except those of the assistant. */
 export const hasContent = Schema.makeFilter(
@@ -122,7 +128,7 @@ export const Message = Schema.Struct({
     "A text, or parts such as texts and images. Only the assistant's messages can lack it."
   ),
   name: optional(Schema.String, "Name of the author, if several share the role."),
-  tool_calls: optional(Schema.Array(ToolCall), "Functions that the assistant called."),
+  tool_calls: optional(Schema.Array(MessageCall), "Functions that the assistant called."),
   tool_call_id: optional(Schema.String, "The call that a message of the role `tool` answers."),
   reasoning_content: optional(Schema.String, "The assistant's reasoning."),
   reasoning_details: optional(Schema.Array(JsonObject), "Reasoning with its signatures, as this gateway returned it."),
@@ -342,7 +348,7 @@ export const ChatCompletion = Schema.Struct({
           role: constant("assistant", "Always the assistant."),
           content: field(Schema.NullOr(Schema.String), "The text; `null` if there is none, such as beside tool calls."),
           refusal: field(Schema.NullOr(Schema.String), "Why the model refused; `null` if it did not."),
-          tool_calls: field(Schema.optionalKey(Schema.Array(ToolCall)), "Functions for the client to run."),
+          tool_calls: field(Schema.optionalKey(Schema.Array(MessageCall)), "Functions for the client to run."),
           reasoning_content: field(Schema.optionalKey(Schema.String), "The model's reasoning."),
           reasoning_details: field(
             Schema.optionalKey(Schema.Array(ReasoningDetail)),
