@@ -69,11 +69,14 @@ export interface Operation {
   readonly dialect: Dialect
   /** The schema of the request. Keeps unknown fields for the provider. */
   readonly request: Schema.Codec<RequestBody, unknown>
+  /** What ingress checks, if a provider may get the request unchanged and judges the rest. Default: `request`. */
+  readonly outline?: Schema.Codec<RequestBody, unknown>
   /** Decodes bodies that have one field and lack another: some clients send another operation's requests. */
   readonly alternative?: {
     readonly has: string
     readonly lacks: string
     readonly request: Schema.Codec<RequestBody, unknown>
+    readonly outline: Schema.Codec<RequestBody, unknown>
   }
   /** Decodes the same request from `multipart/form-data`. */
   readonly form?: Schema.Codec<RequestBody, FormData> & { readonly to: Schema.Top }

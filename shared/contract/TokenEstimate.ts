@@ -112,7 +112,8 @@ interface Answers {
 
 const promptsIn = (field: Field): number => {
   const prompt = field("prompt")
-  return Array.isArray(prompt) ? Math.max(1, prompt.length) : 1
+  // numbers are the tokens of one prompt
+  return Array.isArray(prompt) && typeof prompt[0] !== "number" ? Math.max(1, prompt.length) : 1
 }
 
 /** What a request states about its answers. Of several fields for the same limit, the largest counts: the provider may use any. */

@@ -15,11 +15,18 @@ const compiled = (schema: Contract.Operation["request"]): Decoder => {
   return Schema.decodeUnknownResult(schema)
 }
 
-const jsonDecoder = ({ alternative, dialect, request }: Contract.Operation): Decoder => {
-  const usual = compiled(dialect === "gemini" ? inEitherSpelling(request) : request)
+/** Returns the request as it was sent: limits read more fields than an outline has. */
+const checkedBy = (outline: Contract.Operation["request"]): Decoder => {
+  const decode = compiled(outline)
+  return (value) => Result.map(decode(value), () => value as Contract.RequestBody)
+}
+
+const jsonDecoder = ({ alternative, dialect, outline, request }: Contract.Operation): Decoder => {
+  const inSpelling = (schema: typeof request) => dialect === "gemini" ? inEitherSpelling(schema) : schema
+  const usual = outline === undefined ? compiled(inSpelling(request)) : checkedBy(inSpelling(outline))
   if (alternative === undefined) return usual
   const { has, lacks } = alternative
-  const other = compiled(alternative.request)
+  const other = checkedBy(alternative.outline)
   return (value) => (Predicate.hasProperty(value, has) && !Predicate.hasProperty(value, lacks) ? other : usual)(value)
 }
 

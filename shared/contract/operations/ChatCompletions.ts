@@ -19,6 +19,7 @@ import {
 } from "../Fields.ts"
 import { CompactionItem } from "../CompactionItem.ts"
 import { eventsOf, type Operation } from "../Operation.ts"
+import { chatOutline, responsesOutline } from "../Outline.ts"
 import { TokenUsage } from "../TokenUsage.ts"
 import { ResponsesRequest } from "./Responses.ts"
 import { sessionHeaders, translationHeader } from "../ChatHeaders.ts"
@@ -392,7 +393,8 @@ export const chatCompletions = {
   workloads: ["chat"],
   dialect: "openai",
   request: ChatCompletionRequest,
-  alternative: { has: "input", lacks: "messages", request: ResponsesRequest },
+  outline: chatOutline,
+  alternative: { has: "input", lacks: "messages", request: ResponsesRequest, outline: responsesOutline },
   response: ChatCompletion,
   records: "reads",
   streams: (request) => request.stream === true,

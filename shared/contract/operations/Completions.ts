@@ -13,6 +13,7 @@ import {
 } from "../Fields.ts"
 import { generationFields } from "./ChatCompletions.ts"
 import { eventsOf, type Operation } from "../Operation.ts"
+import { completionsOutline } from "../Outline.ts"
 import { TokenUsage } from "../TokenUsage.ts"
 import { sessionHeaders, translationHeader } from "../ChatHeaders.ts"
 
@@ -76,6 +77,7 @@ export const completions = {
   workloads: ["chat"],
   dialect: "openai",
   request: CompletionRequest,
+  outline: completionsOutline,
   response: Completion,
   streams: (request) => request.stream === true,
   headers: [translationHeader, ...sessionHeaders],

@@ -2,6 +2,7 @@
 import { Schema } from "effect"
 import { AnsweringModel, atLeast, between, constant, field, JsonObject, optional, Seed, tokens } from "../Fields.ts"
 import { eventsOf, type Operation } from "../Operation.ts"
+import { contentsOutline } from "../Outline.ts"
 import { sessionHeaders, translationHeader } from "../ChatHeaders.ts"
 
 const functionFields = {
@@ -197,6 +198,7 @@ export const generateContent = {
   workloads: ["chat", "images"],
   dialect: "gemini",
   request: GenerateContentRequest,
+  outline: contentsOutline,
   response: GenerateContentAnswer,
   streams: () => false,
   headers: [translationHeader, ...sessionHeaders],

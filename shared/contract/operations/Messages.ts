@@ -15,6 +15,7 @@ import {
   tokens
 } from "../Fields.ts"
 import { namedEventsOf, type Operation } from "../Operation.ts"
+import { messagesOutline } from "../Outline.ts"
 import { EstimatedTokens } from "../TokenUsage.ts"
 import { sessionHeaders, translationHeader } from "../ChatHeaders.ts"
 
@@ -280,6 +281,7 @@ export const messages = {
   workloads: ["chat"],
   dialect: "anthropic",
   request: MessagesRequest,
+  outline: messagesOutline,
   response: MessageAnswer,
   streams: (request) => request.stream === true,
   versionHeaders: ["vendor-version", "anthropic-version"],

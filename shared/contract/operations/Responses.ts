@@ -16,6 +16,7 @@ import {
 } from "../Fields.ts"
 import { CompactionItem } from "../CompactionItem.ts"
 import { type Example, namedEventsOf, type Operation } from "../Operation.ts"
+import { responsesOutline } from "../Outline.ts"
 import { sessionHeaders, translationHeader } from "../ChatHeaders.ts"
 import { EstimatedTokens, InputTokensDetails, OutputTokensDetails } from "../TokenUsage.ts"
 
@@ -476,6 +477,7 @@ export const responses = {
   workloads: ["chat"],
   dialect: "responses",
   request: ResponsesRequest,
+  outline: responsesOutline,
   response: Response,
   records: "writes",
   streams: (request) => request.stream === true,

@@ -5,6 +5,7 @@
 import { Schema, Struct } from "effect"
 import { constant, field, isPresent, optional, tokens } from "../Fields.ts"
 import type { Operation } from "../Operation.ts"
+import { countedContentsOutline } from "../Outline.ts"
 import { sessionHeaders, translationHeader } from "../ChatHeaders.ts"
 import { generateContent, GenerateContentRequest } from "./GenerateContent.ts"
 import { messages, MessagesRequest } from "./Messages.ts"
@@ -102,6 +103,7 @@ export const countTokens = {
   workloads: ["chat"],
   isFree: true,
   request: CountTokensRequest,
+  outline: countedContentsOutline,
   response: Schema.Struct({ totalTokens: tokens("Tokens of the request.") }),
   description: counted,
   examples: {

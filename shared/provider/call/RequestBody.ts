@@ -3,6 +3,7 @@ import { Effect, Schema } from "effect"
 import * as SchemaJITCompiler from "effect/schema/SchemaJITCompiler"
 import * as Form from "../../bounds/Form.ts"
 import { InvalidRequest } from "../../contract/JobError.ts"
+import * as SchemaErrors from "../../contract/SchemaErrors.ts"
 import * as Json from "../json/Json.ts"
 import type { Call } from "./Protocol.ts"
 import * as Turns from "../../bounds/Turns.ts"
@@ -15,14 +16,17 @@ export interface RequestBody<Request> {
   readonly request: Request
 }
 
-/** The error for a body that cannot be decoded. Without details, because ingress has already decoded the body and reported mistakes. */
+/** The error for a body that is not what ingress has checked. */
 export const unreadable = () =>
   new InvalidRequest({ message: "The request body cannot be read", param: null, code: "invalid_value" })
 
 /** Waits for a turn of the event loop if the body is large. */
 export const turnFor = ({ body }: Pick<Call, "body">): Effect.Effect<void> => Turns.turnFor(body.length)
 
-/** Decodes the JSON body of calls by this schema. `parse` returns `undefined` for a text that is not JSON. */
+/**
+ * Decodes the JSON body of calls by this schema. `parse` returns `undefined` for a text that is not JSON. Fails with the first field
+ * that the schema rejects.
+ */
 export const reader = <Request>(
   schema: Schema.Codec<Request, unknown>,
   parse: (text: string) => unknown = Json.parse
@@ -31,7 +35,10 @@ export const reader = <Request>(
   SchemaJITCompiler.enable(schema.ast)
   const decode = Schema.decodeUnknownEffect(schema)
   const decoded = (json: unknown) =>
-    Effect.mapBoth(decode(json), { onSuccess: (request) => ({ json, request }), onFailure: unreadable })
+    Effect.mapBoth(decode(json), {
+      onSuccess: (request) => ({ json, request }),
+      onFailure: ({ issue }) => SchemaErrors.toInvalidRequest(issue, json)
+    })
   return (call) => {
     if (call.body.length <= Turns.smallBytes) return Effect.suspend(() => decoded(parse(text.decode(call.body))))
     const turn = turnFor(call)

@@ -10,7 +10,9 @@ import { embeddings, engineEmbeddings } from "../../../shared/contract/operation
 import { responses } from "../../../shared/contract/operations/Responses.ts"
 import { generateContent } from "../../../shared/contract/operations/GenerateContent.ts"
 import { messages } from "../../../shared/contract/operations/Messages.ts"
+import { inEitherSpelling } from "../../../shared/contract/http/FieldSpelling.ts"
 import type { Operation } from "../../../shared/contract/Operation.ts"
+import { reader } from "../../../shared/provider/call/RequestBody.ts"
 import { rerank } from "../../../shared/contract/operations/Rerank.ts"
 
 interface Table {
@@ -407,8 +409,17 @@ const tables: ReadonlyArray<Table> = [
   }
 ]
 
-const decode = (operation: Operation, body: object) =>
-  Effect.result(IncomingBody.decode(operation, Headers.empty, new TextEncoder().encode(JSON.stringify(body))))
+/** The decoding in ingress, and then that of a worker that translates the request. */
+const decode = (operation: Operation, body: object) => {
+  const bytes = new TextEncoder().encode(JSON.stringify(body))
+  const spelt = operation.dialect === "gemini" ? inEitherSpelling(operation.request) : operation.request
+  return Effect.result(
+    Effect.andThen(
+      IncomingBody.decode(operation, Headers.empty, bytes),
+      Effect.asVoid(reader(spelt)({ body: bytes }))
+    )
+  )
+}
 
 /** An error in terms of JSON, not of a validator. */
 const plain = /^(is required|must (be|hold|not) (?!.*(undefined|something else|RegExp| null)))/
@@ -457,7 +468,7 @@ const whole: ReadonlyArray<readonly [Operation, object, message: string]> = [
   ],
   [completions, { prompt: "" }, "prompt: must be a non-empty string or an array of 1 to 2048 items"],
   [completions, { n: 0 }, "n: must be a whole number from 1 to 128"],
-  [completions, { n: "many" }, "n: must be a whole number from 1 to 128"],
+  [completions, { n: "many" }, "n: must be a number"],
   [completions, { prompt: Array(17).fill("a"), n: 128 }, "n: must be at most 120 for 17 prompts"],
   [embeddings, { dimensions: null, encoding_format: 1 }, "encoding_format: must be \"float\" or \"base64\""]
 ]

@@ -1,0 +1,71 @@
+/**
+ * What ingress checks of a chat request: the fields that choose the model, the form of the answer and the answers' sizes, and the outer
+ * shape of the conversation. The provider judges the rest of a request that it gets unchanged, and knows fields and values that are newer
+ * than the gateway. Workers that translate a request decode it by the schema of its operation.
+ */
+import { Schema } from "effect"
+import { JsonObject, ModelName, optional, Stream } from "./Fields.ts"
+
+/** A number that limits read. A provider that accepts texts instead of numbers would bypass them. */
+const Amount = optional(Schema.Finite)
+
+/** Messages or items, which the gateway reads for its sessions and compactions. */
+const Objects = Schema.Array(JsonObject)
+
+/** The prompt of text completions: a text, tokens, or several of these. Its number of prompts counts towards limits. */
+const Prompt = Schema.Union([Schema.String, Schema.Array(Schema.Unknown)])
+
+export const chatOutline = Schema.Struct({
+  model: ModelName,
+  messages: Objects,
+  stream: Stream,
+  n: Amount,
+  max_tokens: Amount,
+  max_completion_tokens: Amount
+})
+
+export const completionsOutline = Schema.Struct({
+  model: ModelName,
+  prompt: optional(Prompt),
+  stream: Stream,
+  n: Amount,
+  best_of: Amount,
+  max_tokens: Amount
+})
+
+export const messagesOutline = Schema.Struct({
+  model: ModelName,
+  messages: Objects,
+  stream: Stream,
+  max_tokens: Amount,
+  thinking: optional(Schema.Struct({ budget_tokens: Amount }))
+})
+
+/** The gateway stores responses and their items, and keeps no conversations. */
+export const responsesOutline = Schema.Struct({
+  model: ModelName,
+  input: optional(Schema.Union([Schema.String, Objects])),
+  stream: Stream,
+  max_output_tokens: Amount,
+  include: optional(Schema.Array(Schema.Unknown)),
+  store: optional(Schema.Boolean),
+  previous_response_id: optional(Schema.String),
+  conversation: Schema.optionalKey(Schema.Null),
+  background: optional(Schema.Boolean)
+})
+
+export const contentsOutline = Schema.Struct({
+  model: optional(Schema.String),
+  contents: Objects,
+  generationConfig: optional(Schema.Struct({
+    candidateCount: Amount,
+    maxOutputTokens: Amount,
+    thinkingConfig: optional(Schema.Struct({ thinkingBudget: Amount }))
+  }))
+})
+
+export const countedContentsOutline = Schema.Struct({
+  model: optional(Schema.String),
+  contents: Schema.optionalKey(Objects),
+  generateContentRequest: optional(JsonObject)
+})
