@@ -30,7 +30,9 @@ const nullByDefault = <S extends Schema.Constraint>(schema: S) =>
 export class InvalidRequest extends Schema.TaggedError<InvalidRequest>()("InvalidRequest", {
   message: Text,
   param: Schema.NullOr(Text),
-  code: Text
+  code: Text,
+  /** What clients of the messages format look for in `error.details`. */
+  details: Schema.optionalKey(Schema.Struct({ error_code: Text, unsupported: Schema.Array(Text) }))
 }) {
   /** An error at one field. `problem` follows the path, as in `must be a number`. */
   static readonly at = (param: string, problem: string, code = "invalid_value") =>

@@ -15,6 +15,8 @@ export interface Description {
   readonly type?: string
   readonly param?: string | null
   readonly headers?: Readonly<Record<string, string>>
+  /** See `InvalidRequest`. */
+  readonly details?: object | undefined
 }
 
 /** The error type of each status, and Google's name for the status. */
@@ -73,7 +75,7 @@ export const descriptionOf = (error: JobError): Description => {
     case "KeyInactive":
       return { status: 403, code: `${error.reason}_api_key` }
     case "InvalidRequest":
-      return { status: 400, code: error.code, param: error.param }
+      return { status: 400, code: error.code, param: error.param, details: error.details }
     case "ProviderFailed":
       // not a 502: no retry helps until the operator pays, but Codex would retry a 502 thirty times
       return error.reason === "credit"
@@ -98,12 +100,13 @@ export type Described = ReturnType<typeof complete>
 export const complete = (description: Description) => ({
   ...ofStatus(description.status),
   param: null,
+  details: undefined,
   ...description
 })
 
 export const envelope = (
   dialect: Dialect,
-  { code, gemini, param, status, type }: Described,
+  { code, details, gemini, param, status, type }: Described,
   message: string,
   requestId: string
 ): object => {
@@ -120,7 +123,8 @@ export const envelope = (
           type,
           message: code === "context_length_exceeded" ? PromptTooLong.inAnthropicsWords(message) : message,
           param,
-          code
+          code,
+          details
         },
         request_id: requestId
       }

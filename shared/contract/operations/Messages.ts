@@ -60,8 +60,9 @@ const ToolUseBlock = Schema.Struct({
 const ProviderResultBlock = Schema.Struct({
   type: field(
     Schema.Literals(["search_result", "tool_reference"]),
-    "A source to cite, or a tool that was searched for. Only the provider interprets it."
-  )
+    "A source to cite, which only the provider interprets, or a tool that was searched for."
+  ),
+  tool_name: field(Schema.optionalKey(Schema.String), "The tool: one of the names in `tools`.")
 })
 const ResultBlock = Schema.Union([TextBlock, ImageBlock, DocumentBlock, ProviderResultBlock])
 const ToolResultBlock = Schema.Struct({
@@ -100,7 +101,10 @@ const ProviderBlock = Schema.Struct({
       "mcp_tool_result",
       "container_upload",
       "search_result",
-      "compaction"
+      "compaction",
+      "advisor_tool_result",
+      "mcp_tool_listing",
+      "fallback"
     ]),
     "A block of the provider's own tools, as it returned it. Only the provider interprets it."
   )
@@ -119,13 +123,44 @@ export const ContentBlock = Schema.Union([
 export type ContentBlock = typeof ContentBlock.Type
 export type ResultBlock = typeof ResultBlock.Type
 
-const Message = Schema.Struct({
+const AuthoredMessage = Schema.Struct({
   role: field(Schema.Literals(["user", "assistant"]), "Author. Results of tools are from the user."),
   content: field(
     Schema.Union([Schema.String, Schema.Array(ContentBlock)]),
     "A text, or blocks such as texts and images."
   )
 })
+
+const effort = optional(
+  Schema.NonEmptyString,
+  "How much work the model puts in: `low`, `medium`, `high`, `xhigh`, `max`, or another effort that it has."
+)
+
+const ToolChangeBlock = Schema.Struct({
+  type: field(Schema.Literals(["tool_addition", "tool_removal"]), "From here on the model may, or may not, use a tool."),
+  tool: field(JsonObject, "A `tool_reference` with the tool's `name`, or for a new tool a `tool_definition` with its `definition`."),
+  ...cacheControl
+})
+export type ToolChangeBlock = typeof ToolChangeBlock.Type
+
+/** Instructions in the course of the conversation, which keep the cache of everything before them. */
+const SystemMessage = Schema.Struct({
+  role: constant("system", "Instructions that apply from here on."),
+  content: optional(
+    Schema.Union([Schema.String, Schema.Array(Schema.Union([TextBlock, ToolChangeBlock]))]),
+    "A text, or texts and changes of the tools."
+  ),
+  clear_at: optional(
+    Schema.Literals(["next_user_message", "never"]),
+    "Whether the text applies only until the next message of the user.",
+    "never"
+  ),
+  output_config: optional(Schema.Struct({ effort }), "Effort from here on.")
+})
+export type SystemMessage = typeof SystemMessage.Type
+
+const Message = Schema.Union([AuthoredMessage, SystemMessage])
+export type Message = typeof Message.Type
 
 /** A tool of the client. The provider's own tools have another `type` and no schema. */
 const Tool = Schema.Struct({
@@ -192,14 +227,17 @@ export const MessagesRequest = Schema.Struct({
         JsonObject,
         "`json_schema` as `type` and the JSON Schema of the answer as `schema`; or the schema itself."
       ),
-      effort: optional(
-        Schema.NonEmptyString,
-        "How much work the model puts in: `low`, `medium`, `high`, `xhigh`, `max`, or another effort that it has."
-      )
+      effort
     }),
     "Format and effort of the answer."
   ),
   output_format: optional(JsonObject, "Older name of `output_config.format`."),
+  thread: optional(
+    JsonObject,
+    "Server-held conversation. Only for models of providers that have it: others refuse it, and official clients then send the whole " +
+      "conversation."
+  ),
+  compaction: optional(JsonObject, "Asks for a compaction of the conversation instead of an answer. Only some providers have it."),
   container: optional(Schema.Union([Schema.String, JsonObject]), "Container in which the provider runs its own tools."),
   mcp_servers: optional(Schema.Array(JsonObject), "MCP servers whose tools the provider may call."),
   metadata: optional(Schema.Struct({ user_id: EndUser }), "About the request."),

@@ -18,11 +18,18 @@ import { foreignReasoning, type Losses } from "../conversation/Losses.ts"
 import { registeredMediaType, textOf, warnOfDetail } from "../conversation/Media.ts"
 import { budgetOf, effortOf, Thinking } from "../conversation/ReasoningEffort.ts"
 import * as ToolCalls from "../conversation/ToolCalls.ts"
+import { rulesOf } from "./ClaudeModels.ts"
+import { inLegalPlaces, leading } from "./LaterInstructions.ts"
+import { toSampling } from "./MessagesSampling.ts"
 
 export const Options = Schema.Struct({
   /** Limit of an answer if the client sets none, since this dialect requires one. A budget comes on top. Default 8,192. */
   maxTokens: Schema.optionalKey(Schema.Int.check(Schema.isGreaterThan(0))),
-  thinking: Schema.optionalKey(Thinking)
+  thinking: Schema.optionalKey(Thinking),
+  /** Which sampling settings the models accept: all, `one` of temperature and `top_p`, or `none`. Default: by the model's name. */
+  sampling: Schema.optionalKey(Schema.Literals(["all", "one", "none"])),
+  /** Whether the models accept instructions in the course of the conversation. Default: by the model's name. */
+  laterSystem: Schema.optionalKey(Schema.Boolean)
 })
 export type Options = typeof Options.Type
 
@@ -31,35 +38,29 @@ const defaultLimitOf = ({ maxTokens = defaultLimit }: Options): number => maxTok
 
 export const toRequest = (conversation: Conversation, { losses, model, streams }: Target, options: Options): object => {
   const { maxTokens = defaultLimitOf(options), modalities, seed, stop, tools, user } = conversation
-  const { frequencyPenalty, presencePenalty, temperature, topK, topP } = conversation.sampling ?? {}
+  const { frequencyPenalty, presencePenalty } = conversation.sampling ?? {}
+  const { laterSystem, sampling } = { ...rulesOf(model), ...options }
   if (seed !== undefined) losses.warnOf("seed")
   if (frequencyPenalty !== undefined) losses.warnOf("frequencyPenalty")
   if (presencePenalty !== undefined) losses.warnOf("presencePenalty")
   if (modalities?.some((modality) => modality !== "text") === true) losses.refuseOf("modalities")
   const thinking = toThinking(conversation, losses, options)
-  // thinking models reject sampling settings
-  const isSampled = thinking.isOn !== true
-  for (const [name, value] of [["temperature", temperature], ["topP", topP], ["topK", topK]] as const) {
-    if (!isSampled && value !== undefined) losses.warnOf(name, "gives way to reasoning")
-  }
-  if (isSampled && temperature !== undefined && temperature > 1) losses.warnOf("temperature", "was lowered to 1")
   const cache = marksIn(conversation).length === 0 ? conversation.cache : undefined
-  const system = withLastMarked(toSystem(conversation, losses), cache)
+  const turns = laterSystem ? inLegalPlaces(conversation.turns, losses) : conversation.turns
+  const system = withLastMarked(toSystem({ ...conversation, turns }, laterSystem, losses), cache)
   const config = { effort: thinking.effort, format: toFormat(conversation) }
   return {
     model,
     max_tokens: thinking.maxTokens ?? maxTokens,
     system: system.length === 0 ? undefined : system,
-    messages: toMessages(conversation.turns, losses, cache),
+    messages: toMessages(turns, laterSystem, losses, cache),
     stream: streams ? true : undefined,
     ...(tools.length === 0 ? {} : {
       tools: tools.map(toTool),
       tool_choice: toToolChoice(conversation.toolChoice, conversation.parallelToolCalls === false)
     }),
     stop_sequences: stop.length === 0 ? undefined : stop,
-    ...(isSampled
-      ? { temperature: temperature === undefined ? undefined : Math.min(1, temperature), top_p: topP, top_k: topK }
-      : {}),
+    ...toSampling(conversation, thinking.isOn === true ? "reasoning" : sampling, losses),
     thinking: thinking.config,
     output_config: config.effort === undefined && config.format === undefined ? undefined : config,
     metadata: user === undefined ? undefined : { user_id: user }
@@ -68,8 +69,12 @@ export const toRequest = (conversation: Conversation, { losses, model, streams }
 
 const inJson = "Answer with one JSON object and with nothing else."
 
-const toSystem = ({ format, turns }: Conversation, losses: Losses): ReadonlyArray<object> => {
-  const texts = systemTexts(turns, losses)
+const toSystem = (
+  { format, turns }: Conversation,
+  laterSystem: boolean,
+  losses: Losses
+): ReadonlyArray<object> => {
+  const texts = systemTexts(laterSystem ? leading(turns) : turns, losses)
   const isJson = format.type === "json"
   if (isJson) losses.warnOf("format", "was turned into an instruction")
   return [...texts, ...(isJson ? [{ type: "text" as const, text: inJson }] : [])]
@@ -89,19 +94,25 @@ const toText = (
 /** Tool results belong to the user here and must come first, in one message. */
 const toMessages = (
   turns: ReadonlyArray<Turn>,
+  laterSystem: boolean,
   losses: Losses,
   cache: CacheControl | undefined
 ): ReadonlyArray<object> => {
-  const messages: Array<readonly ["user" | "assistant", ReadonlyArray<object>]> = []
+  const messages: Array<readonly ["user" | "assistant" | "system", ReadonlyArray<object>]> = []
+  const later = laterSystem ? turns.slice(leading(turns).length) : turns
   /** Pictures and files, which only user messages can hold, until all tool results are written. */
   let loose: Array<object> = []
-  for (const turn of turns) {
+  for (const turn of later) {
     if (turn.role === "tool") {
       messages.push(["user", [toResult(turn, losses)]])
       continue
     }
+    if (turn.role === "system" && !laterSystem) continue
     messages.push(["user", loose])
     loose = []
+    if (turn.role === "system") {
+      messages.push(["system", systemTexts([turn], losses).flatMap((part) => toText(part, losses))])
+    }
     if (turn.role === "user") messages.push(["user", turn.content.flatMap((part) => toBlocks(part, losses))])
     if (turn.role === "assistant") {
       const pictures = turn.content.filter(isMedia)

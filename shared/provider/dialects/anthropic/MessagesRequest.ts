@@ -4,18 +4,19 @@ import type * as Contract from "../../../contract/operations/Messages.ts"
 import { string } from "../../json/Json.ts"
 import type {
   AnswerFormat,
-  CacheControl,
   ContentPart,
   Conversation,
   Media,
   Reasoning,
   SettingNames,
   ToolChoice,
+  ToolDefinition,
   Turn
 } from "../conversation/Conversation.ts"
 import { reasoningOf, textTurn, toSchemaFormat } from "../conversation/Conversation.ts"
 import { carried, type Fate, type Losses, meaning } from "../conversation/Losses.ts"
 import * as Signature from "../conversation/Signature.ts"
+import { markOf, toolNames, toTools } from "./MessagesTools.ts"
 
 export const settings: SettingNames = {
   temperature: "temperature",
@@ -42,11 +43,12 @@ export const fates: Fate = {
   ...carried("model", "stream"),
   system: [block],
   messages: [{
-    role: "carried",
+    ...carried("role", "clear_at"),
+    output_config: carried("effort"),
     content: [{
       ...block,
-      ...carried("id", "name", "input", "tool_use_id"),
-      content: [block],
+      ...carried("id", "name", "input", "tool_use_id", "tool"),
+      content: [{ ...block, ...carried("tool_name") }],
       ...carried("is_error", "thinking", "signature", "data")
     }]
   }],
@@ -57,48 +59,51 @@ export const fates: Fate = {
   output_config: carried("format", "effort"),
   output_format: "carried",
   metadata: carried("user_id"),
-  cache_control: "carried",
+  ...carried("cache_control", "thread", "compaction"),
   ...meaning("container", "inference_geo", "mcp_servers")
 }
 
-export const toConversation = (request: Contract.MessagesRequest, losses: Losses): Conversation => ({
-  turns: [
-    ...systemTurn(request.system),
-    ...request.messages.flatMap((message, index) => toTurns(message, `messages[${index}]`, losses))
-  ],
-  tools: (request.tools ?? []).flatMap((tool, index) => {
-    const path = `tools[${index}]`
-    if (tool.input_schema === undefined) {
-      losses.refuseTool(path)
-      return []
-    }
-    if (tool.type && tool.type !== "custom") losses.warn(`${path}.type`)
-    return [{
-      name: tool.name,
-      description: tool.description ?? undefined,
-      parameters: tool.input_schema,
-      ...(tool.strict === true ? { strict: true } : {}),
-      ...markOf(tool),
-      path
-    }]
-  }),
-  toolChoice: toToolChoice(request),
-  parallelToolCalls: isOneAtATime(request) ? false : undefined,
-  format: toFormat(request, losses),
-  stop: request.stop_sequences ?? [],
-  maxTokens: request.max_tokens,
-  choices: 1,
-  sampling: {
-    temperature: request.temperature ?? undefined,
-    topP: request.top_p ?? undefined,
-    topK: request.top_k ?? undefined
-  },
-  reasoning: toReasoning(request, losses),
-  user: request.metadata?.user_id ?? undefined,
-  ...markOf(request)
-})
+export const toConversation = (request: Contract.MessagesRequest, losses: Losses): Conversation => {
+  refuseServerState(request, losses)
+  const tools = toTools(request, losses)
+  const lastUser = request.messages.findLastIndex(({ role }) => role === "user")
+  return {
+    turns: [
+      ...systemTurn(request.system),
+      ...request.messages.flatMap((message, index) => {
+        const path = `messages[${index}]`
+        return message.role === "system"
+          ? instructionTurns(message, path, index < lastUser)
+          : toTurns(message, path, toolNames(tools), losses)
+      })
+    ],
+    tools,
+    toolChoice: toToolChoice(request, tools),
+    parallelToolCalls: isOneAtATime(request) ? false : undefined,
+    format: toFormat(request, losses),
+    stop: request.stop_sequences ?? [],
+    maxTokens: request.max_tokens,
+    choices: 1,
+    sampling: {
+      temperature: request.temperature ?? undefined,
+      topP: request.top_p ?? undefined,
+      topK: request.top_k ?? undefined
+    },
+    reasoning: toReasoning(request, losses),
+    user: request.metadata?.user_id ?? undefined,
+    ...markOf(request)
+  }
+}
 
-const markOf = ({ cache_control: cache }: { readonly cache_control?: CacheControl | null }) => cache ? { cache } : {}
+/** Refuses what asks the provider to keep or to change the conversation: without it, the answer would mean something else. */
+const refuseServerState = ({ compaction, thread }: Contract.MessagesRequest, losses: Losses): void => {
+  if (thread) {
+    // official clients know the code and go on without threads
+    const details = { error_code: "thread_unsupported_request", unsupported: ["thread"] }
+    losses.refuseAlways("thread", "is not supported by this model: send the whole conversation without `thread`", details)
+  }
+  if (compaction) losses.refuseAlways("compaction", "is not supported by this model: leave it out")
+}
 
 const systemTurn = (system: Contract.MessagesRequest["system"]): ReadonlyArray<Turn> => {
   if (system === undefined || system === null) return []
@@ -112,10 +117,28 @@ const systemTurn = (system: Contract.MessagesRequest["system"]): ReadonlyArray<T
   return [{ role: "system", content, toolCalls: [], path: "system" }]
 }
 
+/** The instructions of a message in the course of the conversation. `isOver`: the user has sent a message since. */
+const instructionTurns = (
+  { clear_at: cleared, content }: Contract.SystemMessage,
+  path: string,
+  isOver: boolean
+): ReadonlyArray<Turn> => {
+  if (cleared === "next_user_message" && isOver) return []
+  if (content === undefined || content === null) return []
+  if (typeof content === "string") return [textTurn("system", content, path)]
+  const texts = content.flatMap((block, index) =>
+    block.type === "text"
+      ? [{ type: "text" as const, text: block.text, ...markOf(block), path: `${path}.content[${index}]` }]
+      : []
+  )
+  return texts.length === 0 ? [] : [{ role: "system", content: texts, toolCalls: [], path }]
+}
+
 /** A message may contain tool results beside the user's text: each result becomes a separate turn. */
 const toTurns = (
-  message: Contract.MessagesRequest["messages"][number],
+  message: Exclude<Contract.Message, Contract.SystemMessage>,
   path: string,
+  tools: ReadonlySet<string>,
   losses: Losses
 ): ReadonlyArray<Turn> => {
   if (typeof message.content === "string") return [textTurn(message.role, message.content, path)]
@@ -123,7 +146,7 @@ const toTurns = (
   const results = blocks.flatMap(({ block, path }): ReadonlyArray<Turn> =>
     block.type !== "tool_result" ? [] : [{
       role: "tool",
-      content: resultParts(block.content, path, losses),
+      content: resultParts(block.content, path, tools, losses),
       toolCalls: [],
       toolCallId: block.tool_use_id,
       ...(block.is_error === true ? { failed: true } : {}),
@@ -178,6 +201,9 @@ const toParts = (
     case "tool_use":
     case "tool_result":
       return []
+    case "fallback":
+      losses.warn(path)
+      return []
     default:
       losses.refuse(path)
       return []
@@ -207,14 +233,27 @@ const toFile = (
 
 type ToolResultContent = Extract<Contract.ContentBlock, { readonly type: "tool_result" }>["content"]
 
-const resultParts = (content: ToolResultContent, path: string, losses: Losses): ReadonlyArray<ContentPart> => {
+const resultParts = (
+  content: ToolResultContent,
+  path: string,
+  tools: ReadonlySet<string>,
+  losses: Losses
+): ReadonlyArray<ContentPart> => {
   if (content === undefined || content === null) return []
-  return typeof content === "string"
-    ? [{ type: "text", text: content, path }]
-    : content.flatMap((block, index) => toParts(block, `${path}.content[${index}]`, losses))
+  if (typeof content === "string") return [{ type: "text", text: content, path }]
+  return content.flatMap((block, index) => {
+    const at = `${path}.content[${index}]`
+    // a search of the client found a tool, which the provider already has
+    return block.type === "tool_reference" && block.tool_name !== undefined && tools.has(block.tool_name)
+      ? [{ type: "text" as const, text: `The tool ${block.tool_name} is available.`, path: at }]
+      : toParts(block, at, losses)
+  })
 }
 
-const toToolChoice = ({ tool_choice: choice, tools }: Contract.MessagesRequest): ToolChoice => {
+const toToolChoice = (
+  { tool_choice: choice }: Contract.MessagesRequest,
+  tools: ReadonlyArray<ToolDefinition>
+): ToolChoice => {
   switch (choice?.type) {
     case "tool":
       return { type: "tool", name: choice.name }
@@ -223,7 +262,7 @@ const toToolChoice = ({ tool_choice: choice, tools }: Contract.MessagesRequest):
     case "none":
       return { type: "none" }
     default:
-      return { type: (tools ?? []).length > 0 ? "auto" : "none" }
+      return { type: tools.length > 0 ? "auto" : "none" }
   }
 }
 
@@ -252,16 +291,28 @@ const formatOf = (format: SentFormat, path: string): AnswerFormat => {
   return toSchemaFormat(schema, path)
 }
 
-const toReasoning = ({ output_config, thinking }: Contract.MessagesRequest, losses: Losses): Reasoning | undefined => {
-  const effort = output_config?.effort ?? undefined
+/** The effort in force: the latest one. */
+const effortOf = (
+  { messages, output_config }: Contract.MessagesRequest
+): { readonly effort: string | undefined; readonly path: string } => {
+  const index = messages.findLastIndex((message) => message.role === "system" && message.output_config?.effort)
+  const changed = messages[index]
+  return changed?.role === "system"
+    ? { effort: changed.output_config?.effort ?? undefined, path: `messages[${index}].output_config.effort` }
+    : { effort: output_config?.effort ?? undefined, path: "output_config.effort" }
+}
+
+const toReasoning = (request: Contract.MessagesRequest, losses: Losses): Reasoning | undefined => {
+  const { thinking } = request
+  const { effort, path } = effortOf(request)
   if (thinking?.type === "enabled") {
-    if (effort !== undefined) losses.warn("output_config.effort", "gives way to thinking.budget_tokens")
+    if (effort !== undefined) losses.warn(path, "gives way to thinking.budget_tokens")
     return { type: "budget", tokens: thinking.budget_tokens }
   }
   if (thinking?.type === "disabled") return { type: "off" }
   if (effort !== undefined) {
-    losses.rename("reasoning", "output_config.effort")
-    return reasoningOf(effort, "output_config.effort", losses)
+    losses.rename("reasoning", path)
+    return reasoningOf(effort, path, losses)
   }
   if (thinking?.type === "between_tools") losses.warn("thinking.type", "was taken as adaptive")
   return thinking ? { type: "auto" } : undefined

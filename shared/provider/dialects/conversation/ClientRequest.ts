@@ -7,7 +7,7 @@ import { spellingsOf } from "../../../contract/http/FieldSpelling.ts"
 import { reader, turnFor } from "../../call/RequestBody.ts"
 import type { Call } from "../../call/Protocol.ts"
 import * as Json from "../../json/Json.ts"
-import type { Conversation, SettingNames } from "./Conversation.ts"
+import { type Conversation, type SettingNames, withResultsNext } from "./Conversation.ts"
 import type { ClientDialect } from "./Dialect.ts"
 import { Losses } from "./Losses.ts"
 
@@ -65,6 +65,17 @@ const withExactSeed = (
   return isExact ? conversation : { ...conversation, seed: exactSeed(call, path) ?? seed }
 }
 
+/** The conversations of a request, with the results of calls right after them. */
+export const conversationsOf = <Request>(
+  { toConversation }: Pick<ClientDialect<Request>, "toConversation">,
+  request: Request,
+  losses: Losses
+): ReadonlyArray<Conversation> =>
+  [toConversation(request, losses)].flat().map((conversation) => ({
+    ...conversation,
+    turns: withResultsNext(conversation.turns)
+  }))
+
 /** `tolerance` applies unless the client requests strict translation. */
 export const decoder = <Request>(
   dialect: Pick<ClientDialect<Request>, "request" | "settings" | "fates" | "toConversation">,
@@ -79,7 +90,7 @@ export const decoder = <Request>(
         Effect.andThen(Effect.sync(() => losses.recordUnmapped(json, dialect.fates))),
         Effect.andThen(turn),
         Effect.map(() => {
-          const conversations = [dialect.toConversation(request, losses)].flat().map((conversation) =>
+          const conversations = conversationsOf(dialect, request, losses).map((conversation) =>
             withExactSeed(conversation, call, dialect.settings)
           )
           for (const conversation of conversations) recordUnused(conversation, losses)

@@ -85,6 +85,37 @@ export const textTurn = (role: Turn["role"], text: string, path?: string): Turn 
   ...(path === undefined ? {} : { path })
 })
 
+/**
+ * Moves instructions that come between calls and their results behind the results, because providers require results right after
+ * their calls.
+ */
+export const withResultsNext = (turns: ReadonlyArray<Turn>): ReadonlyArray<Turn> => {
+  const ordered: Array<Turn> = []
+  let pending = new Set<string>()
+  let held: Array<Turn> = []
+  const release = () => {
+    ordered.push(...held)
+    held = []
+  }
+  for (const turn of turns) {
+    if (turn.role === "system" && pending.size > 0) {
+      held.push(turn)
+      continue
+    }
+    if (turn.role === "tool") {
+      ordered.push(turn)
+      pending.delete(turn.toolCallId ?? "")
+      if (pending.size === 0) release()
+      continue
+    }
+    release()
+    ordered.push(turn)
+    pending = new Set(turn.toolCalls.map(({ id }) => id))
+  }
+  release()
+  return ordered
+}
+
 /** Joins adjacent contents of the same role, as some dialects require, and drops empty ones. */
 export const joinAdjacent = <Role>(
   contents: ReadonlyArray<readonly [Role, ReadonlyArray<object>]>

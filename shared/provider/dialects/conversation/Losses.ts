@@ -86,9 +86,14 @@ export class Losses {
     else this.#refuse(path, what)
   }
 
-  /** Records a lost tool, which no answer can replace: even lenient engines refuse it. */
+  /** Records a lost tool, which no answer can replace. */
   refuseTool(path: string): void {
-    this.#refuse(path, noSuchTool)
+    this.refuseAlways(path, noSuchTool)
+  }
+
+  /** Records a loss without which any answer would be wrong: even lenient engines refuse it. `details`: for clients that know them. */
+  refuseAlways(path: string, what: string, details?: InvalidRequest["details"]): void {
+    this.#refuse(path, what, details)
   }
 
   /** Notes that this request sets the setting in another field than usual. */
@@ -134,8 +139,10 @@ export class Losses {
     return this.#mode === "lenient" ? "has no effect" : "is not carried over"
   }
 
-  #refuse(path: string, what: string): void {
-    this.#refusal ??= InvalidRequest.at(`${this.#prefix}${path}`, what, "not_translatable")
+  #refuse(path: string, what: string, details?: InvalidRequest["details"]): void {
+    if (this.#refusal !== undefined) return
+    const refusal = InvalidRequest.at(`${this.#prefix}${path}`, what, "not_translatable")
+    this.#refusal = details === undefined ? refusal : new InvalidRequest({ ...refusal, message: refusal.message, details })
   }
 }
 
