@@ -252,6 +252,7 @@ export const ChatCompletionRequest = Schema.Struct({
     Schema.String,
     "Requests with the same key begin alike: they go to the same provider, whose cache is used if it can be."
   ),
+  safety_identifier: optional(Schema.String, "Newer name of `user`."),
   n: optional(atLeast(1), "Number of answers.", 1),
   max_tokens: optional(atLeast(1), "Older name of `max_completion_tokens`."),
   max_completion_tokens: optional(atLeast(1), "Maximum number of tokens in the response, including reasoning."),

@@ -1,6 +1,5 @@
 /** Encodes requests to providers of the messages dialect. */
-import { Predicate, Schema } from "effect"
-import * as ExactJson from "../../../bounds/ExactJson.ts"
+import { Schema } from "effect"
 import * as Json from "../../json/Json.ts"
 import type {
   CacheControl,
@@ -18,6 +17,8 @@ import { foreignReasoning, type Losses } from "../conversation/Losses.ts"
 import { registeredMediaType, textOf, warnOfDetail } from "../conversation/Media.ts"
 import { budgetOf, effortOf, Thinking } from "../conversation/ReasoningEffort.ts"
 import * as ToolCalls from "../conversation/ToolCalls.ts"
+import { anthropicUser, fitted } from "../fitting/Identifiers.ts"
+import { anthropicRules, fit, isOpen } from "../fitting/SchemaSubset.ts"
 import { rulesOf } from "./ClaudeModels.ts"
 import { inLegalPlaces, leading } from "./LaterInstructions.ts"
 import { toSampling } from "./MessagesSampling.ts"
@@ -48,7 +49,7 @@ export const toRequest = (conversation: Conversation, { losses, model, streams }
   const cache = marksIn(conversation).length === 0 ? conversation.cache : undefined
   const turns = laterSystem ? inLegalPlaces(conversation.turns, losses) : conversation.turns
   const system = withLastMarked(toSystem({ ...conversation, turns }, laterSystem, losses), cache)
-  const config = { effort: thinking.effort, format: toFormat(conversation) }
+  const config = { effort: thinking.effort, format: toFormat(conversation, losses) }
   return {
     model,
     max_tokens: thinking.maxTokens ?? maxTokens,
@@ -56,15 +57,24 @@ export const toRequest = (conversation: Conversation, { losses, model, streams }
     messages: toMessages(turns, laterSystem, losses, cache),
     stream: streams ? true : undefined,
     ...(tools.length === 0 ? {} : {
-      tools: tools.map(toTool),
+      tools: tools.map((tool) => toTool(tool, losses)),
       tool_choice: toToolChoice(conversation.toolChoice, conversation.parallelToolCalls === false)
     }),
-    stop_sequences: stop.length === 0 ? undefined : stop,
+    stop_sequences: toStop(stop, losses),
     ...toSampling(conversation, thinking.isOn === true ? "reasoning" : sampling, losses),
     thinking: thinking.config,
     output_config: config.effort === undefined && config.format === undefined ? undefined : config,
-    metadata: user === undefined ? undefined : { user_id: user }
+    metadata: user === undefined ? undefined : { user_id: fitted(user, anthropicUser) }
   }
+}
+
+/** The provider rejects sequences without a visible character. */
+const toStop = (stop: ReadonlyArray<string>, losses: Losses): ReadonlyArray<string> | undefined => {
+  const given = stop.filter((sequence) => sequence !== "")
+  if (given.some((sequence) => !/\S/.test(sequence))) {
+    losses.refuseOf("stop", "must not have a sequence of white space alone for this model")
+  }
+  return given.length === 0 ? undefined : given
 }
 
 const inJson = "Answer with one JSON object and with nothing else."
@@ -81,12 +91,13 @@ const toSystem = (
     .flatMap((part) => toText(part, losses))
 }
 
-/** Leaves out empty texts, which the provider rejects; their marks are lost. */
+/** Leaves out texts without a visible character, which the provider rejects; their marks are lost. */
 const toText = (
   { cache, path = "", text }: Extract<ContentPart, { readonly type: "text" }>,
   losses: Losses
 ): ReadonlyArray<object> => {
-  if (text !== "") return [{ type: "text", text, cache_control: cache }]
+  if (/\S/.test(text)) return [{ type: "text", text, cache_control: cache }]
+  if (text !== "") losses.warn(path, "is only white space, which this model does not accept")
   if (cache !== undefined) losses.warn(`${path}.cache_control`)
   return []
 }
@@ -124,11 +135,24 @@ const toMessages = (
     }
   }
   messages.push(["user", loose])
-  const joined = joinAdjacent(messages)
+  const joined = withoutLastSpace(joinAdjacent(messages), turns.at(-1)?.path ?? "", losses)
   return joined.map(([role, content], index) => ({
     role,
     content: index === joined.length - 1 ? withLastMarked(content, cache) : content
   }))
+}
+
+type Messages = ReturnType<typeof joinAdjacent<"user" | "assistant" | "system">>
+
+/** The provider rejects an answer to be continued that ends in white space. */
+const withoutLastSpace = (messages: Messages, path: string, losses: Losses): Messages => {
+  const [role, content = []] = messages.at(-1) ?? []
+  const last = content.at(-1)
+  const text = last !== undefined && "text" in last ? String(last.text) : ""
+  const trimmed = text.trimEnd()
+  if (role !== "assistant" || trimmed === text) return messages
+  losses.warn(path, "loses the white space at its end, which this model does not accept")
+  return [...messages.slice(0, -1), [role, [...content.slice(0, -1), { ...last, text: trimmed }]]]
 }
 
 /** Marks the last block of the instructions, or of the conversation, if the client asks for a cache without marks. */
@@ -203,39 +227,20 @@ const toSource = ({ media, mediaType }: MediaPart): object | undefined => {
     : undefined
 }
 
-const toTool = ({ cache, description, name, parameters, strict }: ToolDefinition): object => {
+const toTool = (
+  { cache, description, name, parameters, path = "", strict }: ToolDefinition,
+  losses: Losses
+): object => {
   const schema = Json.fields(parameters)
+  const isStrict = strict === true && !isOpen(parameters)
+  if (strict === true && !isStrict) losses.warn(path, "is not enforced: its schema is open")
   return {
     name,
     description,
     cache_control: cache,
-    ...(strict === true
-      ? { input_schema: closed({ type: "object", properties: {}, ...schema }), strict }
+    ...(isStrict
+      ? { input_schema: fit({ type: "object", properties: {}, ...schema }, anthropicRules, path, losses), strict }
       : { input_schema: { type: "object", ...schema } })
-  }
-}
-
-/** The keywords that hold other schemas: one or a list of them, or one per name. */
-const inner: ReadonlySet<string> = new Set(["items", "prefixItems", "anyOf", "oneOf"])
-const innerByName: ReadonlySet<string> = new Set(["properties", "$defs", "definitions"])
-
-/**
- * Strict schemas must not have open objects. Closes objects with properties, unless the client opened them
- * explicitly. An answer that fits the closed schema also fits the client's.
- */
-const closed = (schema: unknown): unknown => {
-  if (Array.isArray(schema)) return schema.map(closed)
-  if (!Predicate.isReadonlyObject(schema) || ExactJson.isExact(schema)) return schema
-  const isOpen = schema["properties"] !== undefined && schema["additionalProperties"] === undefined
-  return {
-    ...Object.fromEntries(
-      Object.entries(schema).map(([key, value]) => {
-        if (inner.has(key)) return [key, closed(value)]
-        if (!innerByName.has(key) || !Predicate.isReadonlyObject(value)) return [key, value]
-        return [key, Object.fromEntries(Object.entries(value).map(([name, each]) => [name, closed(each)]))]
-      })
-    ),
-    ...(isOpen ? { additionalProperties: false } : {})
   }
 }
 
@@ -253,8 +258,13 @@ const toToolChoice = (choice: ToolChoice, oneAtATime: boolean): object | undefin
   }
 }
 
-const toFormat = ({ format }: Conversation): object | undefined =>
-  format.type === "jsonSchema" ? { type: "json_schema", schema: closed(format.schema) } : undefined
+const toFormat = ({ format }: Conversation, losses: Losses): object | undefined =>
+  format.type === "jsonSchema"
+    ? {
+      type: "json_schema",
+      schema: fit(format.schema, anthropicRules, format.path ?? losses.nameOf("format"), losses)
+    }
+    : undefined
 
 /** The provider's minimum. */
 const minimumBudget = 1_024

@@ -14,6 +14,7 @@ import type { Target } from "../conversation/Dialect.ts"
 import { foreignReasoning, type Losses } from "../conversation/Losses.ts"
 import { textOf } from "../conversation/Media.ts"
 import { budgetOf } from "../conversation/ReasoningEffort.ts"
+import { cohereRules, fit } from "../fitting/SchemaSubset.ts"
 import * as ChatCompletions from "../openai/ChatCompletionsProviderRequest.ts"
 
 export const toRequest = (marked: Conversation, { losses, model, streams }: Target): object => {
@@ -28,7 +29,7 @@ export const toRequest = (marked: Conversation, { losses, model, streams }: Targ
     messages: ChatCompletions.toMessages(turns, losses, { toAssistant, toPart }),
     stream: streams ? true : undefined,
     ...toTools(conversation, losses),
-    response_format: toFormat(format),
+    response_format: toFormat(format, losses),
     stop_sequences: stop.length === 0 ? undefined : stop,
     max_tokens: maxTokens,
     seed,
@@ -88,25 +89,29 @@ const toTools = ({ toolChoice, tools }: Conversation, losses: Losses): object =>
     for (const { path = "", strict } of offered) if (strict === true) losses.warn(path, "is not enforced strictly")
   }
   return {
-    tools: offered.map(toTool),
+    tools: offered.map((tool) => toTool(tool, isStrict, losses)),
     strict_tools: isStrict ? true : undefined,
     tool_choice: toolChoice.type === "auto" ? undefined : toolChoice.type === "none" ? "NONE" : "REQUIRED"
   }
 }
 
-const toTool = ({ description, name, parameters }: ToolDefinition): object => ({
+const toTool = (
+  { description, name, parameters = { type: "object", properties: {} }, path = "" }: ToolDefinition,
+  isStrict: boolean,
+  losses: Losses
+): object => ({
   type: "function",
-  function: { name, description, parameters: parameters ?? { type: "object", properties: {} } }
+  function: { name, description, parameters: isStrict ? fit(parameters, cohereRules, path, losses) : parameters }
 })
 
-const toFormat = (format: AnswerFormat): object | undefined => {
+const toFormat = (format: AnswerFormat, losses: Losses): object | undefined => {
   switch (format.type) {
     case "text":
       return undefined
     case "json":
       return { type: "json_object" }
     case "jsonSchema":
-      return { type: "json_object", json_schema: format.schema }
+      return { type: "json_object", json_schema: fit(format.schema, cohereRules, format.path ?? losses.nameOf("format"), losses) }
   }
 }
 

@@ -9,6 +9,7 @@ import type { Call } from "../../call/Protocol.ts"
 import * as Json from "../../json/Json.ts"
 import { type Conversation, type SettingNames, withResultsNext } from "./Conversation.ts"
 import type { ClientDialect } from "./Dialect.ts"
+import { turnWellFormed } from "../fitting/WellFormed.ts"
 import { Losses } from "./Losses.ts"
 
 export interface ClientRequest<Request> {
@@ -65,7 +66,7 @@ const withExactSeed = (
   return isExact ? conversation : { ...conversation, seed: exactSeed(call, path) ?? seed }
 }
 
-/** The conversations of a request, with the results of calls right after them. */
+/** The conversations of a request, with the results of calls right after them, and their texts and files in the usual form. */
 export const conversationsOf = <Request>(
   { toConversation }: Pick<ClientDialect<Request>, "toConversation">,
   request: Request,
@@ -73,7 +74,7 @@ export const conversationsOf = <Request>(
 ): ReadonlyArray<Conversation> =>
   [toConversation(request, losses)].flat().map((conversation) => ({
     ...conversation,
-    turns: withResultsNext(conversation.turns)
+    turns: withResultsNext(conversation.turns).map((turn) => turnWellFormed(turn, losses))
   }))
 
 /** `tolerance` applies unless the client requests strict translation. */

@@ -15,6 +15,7 @@ import type { Target } from "../conversation/Dialect.ts"
 import { foreignReasoning, type Losses } from "../conversation/Losses.ts"
 import { registeredMediaType, warnOfDetail } from "../conversation/Media.ts"
 import { budgetOf, effortUpToHigh, Thinking } from "../conversation/ReasoningEffort.ts"
+import { fit, geminiRules } from "../fitting/SchemaSubset.ts"
 import * as ToolCalls from "../conversation/ToolCalls.ts"
 
 export const Options = Schema.Struct({ thinking: Schema.optionalKey(Thinking) })
@@ -33,10 +34,10 @@ export const toRequest = (conversation: Conversation, { losses, model }: Target,
     contents: toContents(conversation.turns, losses, noSignatureOf(model, options)),
     ...(tools.length === 0 ? {} : {
       tools: [{
-        functionDeclarations: tools.map(({ description, name, parameters }) => ({
+        functionDeclarations: tools.map(({ description, name, parameters, path = "" }) => ({
           name,
           description,
-          parametersJsonSchema: ToolCalls.parametersOrNone(parameters)
+          parametersJsonSchema: ToolCalls.parametersOrNone(fit(parameters, geminiRules, path, losses))
         }))
       }],
       toolConfig: toToolConfig(conversation.toolChoice)
@@ -44,16 +45,19 @@ export const toRequest = (conversation: Conversation, { losses, model }: Target,
     generationConfig: {
       // the names are Gemini's
       ...sampling,
-      seed,
+      seed: seed === undefined || Math.abs(seed) < maxSeed ? seed : Math.abs(seed) % maxSeed,
       stopSequences: stop.length === 0 ? undefined : stop,
       maxOutputTokens: maxTokens,
       candidateCount: choices === 1 ? undefined : choices,
-      ...toFormat(conversation.format),
+      ...toFormat(conversation.format, losses),
       thinkingConfig: toThinking(conversation.reasoning, losses, options),
       responseModalities: modalities?.map((modality) => modality.toUpperCase())
     }
   }
 }
+
+/** Gemini's seeds have 32 bits; the same seed always becomes the same one. */
+const maxSeed = 2 ** 31
 
 /** Responses refer to calls by the function's name. */
 const toContents = (turns: ReadonlyArray<Turn>, losses: Losses, noSignature?: string): ReadonlyArray<object> => {
@@ -182,14 +186,17 @@ const toToolConfig = (choice: ToolChoice): object | undefined => {
   }
 }
 
-const toFormat = (format: AnswerFormat): object => {
+const toFormat = (format: AnswerFormat, losses: Losses): object => {
   switch (format.type) {
     case "text":
       return {}
     case "json":
       return { responseMimeType: "application/json" }
     case "jsonSchema":
-      return { responseMimeType: "application/json", responseJsonSchema: format.schema }
+      return {
+        responseMimeType: "application/json",
+        responseJsonSchema: fit(format.schema, geminiRules, format.path ?? losses.nameOf("format"), losses)
+      }
   }
 }
 

@@ -65,7 +65,7 @@ export const fates: Fate = {
     ...meaning("imageConfig", "speechConfig", "responseLogprobs", "logprobs")
   },
   // earlier input of the model
-  cachedContent: "meaning"
+  ...meaning("cachedContent", "continuationToken")
 }
 
 type Config = Contract.GenerateContentRequest["generationConfig"]

@@ -18,6 +18,8 @@ import type { Target } from "../conversation/Dialect.ts"
 import { foreignReasoning, type Losses } from "../conversation/Losses.ts"
 import { textOf, toDataUrl } from "../conversation/Media.ts"
 import { effortUpToHigh } from "../conversation/ReasoningEffort.ts"
+import { fitted, fittedName, openAiCallId, openAiUser } from "../fitting/Identifiers.ts"
+import { fit, openAiRules } from "../fitting/SchemaSubset.ts"
 import * as ToolCalls from "../conversation/ToolCalls.ts"
 
 export const Options = Schema.Struct({
@@ -29,6 +31,8 @@ export const Options = Schema.Struct({
   cacheControl: Schema.optionalKey(Schema.Boolean),
   /** The chat APIs that the server has. */
   apis: Schema.optionalKey(Schema.NonEmptyArray(Schema.Literals(chatApis))),
+  /** The field for the end user's id. Default `user`, which all servers know; OpenAI's newer field is `safety_identifier`. */
+  userField: Schema.optionalKey(Schema.Literals(["user", "safety_identifier", "none"])),
   /** Whether the models can return encrypted reasoning: OpenAI's models without reasoning reject it. Default true. */
   encryptedReasoning: Schema.optionalKey(Schema.Boolean)
 })
@@ -36,7 +40,7 @@ export const Options = Schema.Struct({
 export const toRequest = (
   marked: Conversation,
   { losses, model, session, streams }: Target,
-  { cacheControl = false, maxTokensField = "max_completion_tokens", promptCacheKey = false }: typeof Options.Type
+  { cacheControl = false, maxTokensField = "max_completion_tokens", promptCacheKey = false, userField }: typeof Options.Type
 ): object => {
   const keyed = promptCacheKey ? { ...marked, cache: undefined } : marked
   const conversation = cacheControl ? keyed : withoutMarks(keyed, losses)
@@ -52,7 +56,7 @@ export const toRequest = (
       tool_choice: toToolChoice(conversation.toolChoice),
       parallel_tool_calls: conversation.parallelToolCalls
     }),
-    response_format: toFormat(conversation.format),
+    response_format: toFormat(conversation.format, losses),
     stop: stop.length === 0 ? undefined : stop,
     [maxTokensField]: maxTokens,
     n: conversation.choices === 1 ? undefined : conversation.choices,
@@ -65,8 +69,20 @@ export const toRequest = (
     modalities: modalities?.includes("image") === true ? modalities : undefined,
     prompt_cache_key: promptCacheKey ? session : undefined,
     cache_control: conversation.cache,
-    user
+    ...toUser(user, userField, losses)
   }
+}
+
+/** The end user's id in the server's field, not longer than OpenAI allows. */
+export const toUser = (
+  user: string | undefined,
+  field: (typeof Options.Type)["userField"] = "user",
+  losses: Losses
+): object => {
+  if (user === undefined) return {}
+  if (field !== "none") return { [field]: fitted(user, openAiUser) }
+  losses.warnOf("user")
+  return {}
 }
 
 /** How a dialect with messages like these writes a turn of the assistant, and a part of a user's message. */
@@ -108,7 +124,7 @@ export const toMessages = (
         const text = toText(turn.content)
         messages.push({
           role: "tool",
-          tool_call_id: turn.toolCallId,
+          tool_call_id: fitted(turn.toolCallId ?? "", openAiCallId),
           content: turn.failed === true ? `Error: ${text}` : toMarkedText(turn.content),
           cache_control: turn.cache
         })
@@ -141,7 +157,9 @@ const toTextPart = ({ cache, text }: Extract<ContentPart, { readonly type: "text
 /** A single text becomes a string, which every server accepts, unless it has a mark. */
 const toContent = (parts: ReadonlyArray<object>): unknown => {
   const [only] = parts
-  const isPlain = only !== undefined && "text" in only && Reflect.get(only, "cache_control") === undefined
+  // servers reject an empty list
+  if (only === undefined) return ""
+  const isPlain = "text" in only && Reflect.get(only, "cache_control") === undefined
   return parts.length === 1 && isPlain ? only.text : parts
 }
 
@@ -155,14 +173,15 @@ const toAssistant = ({ content, toolCalls }: Turn, losses: Losses): object => {
   }).join("")
   return {
     role: "assistant",
-    content: texts.length === 0 ? null : toContent(texts.map(toTextPart)),
+    // without calls, servers require a text
+    content: texts.length > 0 ? toContent(texts.map(toTextPart)) : toolCalls.length > 0 ? null : "",
     ...(reasoning === "" ? {} : { reasoning_content: reasoning }),
     ...(toolCalls.length === 0 ? {} : { tool_calls: toolCalls.map(toToolCall) })
   }
 }
 
 export const toToolCall = ({ arguments: json, cache, id, name }: ToolCall): object => ({
-  id,
+  id: fitted(id, openAiCallId),
   type: "function",
   function: { name, arguments: json },
   cache_control: cache
@@ -228,7 +247,9 @@ const toTool = (
     function: {
       name,
       description,
-      parameters: ToolCalls.parametersOrNone(parameters),
+      parameters: ToolCalls.parametersOrNone(
+        isStrict ? fit(parameters, openAiRules, path, losses) : parameters
+      ),
       ...(isStrict ? { strict } : {})
     },
     cache_control: cache
@@ -246,16 +267,27 @@ const toToolChoice = (choice: ToolChoice): unknown => {
   }
 }
 
-const toFormat = (format: AnswerFormat): object | undefined => {
+const toFormat = (format: AnswerFormat, losses: Losses): object | undefined => {
   switch (format.type) {
     case "text":
       return undefined
     case "json":
       return { type: "json_object" }
     case "jsonSchema": {
-      const { description, name = "answer", schema, strict = isClosed(schema) } = format
-      return { type: "json_schema", json_schema: { name, description, schema, ...(strict ? { strict } : {}) } }
+      const { strict, ...named } = toNamedSchema(format, losses)
+      return { type: "json_schema", json_schema: { ...named, ...(strict ? { strict } : {}) } }
     }
+  }
+}
+
+/** A schema with a name, without the keywords that strict schemas must not have. */
+export const toNamedSchema = (format: Extract<AnswerFormat, { readonly type: "jsonSchema" }>, losses: Losses) => {
+  const { description, name = "answer", path = losses.nameOf("format"), schema, strict = isClosed(schema) } = format
+  return {
+    name: fittedName(name),
+    description,
+    schema: strict ? fit(schema, openAiRules, path, losses) : schema,
+    strict
   }
 }
 

@@ -62,7 +62,23 @@ export const fates: Fate = {
     function: carried("name", "description", "parameters", "strict")
   }],
   response_format: carried("type", "json_schema", "schema"),
-  ...meaning("logit_bias", "logprobs", "top_logprobs", "functions", "function_call", "web_search_options")
+  ...meaning("logit_bias", "logprobs", "top_logprobs", "functions", "function_call", "web_search_options"),
+  ...meaning("moderation"),
+  safety_identifier: "carried"
+}
+
+/** The end user's id in either field. */
+export const userOf = (
+  { safety_identifier: newer, user }: {
+    readonly safety_identifier?: string | null
+    readonly user?: string | null
+  },
+  losses: Losses
+): string | undefined => {
+  if (!newer) return user ?? undefined
+  if (!user) losses.rename("user", "safety_identifier")
+  else if (user !== newer) losses.warn("safety_identifier", "gives way to user")
+  return user || newer
 }
 
 export const toConversation = (request: Contract.ChatCompletionRequest, losses: Losses): Conversation => ({
@@ -107,7 +123,7 @@ export const toConversation = (request: Contract.ChatCompletionRequest, losses: 
     ? reasoningOf(request.reasoning_effort, "reasoning_effort", losses)
     : undefined,
   modalities: toModalities(request, losses),
-  user: request.user ?? undefined,
+  user: userOf(request, losses),
   cache: cacheOf(request)
 })
 

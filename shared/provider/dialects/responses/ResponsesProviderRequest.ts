@@ -11,13 +11,15 @@ import { isMedia, withoutMarks } from "../conversation/Conversation.ts"
 import type { Target } from "../conversation/Dialect.ts"
 import { foreignReasoning, type Losses } from "../conversation/Losses.ts"
 import { toDataUrl } from "../conversation/Media.ts"
-import { audioFormats, isClosed, type Options, toEffort, urlOf } from "../openai/ChatCompletionsProviderRequest.ts"
+import { audioFormats, isClosed, type Options, toEffort, toNamedSchema, toUser, urlOf } from "../openai/ChatCompletionsProviderRequest.ts"
+import { fitted, openAiUser } from "../fitting/Identifiers.ts"
+import { fit, openAiRules } from "../fitting/SchemaSubset.ts"
 import { encryptedReasoning } from "./ResponsesRequest.ts"
 
 export const toRequest = (
   marked: Conversation,
   { losses, model, session, streams }: Target,
-  { encryptedReasoning: returnsReasoning = true, promptCacheKey = false }: typeof Options.Type
+  { encryptedReasoning: returnsReasoning = true, promptCacheKey = false, userField }: typeof Options.Type
 ): object => {
   const conversation = withoutMarks(promptCacheKey ? { ...marked, cache: undefined } : marked, losses)
   const { format, maxTokens, modalities, reasoning, sampling = {}, seed, stop, tools, user } = conversation
@@ -38,14 +40,23 @@ export const toRequest = (
       tool_choice: toToolChoice(conversation.toolChoice),
       parallel_tool_calls: conversation.parallelToolCalls
     }),
-    text: toFormat(format),
-    max_output_tokens: maxTokens,
+    text: toFormat(format, losses),
+    max_output_tokens: toLimit(maxTokens, losses),
     temperature: sampling.temperature,
     top_p: sampling.topP,
     reasoning: reasoning === undefined ? undefined : { effort: toEffort(reasoning, losses) },
     prompt_cache_key: promptCacheKey ? session : undefined,
-    user
+    ...toUser(user, userField, losses)
   }
+}
+
+/** OpenAI's minimum of `max_output_tokens`. */
+const leastTokens = 16
+
+const toLimit = (tokens: number | undefined, losses: Losses): number | undefined => {
+  if (tokens === undefined || tokens >= leastTokens) return tokens
+  losses.warnOf("maxTokens", `was raised to ${leastTokens}`)
+  return leastTokens
 }
 
 const toItems = (turn: Turn, losses: Losses): ReadonlyArray<object> => {
@@ -54,10 +65,10 @@ const toItems = (turn: Turn, losses: Losses): ReadonlyArray<object> => {
   switch (role) {
     case "system":
     case "user":
-      return [{ type: "message", role, content: parts(content) }]
+      return content.length === 0 ? [] : [{ type: "message", role, content: parts(content) }]
     case "tool": {
       const output = [...failed === true ? [{ type: "input_text", text: "Error:" }] : [], ...parts(content)]
-      return [{ type: "function_call_output", call_id: toolCallId, output: asText(output) }]
+      return [{ type: "function_call_output", call_id: fitted(toolCallId ?? "", openAiUser), output: asText(output) }]
     }
     case "assistant": {
       const media = content.filter(isMedia)
@@ -70,7 +81,7 @@ const toItems = (turn: Turn, losses: Losses): ReadonlyArray<object> => {
         ),
         ...toolCalls.map(({ arguments: json, id, name }) => ({
           type: "function_call",
-          call_id: id,
+          call_id: fitted(id, openAiUser),
           name,
           arguments: json
         })),
@@ -138,21 +149,26 @@ const toPart = (part: ContentPart, losses: Losses): ReadonlyArray<object> => {
 const toTool = ({ description, name, parameters, path = "", strict }: ToolDefinition, losses: Losses): object => {
   const isStrict = strict === true && isClosed(parameters)
   if (strict === true && !isStrict) losses.warn(path, "is not enforced: its schema is open")
-  return { type: "function", name, description, parameters, strict: isStrict }
+  return {
+    type: "function",
+    name,
+    description,
+    parameters: isStrict ? fit(parameters, openAiRules, path, losses) : parameters,
+    strict: isStrict
+  }
 }
 
 const toToolChoice = (choice: ToolChoice): unknown =>
   choice.type === "tool" ? { ...choice, type: "function" } : choice.type
 
-const toFormat = (format: AnswerFormat): object | undefined => {
+const toFormat = (format: AnswerFormat, losses: Losses): object | undefined => {
   switch (format.type) {
     case "text":
       return undefined
     case "json":
       return { format: { type: "json_object" } }
     case "jsonSchema": {
-      const { description, name = "answer", schema, strict = isClosed(schema) } = format
-      return { format: { type: "json_schema", name, description, schema, strict } }
+      return { format: { type: "json_schema", ...toNamedSchema(format, losses) } }
     }
   }
 }

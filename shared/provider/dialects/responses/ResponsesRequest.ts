@@ -15,6 +15,7 @@ import {
 } from "../conversation/Conversation.ts"
 import { carried, type Fate, type Losses, meaning, noSuchTool } from "../conversation/Losses.ts"
 import { fromUrl, sentFile, typeOfName } from "../conversation/Media.ts"
+import { userOf } from "../openai/ChatCompletionsRequest.ts"
 import * as Signature from "../conversation/Signature.ts"
 import * as Tools from "./ResponsesTools.ts"
 
@@ -46,6 +47,7 @@ export const fates: Fate = {
     "top_p",
     "top_logprobs",
     "user",
+    "safety_identifier",
     "include",
     "truncation",
     "metadata",
@@ -97,7 +99,7 @@ export const toConversation = (request: Contract.ResponsesRequest, losses: Losse
     reasoning: request.reasoning?.effort
       ? reasoningOf(request.reasoning.effort, "reasoning.effort", losses)
       : undefined,
-    user: request.user ?? undefined,
+    user: userOf(request, losses),
     cache: cacheOf(request)
   }
 }

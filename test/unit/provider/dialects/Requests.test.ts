@@ -428,9 +428,13 @@ describe("a chat completions request", () => {
           },
           properties: { $ref: "#/$defs/leaf" },
           fixed: { const: { type: "object" } },
-          // unsupported by the provider, which reports it itself
-          any: { type: "object" },
-          open: { type: "object", properties: {}, additionalProperties: { type: "string" } }
+          any: { type: "object", additionalProperties },
+          open: {
+            type: "object",
+            properties: {},
+            description: "{additionalProperties: {\"type\":\"string\"}}",
+            additionalProperties
+          }
         },
         $defs: { leaf: { ...leaf, additionalProperties } },
         additionalProperties

@@ -183,6 +183,7 @@ const chatRows = (() => {
       metadata: { team: "search" },
       prediction: { type: "content", content: "Hello" },
       prompt_cache_key: "k",
+      moderation: { model: "m" },
       safety_identifier: "s",
       service_tier: "flex",
       store: true,
@@ -338,6 +339,8 @@ const messageRows = (() => {
     row(base)("metadata.user_id", { metadata: { user_id: "ada" } }),
     ...plain(base)({
       cache_control: { type: "ephemeral" },
+      compaction: { type: "summarize" },
+      thread: { type: "create" },
       container: "container_1",
       context_management: { edits: [{ type: "clear_tool_uses_20250919" }] },
       inference_geo: "us",
@@ -464,6 +467,7 @@ const contentRows = (() => {
     }),
     ...plain(base)({
       safetySettings: [{ category: "HARM_CATEGORY_HARASSMENT", threshold: "BLOCK_NONE" }],
+      continuationToken: "t",
       cachedContent: "cachedContents/1",
       "any other field": 1
     })
