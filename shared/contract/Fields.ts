@@ -42,7 +42,7 @@ export const Texts = field(
     Schema.NonEmptyString,
     Schema.Array(Schema.NonEmptyString).check(Schema.isBetweenLength(1, 2_048))
   ]),
-  "One text or several, none of them empty. Token arrays are not supported: tokens depend on the model."
+  "One text or several, none of them empty. Tokens instead of texts reach only providers of this format, whose models have them."
 )
 
 /** In JSON Schema: the field is present and not `null`. */

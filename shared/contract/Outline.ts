@@ -1,5 +1,5 @@
 /**
- * What ingress checks of a chat request: the fields that choose the model, the form of the answer and the answers' sizes, and the outer
+ * What ingress checks of a request that a provider may get unchanged: the fields that choose the model, the form of the answer and the answers' sizes, and the outer
  * shape of the conversation. The provider judges the rest of a request that it gets unchanged, and knows fields and values that are newer
  * than the gateway. Workers that translate a request decode it by the schema of its operation.
  */
@@ -14,6 +14,12 @@ const Objects = Schema.Array(JsonObject)
 
 /** The prompt of text completions: a text, tokens, or several of these. Its number of prompts counts towards limits. */
 const Prompt = Schema.Union([Schema.String, Schema.Array(Schema.Unknown)])
+
+/** A text, tokens, or several of these: only the provider knows which tokens its model has. */
+const embeddingsInput = { input: Prompt }
+
+export const embeddingsOutline = Schema.Struct({ model: ModelName, ...embeddingsInput })
+export const engineEmbeddingsOutline = Schema.Struct({ model: optional(Schema.String), ...embeddingsInput })
 
 export const chatOutline = Schema.Struct({
   model: ModelName,

@@ -42,7 +42,7 @@ const answered = {
   ),
   "x-gateway-queue-ms": header("Time the request waited for a worker, in milliseconds.", count, 1),
   "x-gateway-token-count": header(
-    "`estimated` if the tokenizer of the model's family counted tokens, not the provider. Only in answers that count tokens.",
+    "`estimated` if a tokenizer of the gateway counted the tokens, not the provider. Only in answers that count tokens.",
     text,
     "estimated"
   ),

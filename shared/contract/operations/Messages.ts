@@ -137,8 +137,14 @@ const effort = optional(
 )
 
 const ToolChangeBlock = Schema.Struct({
-  type: field(Schema.Literals(["tool_addition", "tool_removal"]), "From here on the model may, or may not, use a tool."),
-  tool: field(JsonObject, "A `tool_reference` with the tool's `name`, or for a new tool a `tool_definition` with its `definition`."),
+  type: field(
+    Schema.Literals(["tool_addition", "tool_removal"]),
+    "From here on the model may, or may not, use a tool."
+  ),
+  tool: field(
+    JsonObject,
+    "A `tool_reference` with the tool's `name`, or for a new tool a `tool_definition` with its `definition`."
+  ),
   ...cacheControl
 })
 export type ToolChangeBlock = typeof ToolChangeBlock.Type
@@ -237,7 +243,10 @@ export const MessagesRequest = Schema.Struct({
     "Server-held conversation. Only for models of providers that have it: others refuse it, and official clients then send the whole " +
       "conversation."
   ),
-  compaction: optional(JsonObject, "Asks for a compaction of the conversation instead of an answer. Only some providers have it."),
+  compaction: optional(
+    JsonObject,
+    "Asks for a compaction of the conversation instead of an answer. Only some providers have it."
+  ),
   container: optional(Schema.Union([Schema.String, JsonObject]), "Container in which the provider runs its own tools."),
   mcp_servers: optional(Schema.Array(JsonObject), "MCP servers whose tools the provider may call."),
   metadata: optional(Schema.Struct({ user_id: EndUser }), "About the request."),

@@ -12,8 +12,8 @@ import { messages, MessagesRequest } from "./Messages.ts"
 import { responses, ResponsesRequest } from "./Responses.ts"
 
 const counted =
-  "Counted by the provider if it offers that, otherwise by the tokenizer of the model's family: then the response " +
-  "has the header `x-gateway-token-count: estimated`. 404 if neither is known. Costs nothing."
+  "Counted by the provider if it offers that, otherwise estimated by a tokenizer: then the response has the header " +
+  "`x-gateway-token-count: estimated`. Costs nothing."
 
 export const ResponsesCountRequest = Schema.Struct(
   Struct.pick(ResponsesRequest.fields, [

@@ -93,6 +93,7 @@ const tables: ReadonlyArray<Table> = [
       presence_penalty: [{ presence_penalty: 3 }],
       frequency_penalty: [{ frequency_penalty: -3 }],
       user: [{ user: 5 }],
+      safety_identifier: [{ safety_identifier: 5 }],
       prompt_cache_key: [{ prompt_cache_key: 5 }],
       n: [{ n: 0 }],
       max_tokens: [{ max_tokens: 0 }],
@@ -260,7 +261,9 @@ const tables: ReadonlyArray<Table> = [
     wrong: {
       model: [{ model: undefined }, { model: "" }, { model: 5 }],
       messages: [{ messages: undefined }, { messages: [] }, { messages: "a" }],
-      "messages[0].role": [{ messages: [{ role: "system", content: "a" }] }],
+      thread: [{ thread: "create" }],
+      compaction: [{ compaction: true }],
+      "messages[0].role": [{ messages: [{ role: "critic", content: "a" }] }],
       "messages[0].content": [{ messages: [{ role: "user", content: 5 }] }, { messages: [{ role: "user" }] }],
       "messages[0].content[0].type": [{ messages: [{ role: "user", content: [{ type: "noise" }] }] }],
       "messages[0].content[0].text": [{ messages: [{ role: "user", content: [{ type: "text", text: 5 }] }] }],

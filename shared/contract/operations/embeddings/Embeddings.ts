@@ -6,6 +6,7 @@
 import { Schema } from "effect"
 import { AnsweringModel, constant, field, integer, ModelName, optional, Texts, tokens } from "../../Fields.ts"
 import type { Operation } from "../../Operation.ts"
+import { embeddingsOutline, engineEmbeddingsOutline } from "../../Outline.ts"
 import { EstimatedTokens } from "../../TokenUsage.ts"
 
 /** Maximum number of dimensions of any model. */
@@ -61,6 +62,7 @@ export const embeddings = {
   workloads: ["embeddings"],
   dialect: "openai",
   request: EmbeddingsRequest,
+  outline: embeddingsOutline,
   response: EmbeddingList,
   streams: () => false,
   description:
@@ -101,6 +103,7 @@ export const engineEmbeddings = {
   summary: "Turn texts into vectors, with the model in the path",
   paths: ["/v1/engines/{model}/embeddings"],
   request: EngineEmbeddingsRequest,
+  outline: engineEmbeddingsOutline,
   description: "Like `/v1/embeddings`, with the model in the path, which overrides the one in the body.",
   examples: {
     several: embeddings.examples.several,

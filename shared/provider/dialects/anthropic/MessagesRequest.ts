@@ -100,7 +100,11 @@ const refuseServerState = ({ compaction, thread }: Contract.MessagesRequest, los
   if (thread) {
     // official clients know the code and go on without threads
     const details = { error_code: "thread_unsupported_request", unsupported: ["thread"] }
-    losses.refuseAlways("thread", "is not supported by this model: send the whole conversation without `thread`", details)
+    losses.refuseAlways(
+      "thread",
+      "is not supported by this model: send the whole conversation without `thread`",
+      details
+    )
   }
   if (compaction) losses.refuseAlways("compaction", "is not supported by this model: leave it out")
 }

@@ -111,7 +111,10 @@ const toFormat = (format: AnswerFormat, losses: Losses): object | undefined => {
     case "json":
       return { type: "json_object" }
     case "jsonSchema":
-      return { type: "json_object", json_schema: fit(format.schema, cohereRules, format.path ?? losses.nameOf("format"), losses) }
+      return {
+        type: "json_object",
+        json_schema: fit(format.schema, cohereRules, format.path ?? losses.nameOf("format"), losses)
+      }
   }
 }
 

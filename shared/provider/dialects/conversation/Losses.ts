@@ -142,7 +142,9 @@ export class Losses {
   #refuse(path: string, what: string, details?: InvalidRequest["details"]): void {
     if (this.#refusal !== undefined) return
     const refusal = InvalidRequest.at(`${this.#prefix}${path}`, what, "not_translatable")
-    this.#refusal = details === undefined ? refusal : new InvalidRequest({ ...refusal, message: refusal.message, details })
+    this.#refusal = details === undefined
+      ? refusal
+      : new InvalidRequest({ ...refusal, message: refusal.message, details })
   }
 }
 

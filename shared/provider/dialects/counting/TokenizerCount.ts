@@ -1,15 +1,14 @@
-/** Counts the tokens of a conversation with the tokenizer of the model's family, for providers that do not count them. */
+/**
+ * Estimates the tokens of a conversation with OpenAI's current tokenizer, for providers that do not count them. For models of other
+ * families the count differs by up to a third: agents need one that is about right, and otherwise send paid requests to find it.
+ */
 import { Effect } from "effect"
-import { ModelNotFound } from "../../../contract/JobError.ts"
 import { maxFileTokens } from "../../../contract/TokenEstimate.ts"
 import { loadTokenizer } from "../../../text/Tokens.ts"
 import { bytesPerToken } from "../../call/EstimatedUsage.ts"
 import { type Conversation, isMedia, type MediaPart } from "../conversation/Conversation.ts"
 import type { Signature } from "../conversation/Signature.ts"
 import type { Counter } from "./Counts.ts"
-
-/** The models whose tokenizer is o200k, by their names at any provider. */
-const family = /(?:^|\/)(?:gpt-(?:4o|4\.[15]|[5-9]|oss|audio)|chatgpt-|codex-|o[134](?:-|$))/i
 
 /** The tokens that chat templates add to each turn, and at the end. */
 const turnTokens = 4
@@ -35,7 +34,7 @@ export const textsOf = ({ format, tools, turns }: Conversation): ReadonlyArray<s
   ...format.type === "jsonSchema" ? [JSON.stringify(format.schema)] : []
 ]
 
-/** Whether reasoning is from a model of the family, which gets no reasoning of other models. */
+/** Whether reasoning is from a model of such a provider, which gets no reasoning of others. */
 const isOwn = (signature: Signature | undefined): boolean =>
   signature === undefined || signature.origin === "openai" || signature.origin === "responses"
 
@@ -49,8 +48,7 @@ const otherTexts = ({ turns }: Conversation): ReadonlyArray<string> =>
   )
 
 /** Rounded up: every conversation has a few more tokens than its texts. */
-export const count: Counter = Effect.fnUntraced(function*({ call, conversation }) {
-  if (!family.test(call.endpoint.model)) return yield* new ModelNotFound({ model: call.model })
+export const count: Counter = Effect.fnUntraced(function*({ conversation }) {
   const tokenizer = yield* loadTokenizer
   const texts = yield* tokenizer.countAll([...textsOf(conversation), ...otherTexts(conversation)])
   const media = conversation.turns.flatMap(({ content }) => content.filter(isMedia).map(mediaTokens))

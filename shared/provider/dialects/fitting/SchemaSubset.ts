@@ -45,7 +45,17 @@ export const openAiRules: SchemaRules = {
 
 /** `responseJsonSchema` in Google's reference of `GenerationConfig`. */
 export const geminiRules: SchemaRules = {
-  keywords: new Set([...structure, ...numbers, "format", "prefixItems", "minItems", "maxItems", "$id", "$anchor", "propertyOrdering"]),
+  keywords: new Set([
+    ...structure,
+    ...numbers,
+    "format",
+    "prefixItems",
+    "minItems",
+    "maxItems",
+    "$id",
+    "$anchor",
+    "propertyOrdering"
+  ]),
   formats: new Set([...times, "enum", "int32", "int64", "float", "double"]),
   hasNoConst: true
 }
@@ -150,13 +160,18 @@ const described = (schema: Record<string, unknown>, moved: Fields): Fields => {
   if (entries.length === 0) return schema
   const { description } = schema
   const list = `{${entries.map(([name, value]) => `${name}: ${JSON.stringify(value)}`).join(", ")}}`
-  return { ...schema, description: typeof description === "string" && description !== "" ? `${description}\n\n${list}` : list }
+  return {
+    ...schema,
+    description: typeof description === "string" && description !== "" ? `${description}\n\n${list}` : list
+  }
 }
 
 /** The schema as the provider accepts it. Warns at `path` if that is less than the client asked for. */
 export const fit = (schema: unknown, rules: SchemaRules, path: string, losses: Losses): unknown => {
   const fitting = new Fitting(rules)
   const fitted = fitting.fit(schema)
-  if (fitting.isLoose) losses.warn(path, "has keywords that became descriptions, because this model does not enforce them")
+  if (fitting.isLoose) {
+    losses.warn(path, "has keywords that became descriptions, because this model does not enforce them")
+  }
   return fitted
 }

@@ -40,7 +40,8 @@ export const Options = Schema.Struct({
 export const toRequest = (
   marked: Conversation,
   { losses, model, session, streams }: Target,
-  { cacheControl = false, maxTokensField = "max_completion_tokens", promptCacheKey = false, userField }: typeof Options.Type
+  { cacheControl = false, maxTokensField = "max_completion_tokens", promptCacheKey = false, userField }:
+    typeof Options.Type
 ): object => {
   const keyed = promptCacheKey ? { ...marked, cache: undefined } : marked
   const conversation = cacheControl ? keyed : withoutMarks(keyed, losses)

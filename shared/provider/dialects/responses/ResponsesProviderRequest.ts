@@ -11,7 +11,15 @@ import { isMedia, withoutMarks } from "../conversation/Conversation.ts"
 import type { Target } from "../conversation/Dialect.ts"
 import { foreignReasoning, type Losses } from "../conversation/Losses.ts"
 import { toDataUrl } from "../conversation/Media.ts"
-import { audioFormats, isClosed, type Options, toEffort, toNamedSchema, toUser, urlOf } from "../openai/ChatCompletionsProviderRequest.ts"
+import {
+  audioFormats,
+  isClosed,
+  type Options,
+  toEffort,
+  toNamedSchema,
+  toUser,
+  urlOf
+} from "../openai/ChatCompletionsProviderRequest.ts"
 import { fitted, openAiUser } from "../fitting/Identifiers.ts"
 import { fit, openAiRules } from "../fitting/SchemaSubset.ts"
 import { encryptedReasoning } from "./ResponsesRequest.ts"

@@ -42,8 +42,10 @@ describe("an end user's id", () => {
     assert.notStrictEqual(userOf(`${claudeUser} `).sent["user"], sent["user"])
   })
 
-  it.each(["u", "u".repeat(64)])("of up to 64 characters stays: %s", (user) =>
-    assert.strictEqual(userOf(user).sent["user"], user))
+  it.each(["u", "u".repeat(64)])(
+    "of up to 64 characters stays: %s",
+    (user) => assert.strictEqual(userOf(user).sent["user"], user)
+  )
 
   it("goes into the field that the server knows", () => {
     assert.strictEqual(userOf("u", { userField: "safety_identifier" }).sent["safety_identifier"], "u")
@@ -89,7 +91,10 @@ describe("a value beyond the bounds", () => {
   })
 
   it("is a stop sequence of white space, which Claude rejects", () => {
-    assert.include(send(chatCompletions, messagesProvider, { ...chat, stop: ["\n"] }, {}).refusal, "stop: must not have")
+    assert.include(
+      send(chatCompletions, messagesProvider, { ...chat, stop: ["\n"] }, {}).refusal,
+      "stop: must not have"
+    )
     assert.isUndefined(send(chatCompletions, messagesProvider, { ...chat, stop: [""] }, {}).refusal)
   })
 
@@ -133,7 +138,13 @@ describe("sampling", () => {
   })
 
   it("with the defaults loses nothing", () => {
-    const { sent, warnings } = send(chatCompletions, messagesProvider, { ...chat, temperature: 1, top_p: 1 }, {}, "claude-opus-5")
+    const { sent, warnings } = send(
+      chatCompletions,
+      messagesProvider,
+      { ...chat, temperature: 1, top_p: 1 },
+      {},
+      "claude-opus-5"
+    )
     assert.deepStrictEqual([sent["temperature"], warnings], [undefined, []])
   })
 })
@@ -148,10 +159,18 @@ describe("a text that a provider rejects", () => {
   /** Anthropic: "text content blocks must contain non-whitespace text", "final assistant content cannot end with trailing whitespace". */
   const texts: ReadonlyArray<readonly [string, object, right: unknown, warned: ReadonlyArray<string>]> = [
     ["is empty", turns(["user", "a"], ["assistant", ""], ["user", "b"]), ["user: a, b"], []],
-    ["is white space", turns(["user", "a"], ["assistant", " \n"], ["user", "b"]), ["user: a, b"], ["messages[1].content"]],
-    ["is one of several", turns(["user", [part("a"), part("\t"), part("b")]]), ["user: a, b"], ["messages[0].content[1]"]],
+    ["is white space", turns(["user", "a"], ["assistant", " \n"], ["user", "b"]), ["user: a, b"], [
+      "messages[1].content"
+    ]],
+    ["is one of several", turns(["user", [part("a"), part("\t"), part("b")]]), ["user: a, b"], [
+      "messages[0].content[1]"
+    ]],
     ["ends in a space", turns(["user", "a"], ["assistant", "b \n"]), ["user: a", "assistant: b"], ["messages[1]"]],
-    ["ends in a space elsewhere", turns(["user", "a "], ["assistant", "b "], ["user", "c"]), ["user: a ", "assistant: b ", "user: c"], []],
+    ["ends in a space elsewhere", turns(["user", "a "], ["assistant", "b "], ["user", "c"]), [
+      "user: a ",
+      "assistant: b ",
+      "user: c"
+    ], []],
     ["holds half a character", turns(["user", "a\ud83d"]), ["user: a\ufffd"], ["messages[0].content"]]
   ]
 
@@ -167,7 +186,10 @@ describe("a text that a provider rejects", () => {
 
   it("of OpenAI is an answer without a text: its servers require one", () => {
     const thought = { role: "assistant", content: [{ type: "thinking", thinking: "t", signature: "s" }] }
-    const { sent } = send(messages, chatCompletionsProvider, { ...ask, messages: [...said, thought, { role: "user", content: [] }, ...said] }, {})
+    const { sent } = send(messages, chatCompletionsProvider, {
+      ...ask,
+      messages: [...said, thought, { role: "user", content: [] }, ...said]
+    }, {})
     assert.deepStrictEqual(Json.list(sent["messages"])[1], { role: "assistant", content: "" })
   })
 })
@@ -187,7 +209,10 @@ describe("base64", () => {
 
   it("of Google's client for Python reaches other providers in the standard alphabet", () => {
     const body = { contents: [{ role: "user", parts: [{ inlineData: { mimeType: "image/png", data: "_-8=" } }] }] }
-    assert.include(JSON.stringify(send(generateContent, chatCompletionsProvider, body, {}).sent), "data:image/png;base64,/+8=")
+    assert.include(
+      JSON.stringify(send(generateContent, chatCompletionsProvider, body, {}).sent),
+      "data:image/png;base64,/+8="
+    )
     assert.include(JSON.stringify(send(generateContent, messagesProvider, body, {}).sent), "\"data\":\"/+8=\"")
   })
 })

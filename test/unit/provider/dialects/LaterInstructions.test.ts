@@ -86,7 +86,12 @@ const toOthers: ReadonlyArray<readonly [string, object, Partial<ReturnType<typeo
   ],
   [
     "cannot add tools of MCP servers",
-    { messages: [user("a"), system([{ type: "tool_addition", tool: { type: "mcp_toolset_reference", server_name: "s" } }])] },
+    {
+      messages: [
+        user("a"),
+        system([{ type: "tool_addition", tool: { type: "mcp_toolset_reference", server_name: "s" } }])
+      ]
+    },
     { refusal: "messages[1].content[0].tool: is a tool that the provider of this model does not have" }
   ],
   [
@@ -106,14 +111,21 @@ describe("instructions of Anthropic's clients for another provider", () => {
   })
 
   it("of a tool that a search has found name it", () => {
-    const found = { ...result, content: [{ ...result.content[0], content: [{ type: "tool_reference", tool_name: "tide" }] }] }
+    const found = {
+      ...result,
+      content: [{ ...result.content[0], content: [{ type: "tool_reference", tool_name: "tide" }] }]
+    }
     const { refusal, said } = toOpenAi({ messages: [user("a"), call, found], tools: [time, tide] })
     assert.isUndefined(refusal)
     assert.deepStrictEqual(said, [`user: "a"`, "call", "result"])
   })
 })
 
-const toAnthropic = (model: string, said: ReadonlyArray<object>, options: typeof messagesProvider.options.Type = {}) => {
+const toAnthropic = (
+  model: string,
+  said: ReadonlyArray<object>,
+  options: typeof messagesProvider.options.Type = {}
+) => {
   const { sent: [sent], warnings } = translate(
     chatCompletions,
     messagesProvider,
@@ -127,8 +139,18 @@ const toAnthropic = (model: string, said: ReadonlyArray<object>, options: typeof
 /** Anthropic's rules: behind a message of the user, before one of the assistant or at the end, never twice in a row. */
 const places: ReadonlyArray<readonly [string, ReadonlyArray<object>, ReadonlyArray<string>]> = [
   ["at the end", [user("a"), system("b")], ["user", "system"]],
-  ["before the assistant", [user("a"), system("b"), assistant("c"), user("d")], ["user", "system", "assistant", "user"]],
-  ["behind the user's next message", [user("a"), assistant("b"), system("c"), user("d")], ["user", "assistant", "user", "system"]],
+  ["before the assistant", [user("a"), system("b"), assistant("c"), user("d")], [
+    "user",
+    "system",
+    "assistant",
+    "user"
+  ]],
+  ["behind the user's next message", [user("a"), assistant("b"), system("c"), user("d")], [
+    "user",
+    "assistant",
+    "user",
+    "system"
+  ]],
   ["behind all messages of the user", [user("a"), system("b"), user("c")], ["user", "system"]],
   ["in one message", [user("a"), system("b"), system("c")], ["user", "system"]]
 ]
@@ -162,6 +184,9 @@ describe("instructions of OpenAI's clients for Claude", () => {
     ["deepseek-chat", false]
   ])("%s accepts them in place: %s", (model, isInPlace) => {
     assert.strictEqual(toAnthropic(model, [user("a"), system("b")]).all.includes("system"), isInPlace)
-    assert.strictEqual(toAnthropic(model, [user("a"), system("b")], { laterSystem: !isInPlace }).all.includes("system"), !isInPlace)
+    assert.strictEqual(
+      toAnthropic(model, [user("a"), system("b")], { laterSystem: !isInPlace }).all.includes("system"),
+      !isInPlace
+    )
   })
 })

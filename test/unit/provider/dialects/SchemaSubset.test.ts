@@ -24,7 +24,13 @@ const closed = { additionalProperties: false }
 
 /** Right values: what `transformJSONSchema` of @anthropic-ai/sdk 1.14 returns, and the lists of the other vendors' pages. */
 const table: ReadonlyArray<readonly [string, SchemaRules, given: object, right: object, isLoose: boolean]> = [
-  ["a minimum", anthropicRules, { type: "integer", minimum: 1 }, { type: "integer", description: "{minimum: 1}" }, true],
+  [
+    "a minimum",
+    anthropicRules,
+    { type: "integer", minimum: 1 },
+    { type: "integer", description: "{minimum: 1}" },
+    true
+  ],
   [
     "a length beside a description",
     anthropicRules,
@@ -41,7 +47,13 @@ const table: ReadonlyArray<readonly [string, SchemaRules, given: object, right: 
   ],
   ["one item at least", anthropicRules, { type: "array", minItems: 1 }, { type: "array", minItems: 1 }, false],
   ["a known format", anthropicRules, text({ format: "uuid" }), text({ format: "uuid" }), false],
-  ["an unknown format", anthropicRules, text({ format: "binary" }), text({ description: "{format: \"binary\"}" }), true],
+  [
+    "an unknown format",
+    anthropicRules,
+    text({ format: "binary" }),
+    text({ description: "{format: \"binary\"}" }),
+    true
+  ],
   [
     "an alternative",
     anthropicRules,
@@ -80,16 +92,40 @@ const table: ReadonlyArray<readonly [string, SchemaRules, given: object, right: 
     },
     true
   ],
-  ["zod's dialect and default", anthropicRules, text({ $schema: "x", default: "a" }), text({ description: "{default: \"a\"}" }), false],
-  ["a range", openAiRules, { type: "number", minimum: 1, maximum: 9 }, { type: "number", minimum: 1, maximum: 9 }, false],
+  [
+    "zod's dialect and default",
+    anthropicRules,
+    text({ $schema: "x", default: "a" }),
+    text({ description: "{default: \"a\"}" }),
+    false
+  ],
+  [
+    "a range",
+    openAiRules,
+    { type: "number", minimum: 1, maximum: 9 },
+    { type: "number", minimum: 1, maximum: 9 },
+    false
+  ],
   ["a length", openAiRules, text({ maxLength: 9 }), text({ description: "{maxLength: 9}" }), true],
-  ["unique items", openAiRules, { type: "array", uniqueItems: true }, { type: "array", description: "{uniqueItems: true}" }, true],
+  ["unique items", openAiRules, { type: "array", uniqueItems: true }, {
+    type: "array",
+    description: "{uniqueItems: true}"
+  }, true],
   ["an alternative of OpenAI", openAiRules, { oneOf: [text({})] }, { anyOf: [text({})] }, false],
   ["a constant", geminiRules, { const: "a" }, { enum: ["a"] }, false],
-  ["an open range", geminiRules, { type: "number", exclusiveMinimum: 0 }, { type: "number", description: "{exclusiveMinimum: 0}" }, true],
+  ["an open range", geminiRules, { type: "number", exclusiveMinimum: 0 }, {
+    type: "number",
+    description: "{exclusiveMinimum: 0}"
+  }, true],
   ["a range of Gemini", geminiRules, { type: "number", minimum: 0 }, { type: "number", minimum: 0 }, false],
   ["an e-mail address", geminiRules, text({ format: "email" }), text({ description: "{format: \"email\"}" }), true],
-  ["a number of items", cohereRules, { type: "array", maxItems: 3 }, { type: "array", description: "{maxItems: 3}" }, true],
+  [
+    "a number of items",
+    cohereRules,
+    { type: "array", maxItems: 3 },
+    { type: "array", description: "{maxItems: 3}" },
+    true
+  ],
   ["a pattern", cohereRules, text({ pattern: "a" }), text({ pattern: "a" }), false],
   ["what is no schema", anthropicRules, { anyOf: [true, 5] }, { anyOf: [true, 5] }, false]
 ]
@@ -106,7 +142,10 @@ describe("a schema", () => {
 
   it("of a strict tool and of an answer is fitted, and named in a warning; one of another tool is not", () => {
     const schema = { type: "object", properties: { n: { type: "number", minimum: 1 } }, required: ["n"] }
-    const tool = (name: string, strict?: boolean) => ({ type: "function", function: { name, parameters: schema, ...strict === true ? { strict } : {} } })
+    const tool = (name: string, strict?: boolean) => ({
+      type: "function",
+      function: { name, parameters: schema, ...strict === true ? { strict } : {} }
+    })
     const { sent: [sent], warnings } = translate(chatCompletions, messagesProvider, {
       model: "alias",
       messages: [{ role: "user", content: "a" }],
@@ -122,6 +161,9 @@ describe("a schema", () => {
     }
     assert.deepStrictEqual(Json.list(tools).map((tool) => Json.fields(tool)["input_schema"]), [right, schema])
     assert.deepStrictEqual(Json.fields(Json.fields(config)["format"])["schema"], right)
-    assert.deepStrictEqual(warnings.map((warning) => warning.split(" ")[0]), ["response_format.json_schema", "tools[0]"])
+    assert.deepStrictEqual(warnings.map((warning) => warning.split(" ")[0]), [
+      "response_format.json_schema",
+      "tools[0]"
+    ])
   })
 })
