@@ -19,7 +19,7 @@ import {
 } from "../Fields.ts"
 import { CompactionItem } from "../CompactionItem.ts"
 import { eventsOf, type Operation } from "../Operation.ts"
-import { chatOutline, responsesOutline } from "../Outline.ts"
+import { chatOutline, responsesOutline } from "../outlines/Outlines.ts"
 import { TokenUsage } from "../TokenUsage.ts"
 import { ResponsesRequest } from "./Responses.ts"
 import { sessionHeaders, translationHeader } from "../ChatHeaders.ts"

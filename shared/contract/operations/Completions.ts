@@ -13,7 +13,7 @@ import {
 } from "../Fields.ts"
 import { generationFields } from "./ChatCompletions.ts"
 import { eventsOf, type Operation } from "../Operation.ts"
-import { completionsOutline } from "../Outline.ts"
+import { completionsOutline } from "../outlines/Outlines.ts"
 import { TokenUsage } from "../TokenUsage.ts"
 import { sessionHeaders, translationHeader } from "../ChatHeaders.ts"
 

@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { AnsweringModel, atLeast, between, constant, field, JsonObject, optional, Seed, tokens } from "../Fields.ts"
 import { eventsOf, type Operation } from "../Operation.ts"
-import { contentsOutline } from "../Outline.ts"
+import { contentsOutline } from "../outlines/Outlines.ts"
 import { sessionHeaders, translationHeader } from "../ChatHeaders.ts"
 
 const functionFields = {

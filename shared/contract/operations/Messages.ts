@@ -15,7 +15,7 @@ import {
   tokens
 } from "../Fields.ts"
 import { namedEventsOf, type Operation } from "../Operation.ts"
-import { messagesOutline } from "../Outline.ts"
+import { messagesOutline } from "../outlines/Outlines.ts"
 import { EstimatedTokens } from "../TokenUsage.ts"
 import { sessionHeaders, translationHeader } from "../ChatHeaders.ts"
 

@@ -16,7 +16,7 @@ import {
 } from "../Fields.ts"
 import { CompactionItem } from "../CompactionItem.ts"
 import { type Example, namedEventsOf, type Operation } from "../Operation.ts"
-import { responsesOutline } from "../Outline.ts"
+import { responsesOutline } from "../outlines/Outlines.ts"
 import { sessionHeaders, translationHeader } from "../ChatHeaders.ts"
 import { EstimatedTokens, InputTokensDetails, OutputTokensDetails } from "../TokenUsage.ts"
 
@@ -202,7 +202,6 @@ const Message = Schema.Struct({
   content: field(Content, "A text, or parts such as texts and images."),
   status
 })
-export type Message = typeof Message.Type
 
 const InputItem = Schema.Union([TypedItem, Message, OtherItem])
 export type InputItem = typeof InputItem.Type

@@ -5,7 +5,7 @@
 import { Schema, Struct } from "effect"
 import { constant, field, isPresent, optional, tokens } from "../Fields.ts"
 import type { Operation } from "../Operation.ts"
-import { countedContentsOutline } from "../Outline.ts"
+import { countedContentsOutline } from "../outlines/Outlines.ts"
 import { sessionHeaders, translationHeader } from "../ChatHeaders.ts"
 import { generateContent, GenerateContentRequest } from "./GenerateContent.ts"
 import { messages, MessagesRequest } from "./Messages.ts"

@@ -14,7 +14,7 @@ type Request = Pick<Call, "body" | "headers" | "tenant">
 type ValueOf = (name: string) => unknown
 
 const metadataUser = (valueOf: ValueOf) => Json.fields(valueOf("metadata"))["user_id"]
-const user = (valueOf: ValueOf) => valueOf("user")
+const user = (valueOf: ValueOf) => valueOf("user") ?? valueOf("safety_identifier")
 
 /** The places of a session's or a user's id; the first one present counts. */
 const fields = {

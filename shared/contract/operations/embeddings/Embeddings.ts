@@ -6,7 +6,7 @@
 import { Schema } from "effect"
 import { AnsweringModel, constant, field, integer, ModelName, optional, Texts, tokens } from "../../Fields.ts"
 import type { Operation } from "../../Operation.ts"
-import { embeddingsOutline, engineEmbeddingsOutline } from "../../Outline.ts"
+import { embeddingsOutline, engineEmbeddingsOutline } from "../../outlines/Outlines.ts"
 import { EstimatedTokens } from "../../TokenUsage.ts"
 
 /** Maximum number of dimensions of any model. */

@@ -4,12 +4,19 @@ import type { InvalidRequest } from "../../../contract/JobError.ts"
 import { strictTranslation, translationHeader } from "../../../contract/ChatHeaders.ts"
 import * as ExactJson from "../../../bounds/ExactJson.ts"
 import { spellingsOf } from "../../../contract/http/FieldSpelling.ts"
+import { standardBase64 } from "../../json/StandardBase64.ts"
 import { reader, turnFor } from "../../call/RequestBody.ts"
 import type { Call } from "../../call/Protocol.ts"
 import * as Json from "../../json/Json.ts"
-import { type Conversation, type SettingNames, withResultsNext } from "./Conversation.ts"
+import {
+  type ContentPart,
+  type Conversation,
+  isMedia,
+  type SettingNames,
+  type Turn,
+  withResultsNext
+} from "./Conversation.ts"
 import type { ClientDialect } from "./Dialect.ts"
-import { turnWellFormed } from "../fitting/WellFormed.ts"
 import { Losses } from "./Losses.ts"
 
 export interface ClientRequest<Request> {
@@ -100,6 +107,29 @@ export const decoder = <Request>(
       )
     })
 }
+
+/** Half of a surrogate pair, which cutting a text leaves, makes JSON that providers reject. */
+const wellFormed = (text: string, path: string | undefined, losses: Losses): string => {
+  if (text.isWellFormed()) return text
+  losses.warn(path ?? "", "had half a character, which was replaced")
+  return text.toWellFormed()
+}
+
+const partWellFormed = (part: ContentPart, losses: Losses): ContentPart => {
+  if (part.type === "text" || part.type === "reasoning") {
+    return { ...part, text: wellFormed(part.text, part.path, losses) }
+  }
+  const { media } = part
+  return isMedia(part) && media.type === "base64"
+    ? { ...part, media: { ...media, data: standardBase64(media.data) } }
+    : part
+}
+
+const turnWellFormed = (turn: Turn, losses: Losses): Turn => ({
+  ...turn,
+  content: turn.content.map((part) => partWellFormed(part, losses)),
+  toolCalls: turn.toolCalls.map((call) => ({ ...call, arguments: wellFormed(call.arguments, call.path, losses) }))
+})
 
 /** Records what means nothing in any dialect: calls and reasoning outside the assistant's turns, and choices among no tools. */
 const recordUnused = ({ parallelToolCalls, toolChoice, tools, turns }: Conversation, losses: Losses): void => {

@@ -8,7 +8,7 @@ import { messages } from "../../../../shared/provider/dialects/anthropic/Message
 import { messagesProvider } from "../../../../shared/provider/dialects/anthropic/MessagesProvider.ts"
 import { responsesProvider } from "../../../../shared/provider/dialects/responses/ResponsesProvider.ts"
 import type { ClientDialect, ProviderDialect } from "../../../../shared/provider/dialects/conversation/Dialect.ts"
-import { standardBase64 } from "../../../../shared/provider/dialects/fitting/WellFormed.ts"
+import { standardBase64 } from "../../../../shared/provider/json/StandardBase64.ts"
 import * as Json from "../../../../shared/provider/json/Json.ts"
 import { translate } from "../../../fixture/calls/Translated.ts"
 

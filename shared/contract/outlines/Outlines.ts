@@ -4,7 +4,7 @@
  * than the gateway. Workers that translate a request decode it by the schema of its operation.
  */
 import { Schema } from "effect"
-import { JsonObject, ModelName, optional, Stream } from "./Fields.ts"
+import { JsonObject, ModelName, optional, Stream } from "../Fields.ts"
 
 /** A number that limits read. A provider that accepts texts instead of numbers would bypass them. */
 const Amount = optional(Schema.Finite)
