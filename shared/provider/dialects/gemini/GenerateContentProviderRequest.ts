@@ -1,5 +1,6 @@
 /** Encodes requests to providers of the Gemini dialect. */
 import { Predicate, Schema } from "effect"
+import * as ExactJson from "../../../bounds/ExactJson.ts"
 import * as Json from "../../json/Json.ts"
 import type {
   AnswerFormat,
@@ -7,6 +8,7 @@ import type {
   Conversation,
   MediaPart,
   Reasoning,
+  Seed,
   ToolChoice,
   Turn
 } from "../conversation/Conversation.ts"
@@ -45,7 +47,7 @@ export const toRequest = (conversation: Conversation, { losses, model }: Target,
     generationConfig: {
       // the names are Gemini's
       ...sampling,
-      seed: seed === undefined || Math.abs(seed) < maxSeed ? seed : Math.abs(seed) % maxSeed,
+      seed: seed === undefined ? undefined : inRange(seed),
       stopSequences: stop.length === 0 ? undefined : stop,
       maxOutputTokens: maxTokens,
       candidateCount: choices === 1 ? undefined : choices,
@@ -56,8 +58,15 @@ export const toRequest = (conversation: Conversation, { losses, model }: Target,
   }
 }
 
+const maxSeed = 2n ** 31n
+
 /** Gemini's seeds have 32 bits; the same seed always becomes the same one. */
-const maxSeed = 2 ** 31
+const inRange = (seed: Seed): Seed => {
+  const integer = ExactJson.toBigInt(seed)
+  if (integer === undefined) return seed
+  const size = integer < 0n ? -integer : integer
+  return size < maxSeed ? seed : Number(size % maxSeed)
+}
 
 /** Responses refer to calls by the function's name. */
 const toContents = (turns: ReadonlyArray<Turn>, losses: Losses, noSignature?: string): ReadonlyArray<object> => {

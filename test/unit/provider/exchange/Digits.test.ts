@@ -18,6 +18,9 @@ const quoted = JSON.stringify(input)
 const schema = "{\"type\":\"object\",\"properties\":{\"id\":{\"type\":\"integer\",\"maximum\":9223372036854775807}}}"
 const seed = "18446744073709551557"
 
+/** What it is at Gemini, whose seeds have 32 bits, if another dialect is translated: the rest of 2^31. */
+const geminiSeed = "2147483589"
+
 /** Requests with arguments, a schema and, where the dialect has one, a seed. */
 const clients: Readonly<Record<string, readonly [Operation, string]>> = {
   chat: [
@@ -99,7 +102,8 @@ describe("every digit survives", () => {
         // a relayed answer is unchanged
         const isOwn = provider.startsWith("openai") ? client === "chat" : provider === client
         if (!isOwn) assert.include(played.text, isObject ? input : quoted)
-        if (body.includes(seed) && provider !== "anthropic") assert.include(played.sent, `"seed":${seed}`)
+        const expected = provider === "gemini" && client !== "gemini" ? geminiSeed : seed
+        if (body.includes(seed) && provider !== "anthropic") assert.include(played.sent, `"seed":${expected}`)
       })
   )
 })
