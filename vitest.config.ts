@@ -13,6 +13,12 @@ const project = (name: string, include: string, ...globalSetup: Array<string>) =
   test: { name, include: [include], isolate: false, globalSetup }
 })
 
+/** One file after another: they measure times and memory, or fill the machine. */
+const alone = ({ test, ...rest }: ReturnType<typeof project>) => ({
+  ...rest,
+  test: { ...test, fileParallelism: false }
+})
+
 const bundles = "test/fixture/gateway/Bundles.ts"
 const webApp = "test/fixture/gateway/WebApp.ts"
 
@@ -20,7 +26,7 @@ export default defineConfig({
   test: {
     pool: "forks",
     // files wait for servers: a third one fills the pauses of two cores
-    maxWorkers: isLong ? 2 : 3,
+    maxWorkers: 3,
     // Node runs the tests as it runs the services: with its own loader and compile cache
     experimental: { viteModuleRunner: false },
     // longer than anything that a test waits for (`Eventually.ts`): only a test that hangs takes so long
@@ -31,7 +37,7 @@ export default defineConfig({
       project("unit", "test/unit/**/*.test.ts"),
       project("system", "test/{system,clients,image}/**/*.test.ts", bundles, webApp),
       project("process", "test/process/**/*.test.ts", bundles, webApp),
-      ...(isLong ? [project("long", "test/long/**/*.test.ts", bundles, webApp)] : [])
+      ...(isLong ? [alone(project("long", "test/long/**/*.test.ts", bundles, webApp))] : [])
     ]
   }
 })

@@ -31,9 +31,9 @@ export const parts: ReadonlyArray<Part> = [
   // clusters of NATS, outages, a lost NATS that is restored
   tests("nats", ["test/long/nats"]),
   // large bodies, batches and streams, and the memory that they take
-  tests("bodies", ["test/long/bodies"]),
-  // limits by the wall clock, and what a lost worker costs in time
-  tests("limits", ["test/long/limits", "test/long/worker"]),
+  tests("bodies", ["test/long/bodies", "test/long/files"]),
+  // limits by the wall clock, and fairness between tenants
+  tests("limits", ["test/long/limits"]),
   // programs from npm, and the older majors of the clients' SDKs
   tests("clients", ["test/clients", "test/long/clients"], { CLIENT_MAJORS: "all" }),
   // the oldest nats-server is Debian's, which every test uses; these are the ones that users install
