@@ -227,7 +227,7 @@ models:
     assert.deepStrictEqual([code, ...lines], [
       1,
       "FILE:2 providers.open.options.maxTokenField: is unknown: the known fields are maxTokensField, promptCacheKey, " +
-      "cacheControl, apis and encryptedReasoning",
+      "cacheControl, apis, userField and encryptedReasoning",
       "FILE:2 providers.open.options.apis[0]: must be \"chatCompletions\" or \"responses\"",
       "FILE:7 providers.claude.options.maxTokens: must be a whole number greater than 0"
     ])
