@@ -164,10 +164,9 @@ describe.each(Object.entries(anthropics))("anthropic %s", (_, Anthropic) => {
     const { input_tokens } = await make().messages.countTokens(counted)
     const { usage } = await make().messages.create({ ...counted, max_tokens: 20 })
     assert.strictEqual(input_tokens, usage.input_tokens)
-    const unknown = await make().messages.countTokens({ ...counted, model: "free-chat" }).catch((error: unknown) =>
-      error
-    )
-    assert.instanceOf(unknown, Anthropic.NotFoundError)
+    // its provider cannot count, so the gateway estimates
+    const estimated = await make().messages.countTokens({ ...counted, model: "free-chat" })
+    assert.isAbove(estimated.input_tokens, 0)
   })
 
   it("lists the catalogue's models, in pages of the size that it asks for", async () => {

@@ -184,7 +184,7 @@ describe.each(Object.entries(openais))("openai %s", (_, OpenAI) => {
     const refusals: ReadonlyArray<readonly [what: string, send: (client: Client) => Promise<unknown>, Expected]> = [
       [
         "with a field out of range",
-        (client) => client.chat.completions.create({ ...chat(), temperature: 3 }),
+        (client) => client.chat.completions.create({ ...chat(), model: "local-chat", temperature: 3 }),
         {
           class: "BadRequestError",
           status: 400,
@@ -195,7 +195,7 @@ describe.each(Object.entries(openais))("openai %s", (_, OpenAI) => {
       ],
       [
         "with a wrong field deep inside",
-        (client) => client.chat.completions.create({ model: "free-chat", messages: [{ role: "user" } as never] }),
+        (client) => client.chat.completions.create({ model: "local-chat", messages: [{ role: "user" } as never] }),
         {
           class: "BadRequestError",
           status: 400,

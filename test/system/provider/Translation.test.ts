@@ -255,16 +255,6 @@ describe("an incomplete or odd stream", () => {
     assert.deepInclude(failureOf(sample!, Buffer.from("data: <html>\n\n")), { reason: "malformed" })
     assert.deepInclude(failureOf(sample!, Buffer.from("data: 5\n\n")), { reason: "malformed" })
   })
-
-  it("is malformed if a tool call continues after the next has started", () => {
-    const call = (index: number, more: object) =>
-      `data: ${JSON.stringify({ choices: [{ index: 0, delta: { tool_calls: [{ index, ...more }] } }] })}\n\n`
-    const begun = (index: number) => call(index, { id: `c${index}`, function: { name: "f", arguments: "{" } })
-    const late = begun(0) + begun(1) + call(0, { function: { arguments: "}" } })
-    assert.deepInclude(failureOf(samples.find(({ provider }) => provider === "openai")!, Buffer.from(late)), {
-      reason: "malformed"
-    })
-  })
 })
 
 describe("deviations of OpenAI-compatible servers", () => {

@@ -138,7 +138,7 @@ describe("ingress and worker", () => {
     assert.strictEqual(traceId, answers[0]?.headers.get("traceparent")?.split("-")[1])
     assert.isAtLeast(Number(firstByteMs), Number(queueMs))
     assert.isAtLeast(Number(durationMs), Number(firstByteMs))
-    assert.deepInclude(unknown!.annotations, { status: 400, error: "InvalidRequest", model: "none" })
+    assert.deepInclude(unknown!.annotations, { status: 404, error: "ModelNotFound", model: "none" })
     assert.deepInclude(keyless!.annotations, { method: "GET", route: "/v1/models", status: 401, error: "KeyMissing" })
     assert.notInclude(gateway.log, secret)
     assert.notInclude(gateway.log, gateway.key)

@@ -61,8 +61,9 @@ describe("a field", () => {
     for (const name of Object.keys(Message.fields)) assert.include([...tried], `messages[0].${name}`)
   })
 
+  // of a request that is relayed, its provider judges these
   it.for(wrongFields)("%s with a wrong value is named (%#)", async ([param, fields]) => {
-    const answer = await post(JSON.stringify({ ...valid, ...fields }))
+    const answer = await post(JSON.stringify({ ...valid, model: "local-chat", ...fields }))
     assertRefused(answer, { status: 400, code: "invalid_value", param })
     assert.include(answer.body, `"message":"${param}: `)
   })

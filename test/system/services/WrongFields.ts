@@ -68,6 +68,7 @@ const call = "messages[0].tool_calls[0]"
 /** The path of a field, and fields of a request in which only that one is wrong. */
 export const wrongFields: ReadonlyArray<readonly [param: string, fields: object]> = [
   ["model", { model: 1 }],
+  ["safety_identifier", { safety_identifier: 1 }],
   ["model", { model: "" }],
   ["model", { model: null }],
   ["messages", { messages: "hi" }],
