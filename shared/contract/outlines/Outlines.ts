@@ -1,7 +1,7 @@
 /**
- * What ingress checks of a request that a provider may get unchanged: the fields that choose the model, the form of the answer and the answers' sizes, and the outer
- * shape of the conversation. The provider judges the rest of a request that it gets unchanged, and knows fields and values that are newer
- * than the gateway. Workers that translate a request decode it by the schema of its operation.
+ * What ingress checks of a request that a provider may get unchanged: the fields that choose the model, the form of the answer and the
+ * answers' sizes, and the outer shape of the conversation. The provider judges the rest, and knows fields and values that are newer than the
+ * gateway. Workers that translate a request decode it by the schema of its operation.
  */
 import { Schema } from "effect"
 import { JsonObject, ModelName, optional, Stream } from "../Fields.ts"
