@@ -159,19 +159,24 @@ export const openBucket = Effect.fn("KeyValue.openBucket")(function*<K extends B
       }
     })
 
-  const createFirst = (key: string, value: string) =>
+  const updateBytes = (key: string, value: Uint8Array, revision: number) =>
     attempt(async () => {
       try {
-        // a deletion is stored as well, so revision 0 is that of a key that was never written
-        await bucket.put(key, value, { previousSeq: 0 })
-        return "created"
+        return Option.some(await bucket.put(key, value, { previousSeq: revision }))
       } catch (cause) {
         if (!isConflict(cause)) throw cause
         const entry = await bucket.get(key)
-        if (entry?.operation !== "PUT") return "deleted"
-        return entry.string() === value ? "created" : "exists"
+        return entry?.operation === "PUT" && Buffer.from(entry.value).equals(value)
+          ? Option.some(entry.revision)
+          : Option.none()
       }
     })
+
+  const createFirst = Effect.fnUntraced(function*(key: string, value: string) {
+    // a deletion is stored as well, so revision 0 is that of a key that was never written
+    if (Option.isSome(yield* updateBytes(key, Buffer.from(value), 0))) return "created"
+    return Option.isSome(yield* getRevision(key)) ? "exists" : "deleted"
+  })
 
   const getWritten = (key: string) =>
     Effect.map(attempt(() => bucket.get(key)), (entry) =>
@@ -198,18 +203,7 @@ export const openBucket = Effect.fn("KeyValue.openBucket")(function*<K extends B
           return entry?.operation === "PUT" && entry.string() === value ? Option.some(entry.revision) : Option.none()
         }
       }),
-    updateBytes: (key, value, revision) =>
-      attempt(async () => {
-        try {
-          return Option.some(await bucket.put(key, value, { previousSeq: revision }))
-        } catch (cause) {
-          if (!isConflict(cause)) throw cause
-          const entry = await bucket.get(key)
-          return entry?.operation === "PUT" && Buffer.from(entry.value).equals(value)
-            ? Option.some(entry.revision)
-            : Option.none()
-        }
-      }),
+    updateBytes,
     delete: (key) => attempt(() => bucket.delete(key)),
     purge: (filter, before) => purge(nats, kept, filter, before),
     keptForMs: Effect.map(attempt(() => bucket.status()), ({ ttl }) => ttl),
