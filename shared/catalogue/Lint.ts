@@ -144,6 +144,14 @@ const unusedProviders = ({ models, providers }: Snapshot): ReadonlyArray<Finding
 /** What the operator has switched off, and the models that no target serves because of it. */
 const switchedOff = ({ models, providers }: Snapshot): ReadonlyArray<Finding> => {
   const off = (...path: Finding["path"]): Finding => ({ path, message: "is switched off" })
+  /** Whether a target is on. As in routing, a fallback that is off has no fallbacks either. */
+  const isServed = (name: string): boolean => {
+    const model = models.get(name)
+    return model !== undefined && model.disabled !== true && (
+      model.targets.some((target) => !isOff(providers.get(target.provider), model, target)) ||
+      (model.fallbacks ?? []).some(isServed)
+    )
+  }
   return [
     ...[...providers].flatMap(([name, { disabled }]) => disabled === true ? [off("providers", name, "disabled")] : []),
     ...[...models].flatMap(([name, model]) => {
@@ -151,11 +159,8 @@ const switchedOff = ({ models, providers }: Snapshot): ReadonlyArray<Finding> =>
       const own = model.targets.flatMap(({ disabled, weight }, index) =>
         disabled === true || weight === 0 ? [off("models", name, "targets", index)] : []
       )
-      const isServed = [...targetsOf(models, name)].some(({ model, target }) =>
-        !isOff(providers.get(target.provider), model, target)
-      )
       const path = ["models", name]
-      return isServed
+      return isServed(name)
         ? own
         : [...own, { path, message: "answers 503 `model_disabled`: all its targets are switched off" }]
     })

@@ -21,12 +21,10 @@ export type Continues = typeof Continues.Type
 export const Sticky = Schema.Literals(["session", "user", "none"])
 export type Sticky = typeof Sticky.Type
 
-/** Switches a provider, a model or a target off: no request is sent to it. Default false. */
-export const Disabled = Schema.Boolean
-
 export const Target = Schema.Struct({
   provider: Schema.NonEmptyString,
-  disabled: Schema.optionalKey(Disabled),
+  /** Switches the target off: no request is sent to it. Default false. */
+  disabled: Schema.optionalKey(Schema.Boolean),
   /** The model's name at the provider. Default: its name here. */
   model: Schema.optionalKey(Schema.NonEmptyString),
   /** Relative share of the requests among targets of the same priority. 0 switches the target off. Default 1. */
@@ -52,8 +50,8 @@ export type Shadow = typeof Shadow.Type
 
 export const Model = Schema.Struct({
   workload: Schema.Literals(workloads),
-  /** Neither requests nor fallbacks of other models use a model that is switched off. */
-  disabled: Schema.optionalKey(Disabled),
+  /** Switches the model off: neither requests nor other models' fallbacks use it. Default false. */
+  disabled: Schema.optionalKey(Schema.Boolean),
   /** Shown to clients by `GET /v1/models`. */
   description: Schema.optionalKey(Schema.NonEmptyString),
   /** The pool whose queue and workers serve the model. Default `default`. */

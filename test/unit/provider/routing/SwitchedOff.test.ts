@@ -49,6 +49,15 @@ const rows: ReadonlyArray<
     ["a/m"],
     []
   ],
+  [
+    "the only target, and a fallback that has a fallback",
+    catalogueOf("targets: [{ provider: a, disabled: true }], fallbacks: [off]"),
+    [],
+    [
+      "models.m.targets.0 is switched off",
+      "models.m answers 503 `model_disabled`: all its targets are switched off"
+    ]
+  ],
   ["the model", catalogueOf(`disabled: true, ${both}`), [], ["models.m.disabled is switched off"]],
   [
     "the only target",
