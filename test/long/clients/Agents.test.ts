@@ -1,8 +1,8 @@
 /** Agents with every kind of chat provider behind the gateway: opencode and deepagents. One that npm cannot install is skipped. */
 import { assert, beforeAll, beforeEach, describe, it } from "@effect/vitest"
-import * as DeepAgents from "../../fixture/client/DeepAgents.ts"
-import { install } from "../../fixture/client/NpmProgram.ts"
-import * as OpenCode from "../../fixture/client/OpenCode.ts"
+import * as DeepAgents from "../../fixture/client/programs/DeepAgents.ts"
+import { install } from "../../fixture/client/programs/NpmProgram.ts"
+import * as OpenCode from "../../fixture/client/programs/OpenCode.ts"
 import { apis, chatProviders } from "../../fixture/gateway/ChatProviders.ts"
 import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
 import type { Answer, Question } from "../../fixture/provider/answers/Answer.ts"
