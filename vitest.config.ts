@@ -16,7 +16,8 @@ const project = (name: string, include: string, ...globalSetup: Array<string>) =
 /** One file after another: they measure times and memory, or fill the machine. */
 const alone = ({ test, ...rest }: ReturnType<typeof project>) => ({
   ...rest,
-  test: { ...test, fileParallelism: false }
+  // after the projects whose files run together, where a part runs both
+  test: { ...test, fileParallelism: false, sequence: { groupOrder: 1 } }
 })
 
 const bundles = "test/fixture/gateway/Bundles.ts"
