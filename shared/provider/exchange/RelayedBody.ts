@@ -20,13 +20,22 @@ export class RelayedBody {
     return JsonText.valueOf(this.#call.body, this.#read(), name)
   }
 
-  /** The value with all digits of its numbers (see `ExactJson`). */
+  /** The value, as edited so far, with all digits of its numbers (see `ExactJson`). */
   exactValueOf(name: string): unknown {
-    return JsonText.exactValueOf(this.#call.body, this.#read(), name)
+    return this.#changes.has(name)
+      ? this.#changes.get(name)
+      : JsonText.exactValueOf(this.#call.body, this.#read(), name)
   }
 
   has(name: string): boolean {
     return this.#read().some((member) => member.name === name)
+  }
+
+  /** Whether the body has one of these bytes: cheaper than a look at its members. */
+  mentions(texts: ReadonlyArray<string>): boolean {
+    const { body } = this.#call
+    const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
+    return texts.some((text) => bytes.includes(text))
   }
 
   /** Whether the body asks for a stream. */

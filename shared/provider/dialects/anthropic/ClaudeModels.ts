@@ -9,8 +9,8 @@ export interface ModelRules {
   readonly laterSystem: boolean
 }
 
-/** Models of other vendors that speak this dialect, and the first generations. */
-const open: ModelRules = { sampling: "all", laterSystem: false }
+/** The first generations, and models of other vendors that speak this dialect. */
+export const open: ModelRules = { sampling: "all", laterSystem: false }
 const oneOfTwo: ModelRules = { sampling: "one", laterSystem: false }
 const unsampled: ModelRules = { sampling: "none", laterSystem: false }
 const newest: ModelRules = { sampling: "none", laterSystem: true }
@@ -27,7 +27,8 @@ const rules: ReadonlyArray<readonly [RegExp, ModelRules]> = [
   [/claude-/, newest]
 ]
 
-export const rulesOf = (model: string): ModelRules => {
+/** `undefined` for names that are not Claude's. */
+export const rulesOf = (model: string): ModelRules | undefined => {
   const name = model.toLowerCase().replaceAll(/(?<=\d)\.(?=\d)/g, "-")
-  return rules.find(([pattern]) => pattern.test(name))?.[1] ?? open
+  return rules.find(([pattern]) => pattern.test(name))?.[1]
 }

@@ -19,7 +19,7 @@ import { budgetOf, effortOf, Thinking } from "../conversation/ReasoningEffort.ts
 import * as ToolCalls from "../conversation/ToolCalls.ts"
 import { anthropicUser, fitted } from "../fitting/Identifiers.ts"
 import { anthropicRules, fit, isOpen } from "../fitting/SchemaSubset.ts"
-import { rulesOf } from "./ClaudeModels.ts"
+import { open, rulesOf } from "./ClaudeModels.ts"
 import { inLegalPlaces, leading } from "./LaterInstructions.ts"
 import { toSampling } from "./MessagesSampling.ts"
 
@@ -40,7 +40,7 @@ const defaultLimitOf = ({ maxTokens = defaultLimit }: Options): number => maxTok
 export const toRequest = (conversation: Conversation, { losses, model, streams }: Target, options: Options): object => {
   const { maxTokens = defaultLimitOf(options), modalities, seed, stop, tools, user } = conversation
   const { frequencyPenalty, presencePenalty } = conversation.sampling ?? {}
-  const { laterSystem, sampling } = { ...rulesOf(model), ...options }
+  const { laterSystem, sampling } = { ...rulesOf(model) ?? open, ...options }
   if (seed !== undefined) losses.warnOf("seed")
   if (frequencyPenalty !== undefined) losses.warnOf("frequencyPenalty")
   if (presencePenalty !== undefined) losses.warnOf("presencePenalty")

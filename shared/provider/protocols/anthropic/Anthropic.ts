@@ -2,7 +2,9 @@
 import { Struct } from "effect"
 import { messages } from "../../../contract/operations/Messages.ts"
 import { messagesCount, MessagesCountRequest } from "../../../contract/operations/TokenCounts.ts"
+import { rulesOf } from "../../dialects/anthropic/ClaudeModels.ts"
 import { messagesProvider } from "../../dialects/anthropic/MessagesProvider.ts"
+import { moveToFront } from "./RelayedInstructions.ts"
 import { type AnswerGrammar, anyOf, membersNamed, reasonNamed } from "../../exchange/AnswerGrammar.ts"
 import type { HttpProtocol, Relayed } from "../../exchange/HttpProtocol.ts"
 import { RelayedBody } from "../../exchange/RelayedBody.ts"
@@ -28,10 +30,15 @@ const versionIn = (headers: NonNullable<Call["headers"]>): string => {
 
 // Request
 
+/** Whether the model is known to refuse messages of the role `system`. The provider judges the others. */
+const refusesLaterSystem = ({ model, provider }: Call["endpoint"]): boolean =>
+  (Json.fields(provider.options)["laterSystem"] ?? rulesOf(model)?.laterSystem) === false
+
 const relay = (path: string) => (call: Call, recipient?: Recipient): Relayed => {
   const { contentType, headers = {}, operation: { isFree = false } } = call
   const body = new RelayedBody(call, recipient)
   body.setModel()
+  if (refusesLaterSystem(call.endpoint)) moveToFront(body)
   const betas = headers["anthropic-beta"]
   return {
     path,

@@ -4,6 +4,10 @@ import { chatCompletions } from "../../../../shared/provider/dialects/openai/Cha
 import { chatCompletionsProvider } from "../../../../shared/provider/dialects/openai/ChatCompletionsProvider.ts"
 import { messages } from "../../../../shared/provider/dialects/anthropic/Messages.ts"
 import { messagesProvider } from "../../../../shared/provider/dialects/anthropic/MessagesProvider.ts"
+import { InvalidRequest } from "../../../../shared/contract/JobError.ts"
+import { messages as messagesOperation } from "../../../../shared/contract/operations/Messages.ts"
+import type { Call } from "../../../../shared/provider/call/Protocol.ts"
+import { anthropic } from "../../../../shared/provider/protocols/anthropic/Anthropic.ts"
 import * as Json from "../../../../shared/provider/json/Json.ts"
 import { translate } from "../../../fixture/calls/Translated.ts"
 
@@ -188,5 +192,62 @@ describe("instructions of OpenAI's clients for Claude", () => {
       toAnthropic(model, [user("a"), system("b")], { laterSystem: !isInPlace }).all.includes("system"),
       !isInPlace
     )
+  })
+})
+
+const relayed = (model: string, body: object, options: object = {}) => {
+  const call = {
+    body: Buffer.from(JSON.stringify({ model, ...body })),
+    endpoint: { model, provider: { options } },
+    operation: messagesOperation
+  }
+  const { relays } = anthropic
+  const request = relays.get(messagesOperation.name)!(call as unknown as Call)
+  if (request instanceof InvalidRequest) throw request
+  const { messages: all, system: front } = JSON.parse(Buffer.from(request.body!).toString()) as Json.Fields
+  return { front, all: Json.list(all).map((message) => Json.fields(message)["role"]) }
+}
+
+/** Sources as above; what a provider is not known to refuse, it judges itself. */
+const relays: ReadonlyArray<readonly [string, string, object, object, ReturnType<typeof relayed>]> = [
+  ["stay for a model that takes them", "claude-opus-4-8", { messages: [user("a"), system("b")] }, {}, {
+    front: undefined,
+    all: ["user", "system"]
+  }],
+  ["stay for an unknown model", "kimi-k3", { messages: [user("a"), system("b")] }, {}, {
+    front: undefined,
+    all: ["user", "system"]
+  }],
+  ["move for a model that refuses them", "claude-sonnet-4-5", { messages: [user("a"), system("b")] }, {}, {
+    front: text("b"),
+    all: ["user"]
+  }],
+  ["move behind the instructions", "claude-haiku-4-5", { system: "a", messages: [system(text("b")), user("c")] }, {}, {
+    front: [...text("a"), ...text("b")],
+    all: ["user"]
+  }],
+  ["move if the catalogue says so", "kimi-k3", { messages: [user("a"), system("b")] }, { laterSystem: false }, {
+    front: text("b"),
+    all: ["user"]
+  }],
+  [
+    "end where they say",
+    "claude-opus-4-5",
+    { messages: [user("a"), system("b", { clear_at: "next_user_message" }), assistant("c"), user("d")] },
+    {},
+    { front: undefined, all: ["user", "assistant", "user"] }
+  ],
+  [
+    "stay if they change the tools",
+    "claude-opus-4-5",
+    { messages: [user("a"), system([{ type: "tool_removal", tool: reference("time") }])] },
+    {},
+    { front: undefined, all: ["user", "system"] }
+  ]
+]
+
+describe("instructions of Anthropic's clients for Anthropic", () => {
+  it.each(relays)("%s", (_, model, body, options, expected) => {
+    assert.deepStrictEqual(relayed(model, body, options), expected)
   })
 })
