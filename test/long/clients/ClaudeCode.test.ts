@@ -1,7 +1,7 @@
 /** Claude Code with a provider of every chat API: a session with a command and a picture, continued by a second prompt. */
 import { assert, beforeAll, beforeEach, describe, it } from "@effect/vitest"
-import { claudeCode, program } from "../../fixture/client/ClaudeCode.ts"
-import { install } from "../../fixture/client/NpmProgram.ts"
+import { claudeCode, program } from "../../fixture/client/programs/ClaudeCode.ts"
+import { install } from "../../fixture/client/programs/NpmProgram.ts"
 import { apis, chatProviders } from "../../fixture/gateway/ChatProviders.ts"
 import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
 import type { Answer, Question } from "../../fixture/provider/answers/Answer.ts"
@@ -16,7 +16,9 @@ const guide = ({ messages, tools = [] }: Question): Answer => {
   // the title of a session, and the like
   if (!tools.some(({ name }) => name === "Bash")) return { text: "Words" }
   const results = messages.filter(({ role }) => role === "tool")
-  const [path] = results.map(({ text }) => /\/[\w/-]+quince\.png/.exec(text)?.[0]).filter((found) => found !== undefined)
+  const [path] = results.map(({ text }) => /\/[\w/-]+quince\.png/.exec(text)?.[0]).filter((found) =>
+    found !== undefined
+  )
   const call = (name: string, input: object): Answer => ({
     reasoning: "Let me see.",
     text: "Let me see.",

@@ -36,6 +36,8 @@ const toStop = (finish: Finish | undefined): Pick<Contract.MessageAnswer, "stop_
   }
 }
 
+const emptyThinking = { type: "thinking", thinking: "", signature: "" }
+
 /** The block for hidden reasoning; any other signature belongs to the thinking before it. */
 const toRedacted = (signature: Signature.Signature): Contract.AnswerBlock | undefined =>
   signature.redacted === true
@@ -64,6 +66,12 @@ type OpenBlock =
   | ToolBlock
   | { readonly kind: "text"; text: string; readonly citations: Array<ReturnType<typeof toCitation>> }
   | { readonly kind: "whole"; readonly block: Contract.AnswerBlock }
+
+/**
+ * Whether the block has a signature and no thinking. One that follows other blocks is sent only before a tool's call: it is the
+ * signature of a text, which Gemini does not require back, and clients such as Claude Code take the last block as the answer.
+ */
+const isBareSignature = (block: OpenBlock | undefined): boolean => block?.kind === "thinking" && block.text === ""
 
 /** Collects events into blocks, in order. */
 const toBlocks = (events: ReadonlyArray<ModelEvent>): ReadonlyArray<Contract.AnswerBlock> => {
@@ -114,6 +122,7 @@ const toBlocks = (events: ReadonlyArray<ModelEvent>): ReadonlyArray<Contract.Ans
       }
     }
   }
+  while (blocks.length > 1 && isBareSignature(blocks.at(-1))) blocks.pop()
   return blocks.map((block) => {
     switch (block.kind) {
       case "text":
@@ -141,6 +150,8 @@ export class Encoder implements AnswerEncoder {
   #index = -1
   /** The open block; a number is a tool call. */
   #open: "text" | "thinking" | number | undefined
+  /** Signatures without thinking, until another block follows: see `isBareSignature`. */
+  #bare: Array<Signature.Signature> = []
   #finish: Finish | undefined
   #usage = UsageSum.none
 
@@ -161,14 +172,14 @@ export class Encoder implements AnswerEncoder {
           ? begin + this.#delta({ type: "citations_delta", citation: toCitation(event.citation) })
           : begin
       case "reasoning":
-        return begin + this.#block("thinking", { type: "thinking", thinking: "", signature: "" }) +
-          this.#delta({ type: "thinking_delta", thinking: event.delta })
+        return begin + this.#block("thinking", emptyThinking)
+          + this.#delta({ type: "thinking_delta", thinking: event.delta })
       case "signature": {
         const block = toRedacted(event.signature)
         if (block !== undefined) return begin + this.#whole(block)
-        const signature = Signature.toClient(event.signature, "anthropic")
-        return begin + this.#block("thinking", { type: "thinking", thinking: "", signature: "" }) +
-          this.#delta({ type: "signature_delta", signature }) + this.#close()
+        if (this.#open === "thinking" || this.#index < 0) return begin + this.#signature(event.signature)
+        this.#bare.push(event.signature)
+        return begin
       }
       case "media":
         return begin + this.#whole(toImage(event.mediaType, event.data))
@@ -223,9 +234,21 @@ export class Encoder implements AnswerEncoder {
     })
   }
 
+  /** The frames that end thinking with its signature. */
+  #signature(signature: Signature.Signature): string {
+    return this.#block("thinking", emptyThinking)
+      + this.#delta({ type: "signature_delta", signature: Signature.toClient(signature, "anthropic") }) + this.#close()
+  }
+
+  #bareSignatures(): string {
+    const signatures = this.#bare
+    this.#bare = []
+    return signatures.map((signature) => this.#signature(signature)).join("")
+  }
+
   #block(kind: "text" | "thinking" | number, content: object): string {
-    if (this.#open === kind) return ""
-    const closed = this.#close()
+    if (this.#open === kind && this.#bare.length === 0) return ""
+    const closed = this.#bareSignatures() + this.#close()
     this.#open = kind
     this.#index++
     return closed + frame("content_block_start", { index: this.#index, content_block: content })
@@ -233,7 +256,7 @@ export class Encoder implements AnswerEncoder {
 
   /** The frames of a complete block. */
   #whole(block: Contract.AnswerBlock): string {
-    const closed = this.#close()
+    const closed = this.#bareSignatures() + this.#close()
     this.#index++
     return closed + frame("content_block_start", { index: this.#index, content_block: block }) +
       frame("content_block_stop", { index: this.#index })

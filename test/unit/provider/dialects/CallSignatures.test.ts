@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import type { ModelEvent } from "../../../../shared/provider/dialects/conversation/ModelEvent.ts"
 import type { Signature } from "../../../../shared/provider/dialects/conversation/Signature.ts"
 import { messagesProvider } from "../../../../shared/provider/dialects/anthropic/MessagesProvider.ts"
+import { messages } from "../../../../shared/provider/dialects/anthropic/Messages.ts"
 import { generateContent } from "../../../../shared/provider/dialects/gemini/GenerateContent.ts"
 import { chatCompletions } from "../../../../shared/provider/dialects/openai/ChatCompletions.ts"
 import { dataIn } from "../../../fixture/calls/ScriptedCall.ts"
@@ -107,4 +108,50 @@ describe("Claude's signature at a client of chat completions", () => {
     const body = { model: "m", messages }
     assert.deepStrictEqual(sentTo(translate(chatCompletions, messagesProvider, body, { options })), [block])
   })
+})
+
+/** The types of an answer's blocks for a client of messages. */
+const blockTypes = (given: ReadonlyArray<ModelEvent>, streams: boolean): ReadonlyArray<unknown> => {
+  const encoder = messages.encoder({ model: "m", max_tokens: 9, messages: [] } as never, identity)
+  const frames = () => given.map((event) => encoder.frames(event)).join("") + encoder.lastFrames()
+  const blocks = streams
+    ? dataIn(frames()).flatMap(({ content_block }) => content_block === undefined ? [] : [content_block as Json])
+    : (encoder.body(given) as Json)["content"] as ReadonlyArray<Json>
+  return blocks.map(({ type }) => type)
+}
+
+const gemini: ModelEvent = { type: "signature", choice: 0, signature: { origin: "gemini", value: "c2lnbmVk" } }
+const reasoning: ModelEvent = { type: "reasoning", choice: 0, delta: "Hm." }
+const said: ModelEvent = { type: "text", choice: 0, delta: "Bees dance." }
+const call = (events("", claude) as Array<ModelEvent>).slice(1, 3)
+const stop: ModelEvent = { type: "finish", choice: 0, reason: "stop" }
+
+/**
+ * Google's page about thought signatures: that of a call must come back, that of a text may. Claude Code 2.1.332 takes an answer whose
+ * last block is no text for an empty one.
+ */
+const texts: ReadonlyArray<readonly [string, ReadonlyArray<ModelEvent>, ReadonlyArray<string>]> = [
+  ["of a text at the end is left out", [said, gemini, stop], ["text"]],
+  ["of a text after reasoning is left out", [reasoning, gemini, said, gemini, stop], ["thinking", "text"]],
+  ["twice at the end is left out", [said, gemini, gemini, stop], ["text"]],
+  ["of a call stays before it", [said, gemini, ...call, stop], ["text", "thinking", "tool_use"]],
+  ["of a text and of the call after it stay", [said, gemini, gemini, ...call, stop], [
+    "text",
+    "thinking",
+    "thinking",
+    "tool_use"
+  ]],
+  ["between two texts stays", [said, gemini, said, stop], ["text", "thinking", "text"]],
+  ["behind a call is left out", [gemini, ...call, gemini, stop], ["thinking", "tool_use"]],
+  ["of an answer of reasoning alone stays", [reasoning, gemini, stop], ["thinking"]],
+  ["of nothing else stays", [gemini, stop], ["thinking"]]
+]
+
+describe("Gemini's signature at a client of messages", () => {
+  it.each(texts.flatMap((row) => [true, false].map((streams) => [...row, streams] as const)))(
+    "%s",
+    (_, given, types, streams) => {
+      assert.deepStrictEqual(blockTypes(given, streams), types)
+    }
+  )
 })
