@@ -56,7 +56,7 @@ const guide = (question: Question): Answer => {
   return { toolCalls: [{ name, namespace, arguments: "{\"colour\":\"green\"}" }] }
 }
 
-const clients = ([["codex 0.169", newest], ["codex 0.144", older]] as const).flatMap(([name, program]) =>
+const clients = ([["codex 0.171", newest], ["codex 0.144", older]] as const).flatMap(([name, program]) =>
   transportNames.map((transport) => ({ name, program, transport }))
 )
 
