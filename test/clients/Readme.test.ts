@@ -10,6 +10,7 @@ import { join } from "node:path"
 import { promisify } from "node:util"
 import { operations } from "../../shared/contract/operations/operations.ts"
 import { sharedGateway } from "../fixture/gateway/SharedGateway.ts"
+import { hungAfterMs } from "../fixture/general/Eventually.ts"
 
 const repository = join(import.meta.dirname, "../..")
 const readme = readFileSync(join(repository, "README.md"), "utf8")
@@ -38,7 +39,7 @@ describe("the README", () => {
   it.for(programs)("has a program for $client that prints an answer", async ({ program }) => {
     const words = ["--input-type=module-typescript", "--eval", program.replaceAll(there, gateway().url)]
     // so that it finds its packages
-    const options = { cwd: repository, env: { ...process.env, KEY: gateway().key }, timeout: 30_000 }
+    const options = { cwd: repository, env: { ...process.env, KEY: gateway().key }, timeout: hungAfterMs }
     const { stdout } = await promisify(execFile)(process.execPath, words, options)
     assert.include(stdout, "built-in echo")
   })

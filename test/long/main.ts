@@ -25,12 +25,22 @@ const run = async ({ environment, natsServer, script, words }: Part): Promise<st
   } catch (error) {
     return `not run: ${String(error)}`
   }
+  // a group of its own, which ends as a whole
   const child = spawn(process.execPath, [script, ...words], {
     stdio: "inherit",
     env: { ...process.env, TESTS: "long", ...environment, ...program },
-    timeout: partWithinMs
+    detached: true
   })
+  const end = () => child.pid !== undefined && process.kill(-child.pid, "SIGKILL")
+  const timer = setTimeout(end, partWithinMs)
+  const interrupted = () => {
+    end()
+    process.exit(130)
+  }
+  process.once("SIGINT", interrupted)
   const [code, signal] = await once(child, "exit") as [number | null, NodeJS.Signals | null]
+  process.off("SIGINT", interrupted)
+  clearTimeout(timer)
   if (signal !== null) return "took longer than 20 minutes"
   return code === 0 ? "passed" : `failed with ${code}`
 }

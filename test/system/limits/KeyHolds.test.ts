@@ -10,7 +10,7 @@ import * as HoldDesk from "../../../shared/limits/HoldDesk.ts"
 import { decodeQuestion, encodeQuestion, renewMs, silentMs, type Work } from "../../../shared/limits/HoldMessage.ts"
 import { Holds } from "../../../shared/limits/Holds.ts"
 import { Nats } from "../../../shared/nats/Nats.ts"
-import { eventually } from "../../fixture/general/Eventually.ts"
+import { eventually, hungAfterMs } from "../../fixture/general/Eventually.ts"
 import { NatsServer } from "../../fixture/nats/NatsServer.ts"
 
 /** Waits until the condition holds, on the real clock. */
@@ -173,7 +173,9 @@ describe("the work of a task", () => {
         const { around, nats } = yield* startWorker(server)
         const ask = (question: Parameters<typeof encodeQuestion>[0]) =>
           Effect.promise(async () =>
-            (await nats.connection.request(admitSubject("chat", id), encodeQuestion(question), { timeout: 2_000 }))
+            (await nats.connection.request(admitSubject("chat", id), encodeQuestion(question), {
+              timeout: hungAfterMs
+            }))
               .json()
           )
         assert.deepStrictEqual(yield* ask({ ask: "take", work: work("lost") }), { answer: "held" })
