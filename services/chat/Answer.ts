@@ -7,10 +7,10 @@ import type { FinishReason, ModelEvent } from "../../shared/provider/dialects/co
 import type { Tokenizer } from "../../shared/text/Tokens.ts"
 import { jsonValue } from "./JsonAnswer.ts"
 import { clip, type Last, readLast } from "./Text.ts"
-import { planCalls, type PlannedCall } from "./ToolUse.ts"
+import { planCall, type PlannedCall } from "./ToolUse.ts"
 
-/** A text, or at least one call. */
-export type Answer = string | ReadonlyArray<PlannedCall & { readonly id: string }>
+/** A text, or a call. */
+export type Answer = string | PlannedCall & { readonly id: string }
 
 /** One event and its cost in tokens. */
 export interface Step {
@@ -29,10 +29,10 @@ const continuation =
 export const planAnswers = Effect.fnUntraced(function*(conversation: Conversation, words: number | undefined) {
   const { choices, continues, format, turns } = conversation
   const last = readLast(conversation)
-  const calls = yield* planCalls(conversation, last)
-  const text = calls.length > 0 ? "" : format.type === "text" ? echo(last, continues) : yield* json(format, last)
+  const call = yield* planCall(conversation, last)
+  const text = call !== undefined ? "" : format.type === "text" ? echo(last, continues) : yield* json(format, last)
   return Array.from({ length: choices }, (_, choice): Answer => {
-    if (calls.length > 0) return calls.map((call, i) => ({ ...call, id: callId([turns.length, choice, i, call]) }))
+    if (call !== undefined) return { ...call, id: callId([turns.length, choice, call]) }
     return format.type === "text" ? toLength(choice === 0 ? text : `${text} (${choice + 1})`, words) : text
   })
 })
@@ -93,16 +93,13 @@ export function* speak(
     yield left === undefined ? finish("length") : finish("stop", end?.sequence)
     return
   }
-  let left: number | undefined = maxTokens
-  for (const [call, { arguments: json, id, name }] of answer.entries()) {
-    const tokens = tokenizer.count(name)
-    if (tokens > left) return yield finish("length")
-    yield { event: { type: "toolCall", choice, call, id, name }, tokens }
-    const toEvent = (delta: string): ModelEvent => ({ type: "toolArguments", choice, call, delta })
-    left = yield* speakPieces(tokenizer, json, left - tokens, toEvent)
-    if (left === undefined) return yield finish("length")
-  }
-  yield finish("tool_calls")
+  const { arguments: json, id, name } = answer
+  const tokens = tokenizer.count(name)
+  if (tokens > maxTokens) return yield finish("length")
+  yield { event: { type: "toolCall", choice, call: 0, id, name }, tokens }
+  const toEvent = (delta: string): ModelEvent => ({ type: "toolArguments", choice, call: 0, delta })
+  const left = yield* speakPieces(tokenizer, json, maxTokens - tokens, toEvent)
+  yield finish(left === undefined ? "length" : "tool_calls")
 }
 
 /** Returns the number of tokens left, or `undefined` if the text was cut. */

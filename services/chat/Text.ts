@@ -15,9 +15,14 @@ export const textOf = (turn: Turn): string =>
 /** Maximum number of characters of a message that the engine repeats. */
 const mostRepeated = 2_000
 
+/** Maximum number of characters of a text in which the engine looks for the names of tools. */
+const mostSearched = 10_000
+
 /** The last message of the user, and the results of tools since. */
 export interface Last {
   readonly said: string
+  /** The last text of the message that is the user's own: agents put theirs before and after it, in tags such as `<system-reminder>`. */
+  readonly asked: string
   /** The number of images and files in the message, which this engine cannot read. */
   readonly unread: number
   readonly results: ReadonlyArray<{ readonly tool: string; readonly text: string }>
@@ -27,6 +32,12 @@ export interface Last {
 export const lastTurnOf = (turns: Conversation["turns"]): number =>
   Math.max(0, turns.findLastIndex(({ role }) => role === "user"))
 
+const block = /<([a-z][\w-]*)>.*?<\/\1>/gis
+
+const askedIn = ({ content }: Turn): string =>
+  content.flatMap((part) => part.type === "text" ? [part.text.slice(0, mostSearched).replace(block, " ").trim()] : [])
+    .findLast((text) => text !== "") ?? ""
+
 export const readLast = ({ turns }: Conversation): Last => {
   const at = lastTurnOf(turns)
   const turn = turns[at]
@@ -34,6 +45,7 @@ export const readLast = ({ turns }: Conversation): Last => {
   const read = (turn: Turn) => clip(textOf(turn).trim(), mostRepeated)
   return {
     said: turn === undefined ? "" : read(turn),
+    asked: turn === undefined ? "" : askedIn(turn),
     unread: turn?.content.filter(({ type }) => type === "image" || type === "file").length ?? 0,
     results: turns.slice(at + 1).filter(({ role }) => role === "tool")
       .map((result) => ({ tool: tools.get(result.toolCallId ?? "") ?? "the tool", text: read(result) }))

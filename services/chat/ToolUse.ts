@@ -1,4 +1,7 @@
-/** Chooses the tools that the engine calls, and their arguments. */
+/**
+ * Chooses the tool that the engine calls, and its arguments. An agent executes what it is told to, so the engine calls one tool at a time,
+ * and only one that the user has named: it cannot know what the others do.
+ */
 import { Effect, Predicate, Result } from "effect"
 import { InvalidRequest } from "../../shared/contract/JobError.ts"
 import type { Conversation, ToolDefinition } from "../../shared/provider/dialects/conversation/Conversation.ts"
@@ -13,33 +16,35 @@ export interface PlannedCall {
 }
 
 /**
- * The tool calls of the answer; none if the engine answers with text.
+ * The tool call of the answer; none if the engine answers with text.
  *
- * A required call is always made. Otherwise the engine calls each tool that the user's message names and that has no result
- * yet. Fails if the request requires a tool that it does not define, or if the engine cannot make the arguments.
+ * The engine calls the first tool that the user's last text names and that has no result yet, or the only one that the request leaves to
+ * it. Fails if the request requires another call, or if the engine cannot make the arguments.
  */
-export const planCalls = Effect.fnUntraced(function*(conversation: Conversation, last: Last) {
-  const chosen = yield* chooseTools(conversation, last)
-  return yield* Effect.forEach(
-    conversation.parallelToolCalls === false ? chosen.slice(0, 1) : chosen,
-    (tool) => planCall(tool, last)
+export const planCall = Effect.fnUntraced(function*(conversation: Conversation, last: Last) {
+  const tool = yield* chooseTool(conversation, last)
+  return tool === undefined ? undefined : yield* callOf(tool, last)
+})
+
+const chooseTool = Effect.fnUntraced(function*({ toolChoice, tools }: Conversation, last: Last) {
+  if (toolChoice.type === "none") return undefined
+  if (toolChoice.type === "tool") {
+    const tool = tools.find(({ name }) => name === toolChoice.name)
+    if (tool !== undefined) return tool
+    return yield* InvalidRequest.at("tool_choice", "names a tool that the request does not define")
+  }
+  const named = namedTool(tools, last)
+  if (toolChoice.type === "auto" || named !== undefined) return named
+  if (tools.length === 1) return tools[0]
+  return yield* InvalidRequest.at(
+    "tool_choice",
+    tools.length === 0
+      ? "requires a tool call, but the request has no tools"
+      : "requires a tool call, but the user's last text names none of the tools, and this model calls no other"
   )
 })
 
-const chooseTools = Effect.fnUntraced(function*({ toolChoice, tools }: Conversation, last: Last) {
-  if (toolChoice.type === "none") return []
-  if (toolChoice.type === "tool") {
-    const tool = tools.find(({ name }) => name === toolChoice.name)
-    if (tool !== undefined) return [tool]
-    return yield* InvalidRequest.at("tool_choice", "names a tool that the request does not define")
-  }
-  const named = namedTools(tools, last)
-  if (toolChoice.type === "auto" || named.length > 0) return named
-  if (tools.length > 0) return tools.slice(0, 1)
-  return yield* InvalidRequest.at("tool_choice", "requires a tool call, but the request has no tools")
-})
-
-const planCall = (
+const callOf = (
   { name, parameters, path }: ToolDefinition,
   { said }: Last
 ): Effect.Effect<PlannedCall, InvalidRequest> =>
@@ -51,24 +56,33 @@ const planCall = (
     }
   )
 
-/** The tools that the message names and that have no result yet, in the order of their mention. */
-const namedTools = (tools: ReadonlyArray<ToolDefinition>, { results, said }: Last): ReadonlyArray<ToolDefinition> => {
-  const words = contentWords(said)
+/** The tool without a result that the user's last text names first. */
+const namedTool = (tools: ReadonlyArray<ToolDefinition>, { asked, results }: Last): ToolDefinition | undefined => {
+  const text = ` ${spaced(asked)} `
+  const words = contentWords(text)
   return tools.filter(({ name }) => results.every(({ tool }) => tool !== name))
-    .map((tool) => ({ tool, at: mention(tool.name, said.toLowerCase(), words) }))
-    .filter(({ at }) => at !== -1).toSorted((a, b) => a.at - b.at).map(({ tool }) => tool)
+    .map((tool) => ({ tool, at: mention(tool.name, text, words) }))
+    .filter(({ at }) => at !== -1).toSorted((a, b) => a.at - b.at)[0]?.tool
 }
 
-/** Verbs in tool names, which do not distinguish tools. */
-const verbs = new Set(
-  contentWords("get fetch find look lookup search query list show create make do run call set read send write")
-)
+/** The words of a text or of a tool's name, with one space between them: `getWeather` is `get Weather`. */
+const spaced = (text: string): string =>
+  text.replace(/(\p{Ll})(\p{Lu})/gu, "$1 $2").match(/[\p{L}\p{N}]+/gu)?.join(" ") ?? ""
 
-/** The position of a tool's name in the text, or of its words other than verbs, such as `weather` of `get_weather`; or -1. */
+/** Verbs of tools that only read. The user need not say them: "the weather" names `get_weather`, but "the file" not `write_file`. */
+const readingVerbs = new Set(contentWords("get fetch find look lookup search query list show"))
+
+/**
+ * The position of a tool's name in the text, with or without articles in between, or of its words other than reading verbs; or -1. The case
+ * counts for names of one word: "write a poem" does not name `Write`.
+ */
 const mention = (name: string, text: string, words: ReadonlyArray<string>): number => {
-  const at = text.indexOf(name.toLowerCase())
-  if (at !== -1) return at
-  const parts = contentWords(name.replace(/(\p{Ll})(\p{Lu})/gu, "$1 $2").replaceAll("_", " "))
-    .filter((word) => !verbs.has(word))
-  return parts.length > 0 && parts.every((word) => words.includes(word)) ? text.indexOf(parts[0]!) : -1
+  const own = spaced(name)
+  if (!own.includes(" ")) return text.indexOf(` ${own} `)
+  const all = contentWords(own)
+  const first = all[0] === undefined ? -1 : text.toLowerCase().indexOf(all[0])
+  if (first !== -1 && ` ${words.join(" ")} `.includes(` ${all.join(" ")} `)) return first
+  const parts = all.filter((word) => !readingVerbs.has(word))
+  const isRead = parts.length > 0 && parts.length < all.length
+  return isRead && parts.every((word) => words.includes(word)) ? text.toLowerCase().indexOf(parts[0]!) : -1
 }

@@ -287,26 +287,53 @@ describe("tools", () => {
       assert.deepStrictEqual((yield* calls("Please book a flight")).map(([name]) => name), ["bookFlight"])
     }))
 
-  it.effect("are called in parallel, in the order in which the user names them", () =>
+  it.effect("are called one at a time, the first that the user names first, with an id for each choice", () =>
     Effect.gen(function*() {
       const events = yield* ask(
         conversation([turn("user", "Use lookup_order for 1234, then get_weather for Tokyo.")], { tools, choices: 2 })
       )
       const both = [callsOf(events, 0), callsOf(events, 1)]
-      for (const made of both) {
-        assert.deepStrictEqual(made.map(({ name }) => name), ["lookup_order", "get_weather"])
-      }
-      assert.strictEqual(new Set(both.flat().map(({ id }) => id)).size, 4)
+      for (const made of both) assert.deepStrictEqual(made.map(({ name }) => name), ["lookup_order"])
+      assert.strictEqual(new Set(both.flat().map(({ id }) => id)).size, 2)
       assert.deepStrictEqual(finishes(events).map(({ reason }) => reason), ["tool_calls", "tool_calls"])
-      assert.isAbove(events.filter(({ type }) => type === "toolArguments").length, 12)
     }))
 
-  it.effect("are called one at a time if the request says so", () =>
-    Effect.gen(function*() {
-      const said = "Use lookup_order for 1234, then get_weather for Tokyo."
-      const made = yield* calls(said, { parallelToolCalls: false })
-      assert.deepStrictEqual(made.map(([name]) => name), ["lookup_order"])
-    }))
+  // what agents send: https://docs.claude.com/en/docs/claude-code/settings#tools-available-to-claude, Codex's and Cline's tools
+  const agentTools = [
+    "Bash",
+    "Read",
+    "Write",
+    "Task",
+    "TodoWrite",
+    "WebFetch",
+    "execute_command",
+    "write_file",
+    "mcp__git__log"
+  ]
+  const reminder = "<system-reminder>\nUse Bash, or TodoWrite.\n</system-reminder>"
+  const said: ReadonlyArray<readonly [texts: ReadonlyArray<string>, called: string | undefined]> = [
+    [["Hello, which tools do you have?"], undefined],
+    [["Write a poem about the bashful keeper's task"], "Write"],
+    [["write a poem, then do the next task and read it"], undefined],
+    [["Put the file on my todo list"], undefined],
+    [["Use Bash, Read and Write, all at once"], "Bash"],
+    [["Please execute command ls"], "execute_command"],
+    [["Call mcp__git__log for this repository"], "mcp__git__log"],
+    [[reminder, "Hello"], undefined],
+    [["Hello", reminder], undefined],
+    [["Use Bash", reminder, "No, rather Read the page"], "Read"],
+    [[`${reminder} Hello`], undefined]
+  ]
+  it.effect.each(said)(
+    "of an agent are called only if the user's last text names them: %j",
+    ([texts, called]) =>
+      Effect.gen(function*() {
+        const tools = agentTools.map((name) => ({ name, description: "Runs", parameters: object({}) }))
+        const content = texts.map((text) => ({ type: "text" as const, text }))
+        const events = yield* ask(conversation([{ role: "user", content, toolCalls: [] }], { tools }))
+        assert.deepStrictEqual(callsOf(events).map(({ name }) => name), called === undefined ? [] : [called])
+      })
+  )
 
   it.effect("are not called with invented arguments", () =>
     Effect.gen(function*() {
@@ -327,9 +354,12 @@ describe("tools", () => {
       assert.deepStrictEqual(yield* calls("What's the weather in Paris?", { toolChoice: { type: "none" } }), [])
     }))
 
-  it.effect("are called if the request requires a call, whatever the user says", () =>
+  it.effect("are called if the request requires a certain call, whatever the user says", () =>
     Effect.gen(function*() {
-      assert.lengthOf(yield* calls("Tell me a joke", { toolChoice: { type: "required" } }), 1)
+      const joke = "Tell me a joke"
+      assert.lengthOf(yield* calls(joke, { toolChoice: { type: "required" }, tools: [order] }), 1)
+      const error = yield* Effect.flip(calls(joke, { toolChoice: { type: "required" } }))
+      assert.include(error.message, "names none of the tools")
       const [[name, values] = []] = yield* calls("Where is order 77?", {
         toolChoice: { type: "tool", name: weather.name }
       })
