@@ -1,7 +1,7 @@
 /** Reads a line of a file of requests: what it asks for, or why it is refused. */
 import { Option, Predicate, Result, Schema } from "effect"
 import * as ExactJson from "../bounds/ExactJson.ts"
-import { InvalidRequest, type JobError, ModelNotFound } from "../contract/JobError.ts"
+import { InvalidRequest, type JobError, ModelNotFound, ModelUnsuitable } from "../contract/JobError.ts"
 import type { Operation, Workload } from "../contract/Operation.ts"
 import { decoderOf } from "../contract/http/RequestDecoder.ts"
 import { tokenDemand } from "../contract/TokenEstimate.ts"
@@ -68,8 +68,10 @@ export const requestOf = (
     const name = batch.model ?? decoded.model
     if (typeof name !== "string") return yield* Result.fail(InvalidRequest.at("model", "is required"))
     const model = models.get(name)
-    if (model === undefined || !operation.workloads.includes(model.workload)) {
-      return yield* Result.fail(new ModelNotFound({ model: name }))
+    if (model === undefined) return yield* Result.fail(new ModelNotFound({ model: name }))
+    if (!operation.workloads.includes(model.workload)) {
+      const { workload } = model
+      return yield* Result.fail(new ModelUnsuitable({ model: name, workload, operation: operation.name }))
     }
     if (operation.streams(decoded)) return yield* Result.fail(InvalidRequest.at("stream", "must not be set in a batch"))
     if (Predicate.hasProperty(decoded, "background") && decoded.background === true) {

@@ -49,13 +49,26 @@ export class InvalidRequest extends Schema.TaggedError<InvalidRequest>()("Invali
   }
 }
 
-/** No model of that name serves this operation. */
+/** No model has that name. */
 export class ModelNotFound extends Schema.TaggedError<ModelNotFound>()("ModelNotFound", {
   model: Text
 }) {
   override get message() {
     const name = this.model.slice(0, 200)
-    return `The model '${name}' does not exist or does not serve this operation. GET /v1/models lists the models.`
+    return `The model '${name}' does not exist. GET /v1/models lists the models.`
+  }
+}
+
+/** The model is of another kind than the operation needs. */
+export class ModelUnsuitable extends Schema.TaggedError<ModelUnsuitable>()("ModelUnsuitable", {
+  model: Text,
+  workload: Text,
+  operation: Text
+}) {
+  override get message() {
+    const name = this.model.slice(0, 200)
+    return `The model '${name}' belongs to the workload '${this.workload}' and does not serve '${this.operation}'. ` +
+      "GET /v1/models lists the models with their types."
   }
 }
 
@@ -322,6 +335,7 @@ export class InternalError extends Schema.TaggedError<InternalError>()("Internal
 export const JobError = Schema.Union([
   InvalidRequest,
   ModelNotFound,
+  ModelUnsuitable,
   ModelDisabled,
   ReferenceNotFound,
   ProviderRejected,

@@ -86,7 +86,7 @@ describe.each(Object.entries(openais))("openai %s", (_, OpenAI) => {
   it("cannot embed with a model of another workload", async () => {
     const error = await client().embeddings.create({ model: "local-chat", input: "a" }).catch((error: unknown) => error)
     assert.instanceOf(error, OpenAI.NotFoundError)
-    assert.deepInclude(error, { code: "model_not_found", param: "model" })
+    assert.deepInclude(error, { code: "model_not_supported", param: "model" })
   })
 })
 

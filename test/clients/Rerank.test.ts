@@ -92,7 +92,7 @@ describe("the AI SDK", () => {
     assert.isTrue(APICallError.isInstance(error))
     assert.strictEqual(
       (error as Error).message,
-      "The model 'unheard-of' does not exist or does not serve this operation. GET /v1/models lists the models."
+      "The model 'unheard-of' does not exist. GET /v1/models lists the models."
     )
   })
 })

@@ -5,8 +5,13 @@ import { TokenCheck } from "../../../shared/keys/KeyRing.ts"
 import type { FileRefused } from "../../../shared/files/ClientFiles.ts"
 import type { TaskStorageFull } from "../../../shared/tasks/TaskBytes.ts"
 
-export class KeyMissing extends Schema.TaggedError<KeyMissing>()("KeyMissing", {}) {
-  override readonly message = "Missing API key. Send it as 'Authorization: Bearer <key>'."
+export class KeyMissing extends Schema.TaggedError<KeyMissing>()("KeyMissing", {
+  /** How clients of the route may send a key. */
+  ways: Schema.Array(Schema.String)
+}) {
+  override get message() {
+    return `Missing API key. Send it as ${this.ways.join(", or as ")}.`
+  }
 }
 
 /** The token in place of an API key did not pass a check. */

@@ -82,6 +82,10 @@ export class Exchange {
     response.on("close", () => this.#close())
   }
 
+  get url(): string | undefined {
+    return this.#request.url
+  }
+
   /** Whether the client waits for permission to send its body. */
   get awaitsPermission(): boolean {
     return this.headers["expect"] !== undefined

@@ -85,7 +85,7 @@ export const addAll = Effect.fnUntraced(
           respond(name, dialect, (record) =>
             Effect.gen(function*() {
               const { headers, url } = request
-              const key = yield* authenticate(keys, headers, dialect)
+              const key = yield* authenticate(keys, { headers }, dialect)
               record.setKey(key.id)
               if (orElse === "create") {
                 record.answerHeaders = admission.headers(key, dialect)

@@ -72,7 +72,7 @@ export const of = {
     new IngressError.RequestUnreadable({ reason: "headers" })
   ],
   keys: [
-    new IngressError.KeyMissing(),
+    new IngressError.KeyMissing({ ways: ["'Authorization: Bearer <key>'"] }),
     new JobError.KeyInvalid(),
     new IngressError.TokenInvalid({ check: "exp" }),
     new JobError.KeyInactive({ reason: "disabled" }),
@@ -85,6 +85,11 @@ export const of = {
     invalid("model", "is required"),
     new JobError.ModelNotAllowed({ model: "gpt-5" }),
     new JobError.ModelNotFound({ model: "gpt-5" }),
+    new JobError.ModelUnsuitable({
+      model: "text-embedding-3-small",
+      workload: "embeddings",
+      operation: "chat.completions"
+    }),
     new IngressError.BodyTooLarge({ limitBytes: IncomingBody.maxBodyBytes }),
     new IngressError.MediaTypeUnsupported(),
     new IngressError.KeyLimitReached({ limit: "requests", max: 600, retryAfterMs: 2_000 }),

@@ -16,6 +16,8 @@ const limits = {
   output: "The most tokens of an answer."
 }
 
+const created = "Unix time in seconds of the date in its name, such as `-2024-08-06`; 1677610602 if its name has none."
+
 const description = field(text, "What the catalogue says about the model.")
 const pricing = field(
   Schema.optionalKey(Schema.Record(Schema.String, Schema.String)),
@@ -27,9 +29,19 @@ const modalities = {
   output: field(texts, "What answers can contain.")
 }
 
+const architecture = field(
+  Schema.optionalKey(Schema.Struct({
+    modality: field(Schema.String, "Both, such as `text+image->text`."),
+    input_modalities: field(Schema.Array(Schema.String), "What requests can contain."),
+    output_modalities: field(Schema.Array(Schema.String), "What answers can contain, also `embeddings` and `rerank`.")
+  })),
+  "What the model turns into what, in the form of OpenRouter's API. If the catalogue knows no modalities, those that are usual for its type."
+)
+
 /** Facts for which a vendor's own form has no field. */
 const facts = {
   description,
+  architecture,
   input_modalities: modalities.input,
   output_modalities: modalities.output,
   supported_features: field(texts, "`tools` if it calls tools, `reasoning` if it reasons before it answers."),
@@ -39,8 +51,9 @@ const facts = {
 const Model = Schema.Struct({
   id: field(Schema.String, "The model's name in requests."),
   object: constant("model", "A model."),
-  created: field(Schema.Int, "Always 0: the gateway does not know when a model was made."),
+  created: field(Schema.Int, created),
   owned_by: field(Schema.String, "Always `model-gateway`: providers are not disclosed."),
+  type: field(Schema.String, "What it is for: `chat`, `image`, `video`, `embedding`, `rerank` or `audio`."),
   context_length: field(count, limits.window),
   max_output_length: field(count, limits.output),
   ...facts
@@ -60,7 +73,10 @@ const AnthropicModel = Schema.Struct({
   id: field(Schema.String, "The model's name in requests."),
   type: constant("model", "A model."),
   display_name: field(Schema.String, "The same name."),
-  created_at: field(Schema.String, "Always the epoch: the gateway does not know when a model was made."),
+  created_at: field(
+    Schema.String,
+    "The date in its name, such as `-20250929`; 2023-02-28T18:56:42Z if its name has none."
+  ),
   lifecycle: constant("active", "Every model of the catalogue can be used."),
   line: field(Schema.Null, "Always `null`."),
   deprecated_at: field(Schema.Null, "Always `null`."),
@@ -102,10 +118,16 @@ export const schemas = { Model, ModelList, AnthropicModel, AnthropicModelList, G
 const model = {
   id: "gpt-5",
   object: "model",
-  created: 0,
+  created: 1_677_610_602,
   owned_by: "model-gateway",
+  type: "chat",
   context_length: 272_000,
   max_output_length: 128_000,
+  architecture: {
+    modality: "text+image+file->text",
+    input_modalities: ["text", "image", "file"],
+    output_modalities: ["text"]
+  },
   input_modalities: ["text", "image", "file"],
   output_modalities: ["text"],
   supported_features: ["tools", "reasoning"],

@@ -1,6 +1,6 @@
 /** One route of the reference, and its OpenAPI operation. */
 import type { Dialect } from "../../../shared/contract/Operation.ts"
-import { keyHeaders } from "../request/Authentication.ts"
+import { keyHeaders, keyParameters } from "../request/Authentication.ts"
 import type { RequestError } from "../errors/IngressError.ts"
 import * as Errors from "./Errors.ts"
 import * as Headers from "./Headers.ts"
@@ -77,7 +77,9 @@ export interface Route {
 /** The alternative ways to authenticate. */
 const securityOf = ({ isKeyOptional = false, key }: Route) => {
   if (key === undefined) return []
-  const schemes = ["bearer", keyHeaders[key]].flatMap((scheme) => scheme === undefined ? [] : [{ [scheme]: [] }])
+  const schemes = ["bearer", keyHeaders[key], keyParameters[key]].flatMap((scheme) =>
+    scheme === undefined ? [] : [{ [scheme]: [] }]
+  )
   return isKeyOptional ? [...schemes, {}] : schemes
 }
 
@@ -89,6 +91,14 @@ export const securitySchemes = {
       in: "header",
       name,
       description: "The same API key, in the header of that format's official client."
+    }])
+  ),
+  ...Object.fromEntries(
+    Object.values(keyParameters).map((name) => [name, {
+      type: "apiKey",
+      in: "query",
+      name,
+      description: "The same API key in the URL. Prefer a header: proxies log URLs."
     }])
   )
 }

@@ -1,8 +1,8 @@
 /** The forms of one model and of a page of models, for each vendor's clients. */
-import { Result } from "effect"
+import { DateTime, Option, Result } from "effect"
 import type { OfferedModel } from "../../../shared/catalogue/Models.ts"
 import { InvalidRequest } from "../../../shared/contract/JobError.ts"
-import type { Dialect } from "../../../shared/contract/Operation.ts"
+import type { Dialect, Workload } from "../../../shared/contract/Operation.ts"
 import { operations } from "../../../shared/contract/operations/operations.ts"
 
 /** A model that the key may use, with its name. */
@@ -46,9 +46,44 @@ const featuresOf = ({ reasoning, tools }: OfferedModel): ReadonlyArray<string> |
     ? undefined
     : [...(tools === true ? ["tools"] : []), ...(reasoning === true ? ["reasoning"] : [])]
 
+/** What models of a workload are for, in Together's words, and their usual modalities, in OpenRouter's. */
+const kinds: Readonly<Record<Workload, { readonly type: string; readonly input?: string; readonly output?: string }>> =
+  {
+    chat: { type: "chat", input: "text", output: "text" },
+    images: { type: "image", input: "text", output: "image" },
+    video: { type: "video", input: "text", output: "video" },
+    embeddings: { type: "embedding", input: "text", output: "embeddings" },
+    rerank: { type: "rerank", input: "text", output: "rerank" },
+    // some speak, others listen
+    speech: { type: "audio" }
+  }
+
+/** Unknown modalities of a workload that has usual ones are those. */
+const architectureOf = ({ inputModalities, outputModalities, workload }: OfferedModel): object | undefined => {
+  const { input, output } = kinds[workload]
+  const inputs = inputModalities ?? (input === undefined ? [] : [input])
+  const outputs = outputModalities ?? (output === undefined ? [] : [output])
+  return inputs.length === 0 || outputs.length === 0 ? undefined : {
+    modality: `${inputs.join("+")}->${outputs.join("+")}`,
+    input_modalities: inputs,
+    output_modalities: outputs
+  }
+}
+
+/** LiteLLM's time of every model: clients sort by it, and show 0 as a date of 1970. */
+const usualTime = 1_677_610_602
+
+/** When a model was made, in seconds: the date in its name, such as `gpt-4o-2024-08-06`, as the catalogue knows no other. */
+const createdOf = (name: string): number => {
+  const [, year, month, day] = /(?<!\d)(20\d\d)-?(\d\d)-?(\d\d)(?!\d)/.exec(name) ?? []
+  const date = year === undefined ? Option.none() : DateTime.make(`${year}-${month}-${day}T00:00:00Z`)
+  return Option.match(date, { onNone: () => usualTime, onSome: (date) => DateTime.toEpochMillis(date) / 1_000 })
+}
+
 /** Facts that every form has. Unknown ones are `undefined`, which `JSON.stringify` leaves out. */
 const commonFacts = (model: OfferedModel) => ({
   description: model.description,
+  architecture: architectureOf(model),
   input_modalities: model.inputModalities,
   output_modalities: model.outputModalities,
   supported_features: featuresOf(model),
@@ -82,8 +117,9 @@ const openAi: ModelForm = {
   one: ([id, model]) => ({
     id,
     object: "model",
-    created: 0,
+    created: createdOf(id),
     owned_by: "model-gateway",
+    type: kinds[model.workload].type,
     context_length: model.contextWindow,
     max_output_length: model.maxOutputTokens,
     ...commonFacts(model)
@@ -104,7 +140,7 @@ const anthropic: ModelForm = {
     id,
     type: "model",
     display_name: id,
-    created_at: "1970-01-01T00:00:00Z",
+    created_at: DateTime.formatIso(DateTime.makeUnsafe(createdOf(id) * 1_000)).replace(".000", ""),
     lifecycle: "active",
     line: null,
     deprecated_at: null,

@@ -21,7 +21,7 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
     { dialect, list, one }: ModelForm,
     record: RequestRecord
   ) {
-    const key = yield* authenticate(keys, headers, dialect === "gemini" ? dialect : "anthropic")
+    const key = yield* authenticate(keys, { headers, url }, dialect === "gemini" ? dialect : "anthropic")
     record.setKey(key.id)
     const { "*": encoded = "" } = yield* HttpRouter.params
     const id = PathTemplate.decodePath(encoded)

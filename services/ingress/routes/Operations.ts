@@ -7,7 +7,7 @@ import { JobClient } from "../../../shared/bus/ingress/JobClient.ts"
 import type { JobRequest } from "../../../shared/bus/ingress/JobRequest.ts"
 import { queueTimeout } from "../../../shared/bus/ingress/QueueTimeout.ts"
 import { Models, type OfferedModel } from "../../../shared/catalogue/Models.ts"
-import { InvalidRequest, ModelNotFound, Unavailable } from "../../../shared/contract/JobError.ts"
+import { InvalidRequest, ModelNotFound, ModelUnsuitable, Unavailable } from "../../../shared/contract/JobError.ts"
 import type { Operation } from "../../../shared/contract/Operation.ts"
 import { operations } from "../../../shared/contract/operations/operations.ts"
 import { strictTranslation, translationHeader } from "../../../shared/contract/ChatHeaders.ts"
@@ -60,7 +60,7 @@ export const serveOperations = Effect.fnUntraced(function*(operations: ReadonlyA
 
   const begin = (exchange: Exchange, pathModel: string | undefined) => {
     const { headers, operation, record } = exchange
-    exchange.run(authenticate(keys, headers, operation.dialect), (key) => {
+    exchange.run(authenticate(keys, exchange, operation.dialect), (key) => {
       record.setKey(key.id)
       record.answerHeaders = admission.headers(key, operation.dialect)
       const refusal = wrongHeader(operation, headers)
@@ -88,8 +88,15 @@ export const serveOperations = Effect.fnUntraced(function*(operations: ReadonlyA
       const name = named ?? operation.defaultModel
       if (name === undefined || name === null) return exchange.fail(InvalidRequest.at("model", "is required"))
       const model = offered.current().models.get(name)
-      if (model === undefined || !operation.workloads.includes(model.workload)) {
-        return exchange.fail(new ModelNotFound({ model: name }))
+      if (model === undefined) return exchange.fail(new ModelNotFound({ model: name }))
+      if (!operation.workloads.includes(model.workload)) {
+        const { workload } = model
+        // says nothing about models that the key may not use
+        return exchange.fail(
+          admission.allows(key, name)
+            ? new ModelUnsuitable({ model: name, workload, operation: operation.name })
+            : new ModelNotFound({ model: name })
+        )
       }
       exchange.record.setModel(operation, name)
       const refusal = refusalOf(operation, name, model, decoded)

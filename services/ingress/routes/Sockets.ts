@@ -51,14 +51,14 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
         "responses.connect",
         dialect,
         (record) =>
-          Effect.flatMap(authenticate(keys, headers, dialect), ({ id }) => {
+          Effect.flatMap(authenticate(keys, { headers }, dialect), ({ id }) => {
             record.setKey(id)
             return Effect.fail(new UpgradeRequired())
           })
       )
   )
 
-  const keyIn = ({ headers }: IncomingMessage) => authenticate(keys, headers as RequestHeaders, dialect)
+  const keyIn = ({ headers }: IncomingMessage) => authenticate(keys, { headers: headers as RequestHeaders }, dialect)
 
   /** Whether its key is valid, or is a token that is still to be verified. */
   const mayBeKnown = (request: IncomingMessage): boolean => {

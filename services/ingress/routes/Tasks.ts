@@ -98,7 +98,7 @@ const make = Effect.gen(function*() {
 
   /** One video's record, if it belongs to the owner of the request's key. */
   const findOwn = Effect.fnUntraced(function*({ id, operation, record, request }: TaskRequest, index = 0) {
-    const key = yield* authenticate(keys, request.headers, operation.dialect)
+    const key = yield* authenticate(keys, request, operation.dialect)
     record.setKey(key.id)
     const task = yield* find(operation, id, index)
     const isOwn = task.ownerId === key.owner || task.tenant === key.id

@@ -41,6 +41,8 @@ const constant = {
   ModelNotAllowed: { status: 403, code: "model_not_allowed", param: "model" },
   BudgetSpent: { status: 429, code: "insufficient_quota" },
   ModelNotFound: { status: 404, code: "model_not_found", param: "model" },
+  // OpenAI also answers a model of another kind with 404
+  ModelUnsuitable: { status: 404, code: "model_not_supported", param: "model" },
   // a retry cannot help until the operator enables the model
   ModelDisabled: { status: 503, code: "model_disabled", param: "model", headers: { "x-should-retry": "false" } },
   ProviderRateLimited: { status: 429, code: "rate_limit_exceeded" },

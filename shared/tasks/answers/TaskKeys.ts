@@ -14,6 +14,7 @@ import { recordKey } from "./TaskPages.ts"
 const refusals: ReadonlySet<JobError["_tag"]> = new Set([
   "InvalidRequest",
   "ModelNotFound",
+  "ModelUnsuitable",
   "ReferenceNotFound",
   "ProviderRejected",
   "ProviderRateLimited"

@@ -75,6 +75,7 @@ describe("a message", () => {
     ...[
       new JobError.InvalidRequest({ message: "\r\n🙂", param: null, code: "c" }),
       new JobError.ModelNotFound({ model: "m" }),
+      new JobError.ModelUnsuitable({ model: "m", workload: "chat", operation: "o" }),
       new JobError.ProviderRejected({ provider: "p", status: 422, message: "", type: null, param: "x", code: null }),
       new JobError.ProviderRateLimited({ provider: "p", retryAfterMs: null }),
       new JobError.ProviderFailed({ provider: "p", reason: "cut", status: null, retryAfterMs: 0 }),

@@ -15,6 +15,13 @@ const unreadable = ["syntax", "headers", "extensions", "timeout"] as const
 const table: ReadonlyArray<readonly [IngressError.RequestError, ...names: ReadonlyArray<string>]> = [
   [new JobError.InvalidRequest({ message: "n: must be a number", param: "n", code: "invalid_value" }), "n"],
   [new JobError.ModelNotFound({ model: "gpt-9" }), "gpt-9", "/v1/models"],
+  [
+    new JobError.ModelUnsuitable({ model: "e-3", workload: "embeddings", operation: "chat.completions" }),
+    "e-3",
+    "embeddings",
+    "chat.completions",
+    "/v1/models"
+  ],
   [new JobError.ModelDisabled({ model: "gpt-9" }), "gpt-9", "operator"],
   [new JobError.ReferenceNotFound({ param: "previous_response_id" }), "previous_response_id"],
   [
@@ -40,7 +47,12 @@ const table: ReadonlyArray<readonly [IngressError.RequestError, ...names: Readon
   [new JobError.Cancelled(), "cancelled"],
   [new JobError.Unavailable({ retryAfterMs: 100 }), "gateway", "1 s"],
   [new JobError.InternalError(), "gateway", "x-request-id"],
-  [new IngressError.KeyMissing(), "API key", "Authorization"],
+  [
+    new IngressError.KeyMissing({ ways: ["'Authorization: Bearer <key>'", "'x-api-key: <key>'"] }),
+    "API key",
+    "Authorization",
+    "x-api-key"
+  ],
   [new JobError.KeyInvalid(), "API key"],
   [new JobError.KeyInactive({ reason: "disabled" }), "API key", "disabled"],
   [new JobError.KeyInactive({ reason: "expired" }), "API key", "expired"],
