@@ -33,7 +33,7 @@ const chooseTool = Effect.fnUntraced(function*({ toolChoice, tools }: Conversati
     if (tool !== undefined) return tool
     return yield* InvalidRequest.at("tool_choice", "names a tool that the request does not define")
   }
-  const named = namedTool(tools, last)
+  const [named] = namedTools(tools, last)
   if (toolChoice.type === "auto" || named !== undefined) return named
   if (tools.length === 1) return tools[0]
   return yield* InvalidRequest.at(
@@ -56,13 +56,16 @@ const callOf = (
     }
   )
 
-/** The tool without a result that the user's last text names first. */
-const namedTool = (tools: ReadonlyArray<ToolDefinition>, { asked, results }: Last): ToolDefinition | undefined => {
+/** The tools without a result that the user's last text names, in the order of their mention. */
+export const namedTools = (
+  tools: ReadonlyArray<ToolDefinition>,
+  { asked, results }: Last
+): ReadonlyArray<ToolDefinition> => {
   const text = ` ${spaced(asked)} `
   const words = contentWords(text)
   return tools.filter(({ name }) => results.every(({ tool }) => tool !== name))
     .map((tool) => ({ tool, at: mention(tool.name, text, words) }))
-    .filter(({ at }) => at !== -1).toSorted((a, b) => a.at - b.at)[0]?.tool
+    .filter(({ at }) => at !== -1).toSorted((a, b) => a.at - b.at).map(({ tool }) => tool)
 }
 
 /** The words of a text or of a tool's name, with one space between them: `getWeather` is `get Weather`. */

@@ -7,7 +7,8 @@ import type {
 } from "../../shared/provider/dialects/conversation/Conversation.ts"
 import { withoutMarks } from "../../shared/provider/dialects/conversation/Conversation.ts"
 import type { Losses } from "../../shared/provider/dialects/conversation/Losses.ts"
-import { lastTurnOf } from "./Text.ts"
+import { lastTurnOf, readLast } from "./Text.ts"
+import { namedTools } from "./ToolUse.ts"
 
 const unread = "is not read by the built-in engine"
 
@@ -25,6 +26,9 @@ export const record = (conversation: Conversation, losses: Losses): void => {
   if (modalities?.some((modality) => modality !== "text") === true) losses.warnOf("modalities")
   for (const { description, path = "tools" } of tools) {
     if (description !== undefined) losses.warn(path, "has a description, which the built-in engine does not read")
+  }
+  for (const { path = "tools" } of namedTools(tools, readLast(conversation)).slice(1)) {
+    losses.warn(path, "is not called yet: the built-in engine calls one tool at a time")
   }
   const last = lastTurnOf(turns)
   for (const [index, { content, failed, path, role, toolCalls }] of turns.entries()) {
