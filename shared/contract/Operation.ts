@@ -25,6 +25,8 @@ export interface RequestBody {
   /** Absent if the path names the model. */
   readonly model?: string | null | undefined
   readonly stream?: boolean | null | undefined
+  /** `sse` for a stream of events, in requests for speech. */
+  readonly stream_format?: string | null | undefined
   /** How many results the client wants. Each result of a task is a piece of work of its own. */
   readonly n?: number | null | undefined
 }
@@ -71,6 +73,8 @@ export interface Operation {
   readonly request: Schema.Codec<RequestBody, unknown>
   /** What ingress checks, if a provider may get the request unchanged and judges the rest. Default: `request`. */
   readonly outline?: Schema.Codec<RequestBody, unknown>
+  /** The same of a form. Default: `form`. */
+  readonly formOutline?: Schema.Codec<RequestBody, FormData>
   /** Decodes bodies that have one field and lack another: some clients send another operation's requests. */
   readonly alternative?: {
     readonly has: string

@@ -189,8 +189,9 @@ const requestTokens = (operation: Operation, bytes: number, field: Field): numbe
 const repeatedTokens = (field: Field): number => {
   const query = field("query")
   const documents = field("documents")
-  if (typeof query !== "string" || !Array.isArray(documents)) return 0
-  return Math.ceil(Buffer.byteLength(query) / bytesPerToken) * Math.max(0, documents.length - 1)
+  if (query === undefined || !Array.isArray(documents)) return 0
+  const text = typeof query === "string" ? query : JSON.stringify(query)
+  return Math.ceil(Buffer.byteLength(text) / bytesPerToken) * Math.max(0, documents.length - 1)
 }
 
 const picturesOf = (field: Field): number => largest(field, pictureCounts)?.value ?? 1

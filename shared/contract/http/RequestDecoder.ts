@@ -55,9 +55,12 @@ interface Decoders {
 
 const decoders = new Map(
   operations.map((operation): [string, Decoders] => {
-    const { form, name } = operation
+    const { form, formOutline = form, name } = operation
     const json = refusingOtherModels(validating(jsonDecoder(operation)))
-    return [name, form === undefined ? { json } : { json, form: validating(Schema.decodeUnknownResult(form)) }]
+    return [
+      name,
+      formOutline === undefined ? { json } : { json, form: validating(Schema.decodeUnknownResult(formOutline)) }
+    ]
   })
 )
 

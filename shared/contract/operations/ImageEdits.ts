@@ -7,6 +7,7 @@
 import { Schema, Struct } from "effect"
 import { hasPrompt, imageRequestFields, ImageResult, imageSettings, type Input, Prompt } from "./ImageGenerations.ts"
 import { formField, formFile, isPresent, ModelName, optional } from "../Fields.ts"
+import { imagesForm } from "../outlines/Outlines.ts"
 import type { Operation } from "../Operation.ts"
 
 /** The most images that a request may change. */
@@ -84,8 +85,9 @@ export const imageEdits = {
   dialect: "openai",
   request: ImageEditRequest,
   form: ImageEditForm,
+  formOutline: imagesForm,
   response: ImageResult,
-  streams: () => false,
+  streams: ({ stream }) => stream === true,
   description:
     "A request has one of three forms: images and instruction in `input.messages`, in the fields `image` and `prompt`, " +
     "or `multipart/form-data` with images as files or texts.",

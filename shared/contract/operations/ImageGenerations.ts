@@ -6,6 +6,7 @@
  */
 import { Schema, Struct } from "effect"
 import { endUserDescription, EpochSeconds, field, integer, isPresent, ModelName, optional } from "../Fields.ts"
+import { imagesOutline } from "../outlines/Outlines.ts"
 import type { Operation } from "../Operation.ts"
 
 /** The bounds of each side of a picture, in pixels. */
@@ -65,11 +66,14 @@ const parameters = {
   output_compression: integer(0, 100).annotate({ description: "Quality in percent, for `jpeg` and `webp`." })
 }
 
+const onlyRelayed =
+  "`false` or 0: only providers of this format stream pictures, for requests with `prompt` or as a form."
+
 /** The settings of both picture operations. The requests make them optional. */
 export const imageSettings = {
   ...parameters,
-  stream: Schema.Literal(false).annotate({ description: "Streaming is not supported." }),
-  partial_images: Schema.Literal(0).annotate({ description: "Streaming is not supported." }),
+  stream: Schema.Literal(false).annotate({ description: onlyRelayed }),
+  partial_images: Schema.Literal(0).annotate({ description: onlyRelayed }),
   user: Schema.String.annotate({ description: endUserDescription })
 }
 
@@ -150,8 +154,9 @@ export const imageGenerations = {
   workloads: ["images"],
   dialect: "openai",
   request: ImageGenerationRequest,
+  outline: imagesOutline,
   response: ImageResult,
-  streams: () => false,
+  streams: ({ stream }) => stream === true,
   description: "A request has one of two forms: `input.messages` with settings in `parameters`, or `prompt` with " +
     "settings beside it. Both forms accept settings in either place.",
   examples: {

@@ -1,6 +1,7 @@
 /** POST /v1/moderations: says what kinds of harm texts and pictures contain. */
 import { Schema } from "effect"
 import { AnsweringModel, constant, field, optional } from "../Fields.ts"
+import { moderationsOutline } from "../outlines/Outlines.ts"
 import type { Operation } from "../Operation.ts"
 
 /** The text or picture of a multimodal input. */
@@ -61,6 +62,7 @@ export const moderations = {
   needsProvider: true,
   defaultModel,
   request: ModerationRequest,
+  outline: moderationsOutline,
   response: ModerationResponse,
   streams: () => false,
   description:

@@ -1,6 +1,7 @@
 /** POST /v1/rerank and POST /v2/rerank: orders documents by their relevance to a query. */
 import { Schema } from "effect"
 import { atLeast, between, field, JsonObject, ModelName, optional } from "../Fields.ts"
+import { rerankOutline } from "../outlines/Outlines.ts"
 import type { Operation } from "../Operation.ts"
 
 /** Maximum number of documents in one request. */
@@ -79,6 +80,7 @@ export const rerank = {
   workloads: ["rerank"],
   dialect: "cohere",
   request: RerankRequest,
+  outline: rerankOutline,
   response: RerankResponse,
   streams: () => false,
   description: "Returns the most relevant document first.",

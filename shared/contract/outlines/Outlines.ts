@@ -4,7 +4,7 @@
  * gateway. Workers that translate a request decode it by the schema of its operation.
  */
 import { Schema } from "effect"
-import { JsonObject, ModelName, optional, Stream } from "../Fields.ts"
+import { formField, formFile, JsonObject, ModelName, optional, Stream } from "../Fields.ts"
 
 /** A number that limits read. A provider that accepts texts instead of numbers would bypass them. */
 const Amount = optional(Schema.Finite)
@@ -68,6 +68,51 @@ export const contentsOutline = Schema.Struct({
     maxOutputTokens: Amount,
     thinkingConfig: optional(Schema.Struct({ thinkingBudget: Amount }))
   }))
+})
+
+/** Limits read the number of pictures, which is in either place. */
+export const imagesOutline = Schema.Struct({
+  model: ModelName,
+  stream: Stream,
+  n: Amount,
+  parameters: optional(Schema.Struct({ n: Amount })),
+  input: optional(JsonObject)
+})
+
+/** Speech is billed by the characters of its text. */
+export const speechOutline = Schema.Struct({
+  model: ModelName,
+  input: Schema.String,
+  stream_format: optional(Schema.String)
+})
+
+export const soundOutline = Schema.Struct({ model: ModelName, file: Schema.NonEmptyString, stream: Stream })
+
+const flag = formField(Schema.Boolean)
+const file = Schema.Union([formFile, Schema.NonEmptyString])
+
+/** Forms pass with all their fields; ingress reads only these. */
+export const soundForm = Schema.fromFormData(Schema.Struct({ model: ModelName, file, stream: flag }))
+export const imagesForm = Schema.fromFormData(
+  Schema.Struct({ model: ModelName, stream: flag, n: formField(Schema.Finite) })
+)
+
+export const moderationsOutline = Schema.Struct({ model: optional(Schema.NonEmptyString) })
+
+/** A reranker reads the query again with each document. */
+export const rerankOutline = Schema.Struct({
+  model: ModelName,
+  query: Schema.Union([Schema.String, JsonObject]),
+  documents: Schema.Union([Schema.String, Schema.Array(Schema.Unknown)])
+})
+
+export const embedOutline = Schema.Struct({ model: ModelName })
+
+/** Each text of a batch is a request of its own. */
+export const contentOutline = Schema.Struct({ model: optional(Schema.String), content: optional(JsonObject) })
+export const contentsOfBatchOutline = Schema.Struct({
+  model: optional(Schema.String),
+  requests: Schema.Array(JsonObject)
 })
 
 export const countedContentsOutline = Schema.Struct({

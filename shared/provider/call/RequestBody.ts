@@ -63,6 +63,14 @@ export const decoder = <Request>(
 export const isForm = ({ contentType }: Pick<Call, "contentType">): boolean =>
   /^multipart\/form-data\s*;/i.test(contentType)
 
+/** Decodes forms by this schema. Fails with the first field that it rejects. */
+export const formReader = <Request>(
+  schema: Schema.Codec<Request, FormData>
+): (form: FormData) => Effect.Effect<Request, InvalidRequest> => {
+  const decode = Schema.decodeUnknownEffect(schema)
+  return (form) => Effect.mapError(decode(form), ({ issue }) => SchemaErrors.toInvalidRequest(issue, form))
+}
+
 /** The fields of a form. */
 export const formOf = (
   { body, contentType }: Pick<Call, "body" | "contentType">

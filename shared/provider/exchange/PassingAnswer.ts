@@ -123,7 +123,9 @@ export class PassingAnswer implements AnswerReader {
     const last = this.#stream.end()
     if (last === "error") return this.#failed("error")
     if (!this.#stream.isComplete) return this.#failed("cut")
-    this.#usage = this.#stream.usage
+    const reported = this.#stream.usage
+    // what the answer does not report, such as the characters of speech, stays
+    if (reported !== undefined || this.#usage === undefined) this.#usage = reported && { ...this.#usage, ...reported }
     const pieces = this.#rewritten(last === undefined ? [] : [last])
     const { grammar: { toUsage }, showUsage } = this.#options
     if (showUsage !== true || toUsage === undefined || (isReported(this.#usage) && this.#stream.hasShownUsage)) {

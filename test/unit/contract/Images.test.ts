@@ -8,10 +8,19 @@ import { Headers } from "effect/http"
 import * as IncomingBody from "../../../services/ingress/request/IncomingBody.ts"
 import { imageEdits } from "../../../shared/contract/operations/ImageEdits.ts"
 import { imageGenerations, parseSize } from "../../../shared/contract/operations/ImageGenerations.ts"
+import { formOf, formReader, reader } from "../../../shared/provider/call/RequestBody.ts"
 import type { Operation } from "../../../shared/contract/Operation.ts"
 
-const decodeJson = (operation: Operation, body: object) =>
-  Effect.result(IncomingBody.decode(operation, Headers.empty, new TextEncoder().encode(JSON.stringify(body))))
+/** The decoding in ingress, and then that of a worker that does not pass the request on. */
+const decodeJson = (operation: Operation, body: object) => {
+  const bytes = new TextEncoder().encode(JSON.stringify(body))
+  return Effect.result(
+    Effect.andThen(
+      IncomingBody.decode(operation, Headers.empty, bytes),
+      Effect.asVoid(reader(operation.request)({ body: bytes }))
+    )
+  )
+}
 
 const decodeForm = (fields: Readonly<Record<string, unknown>>) =>
   Effect.gen(function*() {
@@ -24,7 +33,13 @@ const decodeForm = (fields: Readonly<Record<string, unknown>>) =>
     const response = new Response(form)
     const bytes = new Uint8Array(yield* Effect.promise(() => response.arrayBuffer()))
     const headers = Headers.fromInput({ "content-type": response.headers.get("content-type") ?? "" })
-    return yield* Effect.result(IncomingBody.decode(imageEdits, headers, bytes))
+    const call = { body: bytes, contentType: headers["content-type"] ?? "" }
+    return yield* Effect.result(
+      Effect.andThen(
+        IncomingBody.decode(imageEdits, headers, bytes),
+        Effect.asVoid(Effect.flatMap(formOf(call), formReader(imageEdits.form)))
+      )
+    )
   })
 
 const content = [{ image: "https://example.com/a.png" }, { text: "a" }]

@@ -8,6 +8,14 @@ import { chatCompletions } from "../../../shared/contract/operations/ChatComplet
 import { completions } from "../../../shared/contract/operations/Completions.ts"
 import { embeddings, engineEmbeddings } from "../../../shared/contract/operations/embeddings/Embeddings.ts"
 import { generateContent } from "../../../shared/contract/operations/GenerateContent.ts"
+import { imageEdits } from "../../../shared/contract/operations/ImageEdits.ts"
+import { imageGenerations } from "../../../shared/contract/operations/ImageGenerations.ts"
+import { audioSpeech } from "../../../shared/contract/operations/audio/Speech.ts"
+import { transcriptions, translations } from "../../../shared/contract/operations/audio/Transcriptions.ts"
+import { embed } from "../../../shared/contract/operations/embeddings/Embed.ts"
+import { batchEmbedContents, embedContent } from "../../../shared/contract/operations/embeddings/EmbedContent.ts"
+import { moderations } from "../../../shared/contract/operations/Moderations.ts"
+import { rerank } from "../../../shared/contract/operations/Rerank.ts"
 import { messages } from "../../../shared/contract/operations/Messages.ts"
 import { responses } from "../../../shared/contract/operations/Responses.ts"
 import { countTokens, messagesCount } from "../../../shared/contract/operations/TokenCounts.ts"
@@ -24,7 +32,16 @@ const bases = new Map<Operation, object>([
   [generateContent, { contents }],
   [countTokens, { contents }],
   [embeddings, { model: "m", input: "a" }],
-  [engineEmbeddings, { input: "a" }]
+  [engineEmbeddings, { input: "a" }],
+  [imageGenerations, { model: "m", prompt: "a" }],
+  [audioSpeech, { model: "m", input: "a", voice: "nova" }],
+  [transcriptions, { model: "m", file: "UklGRg==" }],
+  [translations, { model: "m", file: "UklGRg==" }],
+  [moderations, { model: "m", input: "a" }],
+  [rerank, { model: "m", query: "a", documents: ["b"] }],
+  [embed, { model: "m", input_type: "search_query", texts: ["a"] }],
+  [embedContent, { content: { parts: [{ text: "a" }] } }],
+  [batchEmbedContents, { requests: [{ content: { parts: [{ text: "a" }] } }] }]
 ])
 
 const decode = (operation: Operation, change: object) => {
@@ -63,7 +80,32 @@ const accepted: ReadonlyArray<readonly [Operation, object]> = [
   [countTokens, { generateContentRequest: { contents: "a" } }],
   [embeddings, { input: [1, 2, 3] }],
   [embeddings, { input: [[1, 2], [3]], encoding_format: "int8", dimensions: 9_000 }],
-  [engineEmbeddings, { input: [[1]] }]
+  [engineEmbeddings, { input: [[1]] }],
+  // sizes and formats of gpt-image-1.5 and of servers such as LocalAI, prompts of Seedream: openai 7.55, https://docs.x.ai/docs/guides/image-generations
+  [imageGenerations, { size: "4096x8192", quality: "high", background: "transparent", output_format: "avif" }],
+  [imageGenerations, { size: "2K", prompt: ["a", "b"], aspect_ratio: "16:9", response_format: "bytes" }],
+  [imageGenerations, { stream: true, partial_images: 3 }],
+  [imageGenerations, { seed: -1, n: 0, prompt: "a".repeat(32_001), negative_prompt: ["b"] }],
+  // Kokoro, Orpheus and ElevenLabs: https://github.com/remsky/Kokoro-FastAPI, voices as weights, long texts
+  [audioSpeech, { input: "a".repeat(10_000), voice: undefined, speed: 8, response_format: "ogg_vorbis" }],
+  [audioSpeech, { voice: { weights: [1, 2] }, instructions: "Whisper", stream_format: "sse" }],
+  // https://platform.openai.com/docs/api-reference/audio, https://console.groq.com/docs/speech-to-text
+  [transcriptions, {
+    temperature: 1.5,
+    timestamp_granularities: ["character"],
+    known_speaker_names: ["a"],
+    language: ""
+  }],
+  [translations, { temperature: [0, 0.2], response_format: "srt", language: "de" }],
+  // https://docs.mistral.ai/api/#tag/classifiers, https://docs.llamastack.com: conversations
+  [moderations, { input: [{ role: "user", content: "a" }] }],
+  [moderations, { input: [[{ role: "user", content: "a" }]], metadata: {} }],
+  // pictures: https://jina.ai/reranker, https://docs.cohere.com/reference/rerank, https://docs.voyageai.com/docs/reranker
+  [rerank, { query: { image: "https://example.com/a.png" }, documents: [{ image: "aGk=" }, ["a"], {}] }],
+  [rerank, { top_n: 0, rank_fields: [], max_tokens_per_doc: 9, return_documents: "yes" }],
+  [embed, { texts: [], inputs: [{ content: [{ type: "newer" }] }], output_dimension: 99_999 }],
+  [embedContent, { content: { parts: [{ newer: 1 }] }, outputDimensionality: 99_999, embedContentConfig: {} }],
+  [batchEmbedContents, { requests: [{ newer: 1 }] }]
 ]
 
 /** The fields that the gateway reads itself. A provider that accepts texts for numbers would bypass limits. */
@@ -83,8 +125,30 @@ const refused: ReadonlyArray<readonly [Operation, param: string, object]> = [
   [responses, "input", { input: 5 }],
   [generateContent, "generationConfig.maxOutputTokens", { generationConfig: { maxOutputTokens: "100000" } }],
   [generateContent, "generationConfig.maxOutputTokens", { generation_config: { max_output_tokens: "100000" } }],
-  [embeddings, "input", { input: null }]
+  [embeddings, "input", { input: null }],
+  [imageGenerations, "n", { n: "100" }],
+  [imageGenerations, "parameters.n", { parameters: { n: "100" } }],
+  [imageGenerations, "stream", { stream: "yes" }],
+  [audioSpeech, "input", { input: ["a"] }],
+  [audioSpeech, "model", { model: 5 }],
+  [transcriptions, "stream", { stream: 1 }],
+  [moderations, "model", { model: "" }],
+  [rerank, "query", { query: 5 }],
+  [rerank, "documents", { documents: 5 }],
+  [batchEmbedContents, "requests[0]", { requests: ["a"] }]
 ]
+
+/** The same of forms. */
+const forms: ReadonlyArray<readonly [Operation, fields: Readonly<Record<string, string>>, param: string | undefined]> =
+  [
+    [imageEdits, { quality: "newer", size: "3K", input_fidelity: "high" }, undefined],
+    [imageEdits, { stream: "true", partial_images: "2" }, undefined],
+    [imageEdits, { n: "many" }, "n"],
+    [transcriptions, { temperature: "1.5", chunking_strategy: "newer", "timestamp_granularities[]": "x" }, undefined],
+    [transcriptions, { stream: "maybe" }, "stream"],
+    [translations, { temperature: "2", response_format: "newer" }, undefined],
+    [imageEdits, { model: "" }, "model"]
+  ]
 
 const named = ([operation, change]: readonly [Operation, object]) =>
   [`${operation.name}: ${JSON.stringify(change)}`, operation, change] as const
@@ -106,6 +170,29 @@ describe("ingress", () => {
       const { result } = yield* decode(operation, change)
       assert.strictEqual(Result.isFailure(result) ? result.failure.param : "it was accepted", param)
     }))
+
+  it.effect.each(forms)(
+    "reads of a form for %s only what it needs: %j",
+    ([operation, fields, param]) =>
+      Effect.gen(function*() {
+        const form = new FormData()
+        const file = new File(["RIFF"], "a", { type: "audio/wav" })
+        for (const [name, value] of Object.entries({ model: "m", file, image: file, prompt: "a", ...fields })) {
+          form.set(name, value)
+        }
+        const sent = new Response(form)
+        const headers = Headers.fromInput({ "content-type": sent.headers.get("content-type") ?? "" })
+        const body = yield* Effect.promise(() => sent.bytes())
+        const result = yield* Effect.result(IncomingBody.decode(operation, headers, body))
+        assert.strictEqual(Result.isFailure(result) ? result.failure.param : undefined, param)
+      })
+  )
+
+  it("counts the query of any form again with each document", () => {
+    const tokens = (query: unknown) =>
+      tokenDemand(rerank, 400, (name) => ({ query, documents: [1, 2, 3] } as Record<string, unknown>)[name]).tokens
+    assert.isAbove(tokens({ image: "a".repeat(400) }), tokens("a") + 200)
+  })
 
   it("counts the tokens of a prompt as one prompt", () => {
     const tokens = (prompt: unknown) =>

@@ -1,6 +1,7 @@
 /** POST /v1/audio/speech: text to speech. The answer is audio. */
 import { Schema } from "effect"
 import { between, field, ModelName, optional } from "../../Fields.ts"
+import { speechOutline } from "../../outlines/Outlines.ts"
 import type { Operation } from "../../Operation.ts"
 
 export const voices = ["alloy", "echo", "fable", "onyx", "nova", "shimmer"] as const
@@ -56,7 +57,7 @@ export const AudioSpeechRequest = Schema.Struct({
   ),
   stream_format: optional(
     Schema.Literal("audio"),
-    "The answer is always audio, sent as it is generated; never server-sent events.",
+    "The answer is audio, sent as it is generated. Only providers of this format also make `sse`: server-sent events, with usage.",
     "audio"
   )
 })
@@ -69,9 +70,10 @@ export const audioSpeech = {
   workloads: ["speech"],
   dialect: "openai",
   request: AudioSpeechRequest,
+  outline: speechOutline,
   response: Schema.Uint8Array,
   responseTypes: Object.values(mediaTypes),
-  streams: () => false,
+  streams: ({ stream_format: form }) => form === "sse",
   description:
     "The audio is sent as it is generated; WAV and FLAC of the built-in engine, which state their length at the " +
     "beginning, when it is complete. `response_format` sets its media type.",

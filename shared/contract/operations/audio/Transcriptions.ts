@@ -5,6 +5,7 @@
  */
 import { Schema, Struct } from "effect"
 import { between, field, formField, formFile, JsonObject, ModelName, optional } from "../../Fields.ts"
+import { soundForm, soundOutline } from "../../outlines/Outlines.ts"
 import { eventsOf, type Operation } from "../../Operation.ts"
 
 /** The formats that the gateway itself can make from a transcript. */
@@ -126,7 +127,9 @@ export const transcriptions = {
   dialect: "openai",
   needsProvider: true,
   request: TranscriptionRequest,
+  outline: soundOutline,
   form: TranscriptionForm,
+  formOutline: soundForm,
   response: Transcript,
   responseTypes: transcriptTypes,
   streams: ({ stream }) => stream === true,
@@ -176,7 +179,9 @@ export const translations = {
   dialect: "openai",
   needsProvider: true,
   request: TranslationRequest,
+  outline: soundOutline,
   form: TranslationForm,
+  formOutline: soundForm,
   response: Transcript,
   responseTypes: transcriptTypes,
   streams: () => false,

@@ -1,6 +1,7 @@
 /** POST /v2/embed: texts to vectors, in Cohere's format. */
 import { Schema } from "effect"
 import { atLeast, constant, field, integer, isPresent, JsonObject, ModelName, optional, tokens } from "../../Fields.ts"
+import { embedOutline } from "../../outlines/Outlines.ts"
 import type { Operation } from "../../Operation.ts"
 import { translationHeader } from "../../ChatHeaders.ts"
 import { maxDimensions } from "./Embeddings.ts"
@@ -54,6 +55,7 @@ export const embed = {
   workloads: ["embeddings"],
   dialect: "cohere",
   request: EmbedRequest,
+  outline: embedOutline,
   response: Schema.Struct({
     id: field(Schema.String, "Unique per answer."),
     response_type: constant("embeddings_by_type", "The vectors are grouped by their encoding."),

@@ -4,6 +4,7 @@
  */
 import { Schema } from "effect"
 import { field, integer, JsonObject, optional, tokens } from "../../Fields.ts"
+import { contentOutline, contentsOfBatchOutline } from "../../outlines/Outlines.ts"
 import type { Operation } from "../../Operation.ts"
 import { translationHeader } from "../../ChatHeaders.ts"
 import { maxDimensions } from "./Embeddings.ts"
@@ -60,6 +61,7 @@ export const embedContent = {
   workloads: ["embeddings"],
   dialect: "gemini",
   request: EmbedContentRequest,
+  outline: contentOutline,
   response: Schema.Struct({ embedding: field(Vector, "The vector of all parts."), usageMetadata }),
   streams: () => false,
   headers: [translationHeader],
@@ -80,6 +82,7 @@ export const batchEmbedContents = {
   summary: "Turn parts into several vectors",
   paths: ["/v1beta/models/{model}:batchEmbedContents", "/v1/models/{model}:batchEmbedContents"],
   request: BatchEmbedContentsRequest,
+  outline: contentsOfBatchOutline,
   response: Schema.Struct({
     embeddings: field(Schema.Array(Vector), "One vector for each of the `requests`, in their order."),
     usageMetadata

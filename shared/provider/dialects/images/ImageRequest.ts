@@ -1,5 +1,5 @@
 /** Decodes all forms of picture requests (messages, prompt, multipart) to one type. */
-import { Effect, Predicate, Schema } from "effect"
+import { Effect, Predicate } from "effect"
 import { ImageEditForm, ImageEditRequest } from "../../../contract/operations/ImageEdits.ts"
 import {
   ImageGenerationRequest,
@@ -11,7 +11,7 @@ import {
   textsOf
 } from "../../../contract/operations/ImageGenerations.ts"
 import { InvalidRequest } from "../../../contract/JobError.ts"
-import { formOf, isForm, reader, unreadable } from "../../call/RequestBody.ts"
+import { formOf, formReader, isForm, reader } from "../../call/RequestBody.ts"
 import type { Call } from "../../call/Protocol.ts"
 import { unknownFields } from "../../json/UnknownFields.ts"
 import * as Losses from "../conversation/Losses.ts"
@@ -165,7 +165,7 @@ const sourcesOf = (
 
 const generationOf = reader(ImageGenerationRequest)
 const editOf = reader(ImageEditRequest)
-const decodeForm = Schema.decodeUnknownEffect(ImageEditForm)
+const decodeForm = formReader(ImageEditForm)
 
 export const readGeneration = Effect.fnUntraced(function*(call: Call) {
   const { json, request: decoded } = yield* generationOf(call)
@@ -178,7 +178,7 @@ export const readGeneration = Effect.fnUntraced(function*(call: Call) {
 export const readEdit = Effect.fnUntraced(function*(call: Call) {
   if (isForm(call)) {
     const form = yield* formOf(call)
-    return fromForm(form, yield* Effect.mapError(decodeForm(form), unreadable))
+    return fromForm(form, yield* decodeForm(form))
   }
   const { json, request } = yield* editOf(call)
   return fromJson(json, request)

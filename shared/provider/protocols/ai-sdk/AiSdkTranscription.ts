@@ -1,5 +1,5 @@
 /** Transcribes sound with AI SDK packages. They return text with timestamps, from which every format is made here. */
-import { Effect, Schema, SchemaGetter } from "effect"
+import { Effect, SchemaGetter } from "effect"
 import {
   type TranscriptFormat,
   transcriptFormats,
@@ -9,7 +9,7 @@ import {
 import { InvalidRequest } from "../../../contract/JobError.ts"
 import { eventsOf } from "../../../contract/Operation.ts"
 import type { Call, Perform } from "../../call/Protocol.ts"
-import { formOf, isForm, reader, turnFor, unreadable } from "../../call/RequestBody.ts"
+import { formOf, formReader, isForm, reader, turnFor } from "../../call/RequestBody.ts"
 import { fileOf } from "../../call/SoundFile.ts"
 import * as TranslationWarnings from "../../call/TranslationWarnings.ts"
 import { lostFiles } from "../../dialects/conversation/Losses.ts"
@@ -20,12 +20,12 @@ import { lostFeatures, modelOf, providerOptions } from "./AiSdkModel.ts"
 import type { Opener } from "./AiSdkPackage.ts"
 
 const fromJson = reader(TranscriptionRequest)
-const fromForm = Schema.decodeUnknownEffect(TranscriptionForm)
+const fromForm = formReader(TranscriptionForm)
 
 const read = Effect.fnUntraced(function*(call: Call) {
   if (!isForm(call)) return { ...yield* fromJson(call), files: [] }
   const form = yield* formOf(call)
-  const request = yield* Effect.mapError(fromForm(form), unreadable)
+  const request = yield* fromForm(form)
   const texts = [...form].filter(([, value]) => typeof value === "string")
   return { json: SchemaGetter.makeTreeRecord(texts), request, files: lostFiles(form, known) }
 })

@@ -4,6 +4,7 @@
  * providers' reasoning change; in an answer, only the model's name, the encoding of vectors and missing usage. Unknown fields pass in
  * both directions.
  */
+import * as UsageSum from "../../../contract/UsageSum.ts"
 import { sendsCacheKey } from "../../../catalogue/Provider.ts"
 import { audioSpeech, countCharacters } from "../../../contract/operations/audio/Speech.ts"
 import { transcriptions, translations } from "../../../contract/operations/audio/Transcriptions.ts"
@@ -95,10 +96,12 @@ const metering = ({ name }: Operation, valueOf: (field: string) => unknown): Pic
 const relayJson = (call: Call, path: string, recipient: Recipient | undefined): Relayed => {
   const { contentType, endpoint: { provider }, operation, session } = call
   const body = new RelayedBody(call, recipient)
-  const { streams } = body
+  const asked = { stream: body.streams, stream_format: Json.string(body.valueOf("stream_format")) }
+  const streams = call.isPlain !== true && operation.streams(asked)
   body.setModel()
   let showUsage = false
-  if (streams) {
+  // the events of pictures and speech always have usage
+  if (streams && !grammars.has(operation.name)) {
     const options = Json.fields(body.valueOf("stream_options"))
     showUsage = options["include_usage"] === true
     if (!showUsage) body.set("stream_options", { ...options, include_usage: true })
@@ -195,18 +198,37 @@ const vectors: NonNullable<HttpProtocol<never>["embeddings"]> = {
   lost: (names) => names
 }
 
+/** Whether this is the event that ends a picture. */
+const isPicture = ({ type }: Json.Fields): boolean => typeof type === "string" && type.endsWith(".completed")
+
 /** The grammar of answers with pictures, which are counted because not every model reports tokens. */
 const pictures: AnswerGrammar = {
   ...results,
+  marks: anyOf(results.marks, /image_\w+\.completed"/),
+  isLast: isPicture,
   read: (answer, before) => {
+    if (typeof answer["type"] === "string") {
+      const { isError, usage } = plain.read(answer, undefined)
+      if (isError === true || answer["type"] === "error") return { isError: true }
+      // each picture of a stream has its own usage
+      return isPicture(answer) ? { usage: UsageSum.sum(before, { ...UsageSum.none, ...usage, images: 1 }) } : {}
+    }
     const reading = results.read(answer, before)
     const usage = reading.usage ?? { inputTokens: 0, outputTokens: 0 }
     return reading.isError === true ? reading : { usage: { ...usage, images: Json.list(answer["data"]).length } }
   }
 }
 
-/** The grammar of answers with sound. JSON instead of sound is an error. */
-const sound: AnswerGrammar = { ...plain, read: () => ({ isError: true }) }
+const isEndOfSound = ({ type }: Json.Fields): boolean => type === "speech.audio.done"
+
+/** The grammar of answers with sound, which may be a stream of events. JSON instead of sound is an error. */
+const sound: AnswerGrammar = {
+  ...plain,
+  marks: anyOf(plain.marks, /speech\.audio\.done"/),
+  isLast: isEndOfSound,
+  read: (event, before) =>
+    isEndOfSound(event) || event["type"] === "speech.audio.delta" ? plain.read(event, before) : { isError: true }
+}
 
 /** The grammar of transcripts in JSON or as a stream. Transcripts in other formats are passed on unread. */
 const transcripts: AnswerGrammar = {

@@ -4,17 +4,18 @@
  * the answer; see `PictureUrl.ts`. All other answers pass unchanged.
  */
 import { Effect } from "effect"
-import { imageGenerations } from "../../../contract/operations/ImageGenerations.ts"
 import type { JobError } from "../../../contract/JobError.ts"
 import { originOf } from "../../transport/Endpoint.ts"
 import { UrlScan } from "../../dialects/images/UrlScan.ts"
 import * as ImageAnswer from "../../dialects/images/ImageAnswer.ts"
-import { readEdit, readGeneration } from "../../dialects/images/ImageRequest.ts"
 import * as PictureUrl from "../../dialects/images/PictureUrl.ts"
 import * as Json from "../../json/Json.ts"
 import * as PaidParts from "../../call/PaidParts.ts"
 import type { Call, Perform } from "../../call/Protocol.ts"
+import { isForm } from "../../call/RequestBody.ts"
 import { keepFor } from "../../call/ResultStore.ts"
+import { RelayedBody } from "../../exchange/RelayedBody.ts"
+import * as MultipartText from "./MultipartText.ts"
 import type { Head, Sink } from "../../transport/Sink.ts"
 
 /** A limit above the size of answers that have only URLs, and below that of other answers with pictures, in bytes. */
@@ -47,6 +48,8 @@ class HeldAnswer implements Sink {
 
   start(head: Head): void {
     this.#head = head
+    // events have no URLs, and must not wait for each other
+    if (head.contentType.startsWith("text/event-stream")) this.#sink.start(head)
   }
 
   write(bytes: Uint8Array): boolean {
@@ -89,6 +92,15 @@ const fetchItem = Effect.fnUntraced(function*(
     : { ...rest, b64_json: Buffer.from(bytes).toString("base64") }
 })
 
+/** How the client wants the pictures. The provider has accepted the request, so nothing else of it matters here. */
+const answerAsIn = (call: Call): "b64_json" | "url" => {
+  const body = new RelayedBody(call)
+  const format = isForm(call)
+    ? MultipartText.valueOf(call.body, call.contentType, "response_format")
+    : Json.fields(body.valueOf("parameters"))["response_format"] ?? body.valueOf("response_format")
+  return format === "url" ? "url" : "b64_json"
+}
+
 /** The answer without URLs at the provider's own origin. */
 const fetchOwn = Effect.fnUntraced(function*(
   bytes: Buffer,
@@ -98,7 +110,7 @@ const fetchOwn = Effect.fnUntraced(function*(
   const answer = Json.fields(Json.parse(bytes.toString()))
   const data = Json.list(answer["data"])
   if (!data.some((item) => isOwn(item, call))) return bytes
-  const { answerAs } = yield* call.operation.name === imageGenerations.name ? readGeneration(call) : readEdit(call)
+  const answerAs = answerAsIn(call)
   const items = yield* Effect.forEach(
     data,
     (item) => isOwn(item, call) ? fetchItem(item, call, answerAs, dependencies) : Effect.succeed(item),
