@@ -4,6 +4,7 @@ import * as ExactJson from "../bounds/ExactJson.ts"
 import { InvalidRequest, type JobError, ModelNotFound, ModelUnsuitable } from "../contract/JobError.ts"
 import type { Operation, Workload } from "../contract/Operation.ts"
 import { decoderOf } from "../contract/http/RequestDecoder.ts"
+import { steeringIn } from "../contract/outlines/Steering.ts"
 import { tokenDemand } from "../contract/TokenEstimate.ts"
 import type { BatchRequest, Mistake } from "./BatchRecord.ts"
 import type { InputLine } from "./lines/InputLines.ts"
@@ -77,6 +78,9 @@ export const requestOf = (
     if (Predicate.hasProperty(decoded, "background") && decoded.background === true) {
       return yield* Result.fail(InvalidRequest.at("background", "must not be set in a batch"))
     }
+    // which limits apply to the line's key is known only when it runs
+    const steering = steeringIn(body)
+    if (steering !== undefined) return yield* Result.fail(steering)
     // with all digits of numbers
     const exact = ExactJson.mayHoldExact(text) ? Reflect.get(ExactJson.parse(text) as object, "body") : body
     const bytes = Buffer.from(JSON.stringify(exact))

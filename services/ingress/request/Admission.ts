@@ -6,7 +6,7 @@ import { Clock, Config, Context, Effect, Exit, Layer, Predicate } from "effect"
 import { largestCostOf, type Price } from "../../../shared/catalogue/Price.ts"
 import { atLeast } from "../../../shared/contract/Fields.ts"
 import { type Demand, Holding, limitWindowMs, type Taken } from "../../../shared/bounds/Limit.ts"
-import { BudgetSpent, ModelNotAllowed, Unavailable } from "../../../shared/contract/JobError.ts"
+import { BudgetSpent, type InvalidRequest, ModelNotAllowed, Unavailable } from "../../../shared/contract/JobError.ts"
 import type { Dialect, Operation, RequestBody } from "../../../shared/contract/Operation.ts"
 import { largestUsage, type TokenDemand, tokenDemand } from "../../../shared/contract/TokenEstimate.ts"
 import type { Consumed } from "../../../shared/contract/Usage.ts"
@@ -16,10 +16,12 @@ import { Limits } from "../../../shared/limits/Limits.ts"
 import type { LimitState } from "../../../shared/limits/ReplicaLease.ts"
 import { TeamTree } from "../../../shared/teams/TeamTree.ts"
 import { Spending } from "../../../shared/usage/Spending.ts"
+import { steeringIn } from "../../../shared/contract/outlines/Steering.ts"
 import { KeyLimitReached, TokensOverLimit } from "../errors/IngressError.ts"
 import {
   allowsModel,
   type Budget,
+  isLimited,
   type LevelLimit,
   type LevelLimits,
   type Levels,
@@ -53,7 +55,7 @@ export interface AdmissionWork extends Pick<Work, "inBatch" | "isHoldLost" | "se
 type Kind = KeyLimitReached["limit"]
 /** `Unavailable`: the key's team is not known yet. */
 type NoAccess = ModelNotAllowed | BudgetSpent | Unavailable
-type Refusal = NoAccess | KeyLimitReached | TokensOverLimit
+type Refusal = NoAccess | KeyLimitReached | TokensOverLimit | InvalidRequest
 
 export class Admission extends Context.Service<Admission, {
   /**
@@ -198,6 +200,8 @@ export class Admission extends Context.Service<Admission, {
           if (levels === undefined) return refuseTeam(key)
           const refusal = refusalOf(key, levels, request.model)
           if (refusal !== undefined) return Effect.fail(refusal)
+          const steering = isLimited(key, levels) ? steeringIn(request.decoded) : undefined
+          if (steering !== undefined) return Effect.fail(steering)
           const { budgets, limits } = levels
           if (limits.length === 0 && budgets.length === 0) return noSettle
           const demand = demandOf(request)

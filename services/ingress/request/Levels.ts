@@ -109,3 +109,7 @@ export const makeLevels = (tree: TeamTree["Service"], windowMs: number) => {
 /** A key may use what it and all teams above it allow. */
 export const allowsModel = (key: ApiKey, { teams }: Levels, model: string): boolean =>
   allows(key, model) && teams.every((team) => allows(team, model))
+
+/** Whether the key may use only some models, or a budget applies to it. */
+export const isLimited = (key: ApiKey, { budgets, teams }: Levels): boolean =>
+  budgets.length > 0 || [key, ...teams].some(({ allowedModels }) => !allowedModels.includes("*"))

@@ -268,3 +268,54 @@ describe("a budget", () => {
       settle?.("nothing")
     }))
 })
+
+describe("a request that would choose another model, host or price at the provider", () => {
+  // each from the reference of the API that reads it: Anthropic, OpenRouter, LiteLLM, vLLM, OpenAI, Vercel
+  const refused: ReadonlyArray<readonly [param: string, members: object]> = [
+    ["fallbacks", { fallbacks: [{ model: "claude-opus-4-6" }] }],
+    ["models", { models: ["dear"], route: "fallback" }],
+    ["Models", { Models: ["dear"] }],
+    ["preset", { preset: "team/dear" }],
+    ["provider", { provider: { only: ["dear"] } }],
+    ["plugins", { plugins: [{ id: "web" }] }],
+    ["api_base", { api_base: "https://example.com" }],
+    ["kv_transfer_params", { kv_transfer_params: { remote_host: "10.0.0.1" } }],
+    ["lora_request", { lora_request: { lora_name: "dear" } }],
+    ["service_tier", { service_tier: "priority" }],
+    ["speed", { speed: "fast" }],
+    ["inference_geo", { inference_geo: "us" }],
+    ["providerOptions", { providerOptions: { gateway: { models: ["dear"] } } }]
+  ]
+  const limited = [
+    makeKey({ allowedModels: ["gpt-5"] }),
+    makeKey({ monthlyBudgetUsd: 1 }),
+    makeKey({ team: "team_b" })
+  ]
+  const teams = [makeTeam("team_b", { allowedModels: ["gpt-*"] })]
+  const asked = (members: object): AdmissionRequest => ({ ...chat, decoded: members as never })
+
+  it.effect.each(refused)("is refused for a limited key, which names %s", ([param, members]) =>
+    Effect.gen(function*() {
+      const { admission } = yield* start(teams)
+      for (const key of limited) {
+        const error = yield* Effect.flip(admit(admission, key, asked(members)))
+        assert.deepInclude(error, { _tag: "InvalidRequest", param, code: "not_allowed" })
+      }
+      // a key without limits may use whatever the provider has
+      yield* admit(admission, makeKey({}), asked(members))
+    }))
+
+  const passed: ReadonlyArray<object> = [
+    { service_tier: "auto" },
+    { service_tier: "flex" },
+    { service_tier: null, fallbacks: null },
+    { models: [], fallbacks: [] },
+    { speed: "standard", inference_geo: "global" },
+    { metadata: { models: "a" }, model: "gpt-5" }
+  ]
+  it.effect.each(passed)("is admitted with %j", (members) =>
+    Effect.gen(function*() {
+      const { admission } = yield* start(teams)
+      for (const key of limited) yield* admit(admission, key, asked(members))
+    }))
+})
