@@ -1,5 +1,5 @@
-/** The worker of the rerank workload: its slots and its built-in engine. */
+/** The worker of the rerank workload with its built-in engine. */
 import * as WorkerService from "../../shared/process/WorkerService.ts"
 import * as Engine from "./Engine.ts"
 
-export const layer = WorkerService.layer({ workload: "rerank", slots: 16, engines: Engine.layer })
+export const layer = WorkerService.layer({ workload: "rerank", engines: Engine.layer })

@@ -1,4 +1,4 @@
-/** The worker of the video workload: its slots and its built-in engine. */
+/** The worker of the video workload with its built-in engine. */
 import { Layer } from "effect"
 import * as WorkerService from "../../shared/process/WorkerService.ts"
 import * as LocalVideo from "./LocalVideo.ts"

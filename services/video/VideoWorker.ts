@@ -12,7 +12,7 @@ import { TaskQueue } from "../../shared/tasks/TaskQueue.ts"
 import { TaskStore } from "../../shared/tasks/TaskStore.ts"
 import { UsageLog } from "../../shared/usage/UsageLog.ts"
 import { start, Worker } from "../../shared/worker/Worker.ts"
-import { workerSettings } from "../../shared/worker/WorkerSettings.ts"
+import { defaultSlots, workerSettings } from "../../shared/worker/WorkerSettings.ts"
 import * as VideoWork from "./VideoWork.ts"
 
 /** The wait for the store before the worker releases a task, in milliseconds. */
@@ -38,7 +38,7 @@ export const layer = Layer.effect(
       const model = catalogue.current().models.get(work.model)
       return model !== undefined && hasPrice(model) ? holds.around(work, use, hasBegun) : use(() => undefined)
     }
-    const { graceMs, pool, slots } = yield* workerSettings({ slots: 2, graceMs: 5_000 })
+    const { graceMs, pool, slots } = yield* workerSettings({ slots: defaultSlots.video, graceMs: 5_000 })
     const dependencies: TaskLife.Dependencies = {
       workload: "video",
       work: VideoWork.make({ store, providers, guardrail, reserve }),
@@ -47,7 +47,7 @@ export const layer = Layer.effect(
       metering: { log, cost: (...about) => costAt(catalogue.current().models, ...about) }
     }
     const run = (job: PulledJob) => TaskLife.runTask(dependencies, job)
-    return yield* start("video", pool, slots, yield* queue.serve({ queue: "video", pool, slots, graceMs, run }))
+    return yield* start("video", pool, yield* queue.serve({ queue: "video", pool, slots, graceMs, run }))
   })
 ).pipe(
   Layer.provide([

@@ -72,8 +72,6 @@ export const layerProcess = <E>(worker: Layer.Layer<Worker, E, Nats | Catalogue 
 /** The worker service of any workload except video, whose results are tasks. */
 export const layer = <E>(options: {
   readonly workload: Workload
-  /** Concurrent jobs, unless `WORKER_SLOTS` is set. */
-  readonly slots: number
   /** The built-in engines of this workload. */
   readonly engines: Layer.Layer<LocalEngines, E, Nats | GuardedFetch | ResultStore>
   /** Steps around the call to a provider. Default: none. */
@@ -82,8 +80,8 @@ export const layer = <E>(options: {
   readonly results?: Layer.Layer<ResultStore, E, Nats>
 }) =>
   layerProcess(
-    Worker.layer(options.workload, options.slots).pipe(
-      Layer.merge([AnswerWorker.layer(options.workload, options.slots, lines), Deliverer.layer]),
+    Worker.layer(options.workload).pipe(
+      Layer.merge([AnswerWorker.layer(options.workload, lines), Deliverer.layer]),
       Layer.provide([performer, JobServer.layer, UsageLog.layer]),
       Layer.provide([Providers.layer, Guardrail.layer, options.preparation ?? Preparation.layerNone]),
       Layer.provide(options.engines),

@@ -184,7 +184,7 @@ export const webhookAttempts = counter("gateway_webhook_attempts_total", ["outco
 // workers
 
 export const workerSlots = gauge("gateway_worker_slots", ["workload", "pool"])(
-  "Concurrent jobs that this worker accepts"
+  "Concurrent jobs that this worker accepts now"
 )
 export const batchLines = counter("gateway_batch_lines_total", ["outcome"])(
   "Lines of batches ended by this worker; outcome is completed or failed"

@@ -5,15 +5,17 @@ import type { Serving } from "../bus/worker/PoolServer.ts"
 import { Presence } from "../bus/provision/Presence.ts"
 import type { Workload } from "../contract/Operation.ts"
 import { UsageLog } from "../usage/UsageLog.ts"
+import { adapt } from "./AdaptSlots.ts"
 import * as JobLife from "./JobLife.ts"
-import { workerSettings } from "./WorkerSettings.ts"
+import { SlotLimit } from "./SlotLimit.ts"
+import { defaultSlots, workerSettings } from "./WorkerSettings.ts"
 
 export class Worker extends Context.Service<Worker, {
   /** Whether the worker is connected, has an existing queue, and is not draining. */
   readonly isReady: () => boolean
 }>()("shared/worker/Worker") {
   /** Reads the variables of `WorkerSettings.ts`; the grace period defaults to 300,000 ms. */
-  static readonly layer = (workload: Workload, defaultSlots: number) =>
+  static readonly layer = (workload: Workload) =>
     Layer.effect(
       Worker,
       Effect.gen(function*() {
@@ -21,23 +23,27 @@ export class Worker extends Context.Service<Worker, {
         const performer = yield* JobLife.Performer
         const log = yield* UsageLog
         const clock = yield* Clock.Clock
-        const { graceMs, pool, slots } = yield* workerSettings({ slots: defaultSlots, graceMs: 300_000 })
+        const { graceMs, pool, slots } = yield* workerSettings({ slots: defaultSlots[workload], graceMs: 300_000 })
         const now = () => clock.currentTimeMillisUnsafe()
         const dependencies = { performer, cost: performer.cost, log, workload, now }
         const run = (job: ServedJob) => JobLife.runJob(dependencies, job)
-        return yield* start(workload, pool, slots, yield* server.serve({ workload, pool, slots, graceMs, run }))
+        const limit = new SlotLimit(slots)
+        const slotsNow = () => limit.current
+        const serving = yield* server.serve({ workload, pool, slots, slotsNow, graceMs, run })
+        yield* adapt(limit, serving)
+        return yield* start(workload, pool, serving)
       })
     )
 }
 
 /** Answers presence requests for a worker that serves its pool. */
-export const start = Effect.fnUntraced(function*(workload: Workload, pool: string, slots: number, serving: Serving) {
+export const start = Effect.fnUntraced(function*(workload: Workload, pool: string, serving: Serving) {
   yield* (yield* Presence).answerWith(() => ({
     service: workload,
     isReady: serving.isReady(),
     isDraining: serving.isDraining(),
-    work: { workload, pool, slots, inFlight: serving.inFlight() }
+    work: { workload, pool, slots: serving.slots(), inFlight: serving.inFlight() }
   }))
-  yield* Effect.logInfo("worker started", { workload, pool, slots })
+  yield* Effect.logInfo("worker started", { workload, pool, slots: serving.slots() })
   return Worker.of({ isReady: serving.isReady })
 })

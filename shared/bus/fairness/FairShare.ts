@@ -2,8 +2,8 @@
  * Decides which tenants may take another slot of a pool: weighted max-min fairness, with a reserve for tenants with few slots.
  *
  * While others wait, a tenant takes no slot beyond its weighted share. The slots that it does not ask for are divided among the
- * others, so no slot outside the reserve stays idle while a job waits. The reserve is an eighth of the slots. A tenant may use it
- * only while it has fewer slots than are free, so the reserve goes to newcomers, and the first of them cannot exhaust it.
+ * others, so no slot outside the reserve stays idle while a job waits. The reserve is an eighth of the slots, at most 32. A tenant
+ * may use it only while it has fewer slots than are free, so the reserve goes to newcomers, and the first of them cannot exhaust it.
  */
 import type { PriorityClass } from "../../contract/PriorityClass.ts"
 
@@ -20,8 +20,11 @@ export interface TenantDemand {
 
 const urgency: Readonly<Record<PriorityClass, number>> = { interactive: 0, standard: 1, batch: 2 }
 
+/** The largest reserve, in slots: enough for newcomers at one moment, however large the pool is. Each then gets a share. */
+const largestReserve = 32
+
 /** A pool of fewer than eight slots has no reserve. */
-export const reserveOf = (slots: number): number => Math.floor(slots / 8)
+export const reserveOf = (slots: number): number => Math.min(largestReserve, Math.floor(slots / 8))
 
 /**
  * How many jobs may be taken before only the reserve is left. Without a reserve, one extra job waits in the stream for the next

@@ -24,7 +24,7 @@ export class JobClient extends Context.Service<JobClient, {
   readonly bodies: TenantBudget
 }>()("shared/bus/ingress/JobClient") {
   /**
-   * Reads `GATEWAY_QUEUE_LIMIT` (waiting jobs per pool in this process, default 2,000), `GATEWAY_TENANT_QUEUE_LIMIT` (waiting
+   * Reads `GATEWAY_QUEUE_LIMIT` (waiting jobs per pool in this process, default 4,000), `GATEWAY_TENANT_QUEUE_LIMIT` (waiting
    * jobs of one key, default half of that), `GATEWAY_QUEUE_BYTES` (bytes of the bodies of all open jobs, of which one key may
    * use half; default: see `TenantBudget.ts`) and `GATEWAY_WINDOW` (unclaimed jobs per pool in the stream, default 64).
    */
@@ -37,7 +37,7 @@ export class JobClient extends Context.Service<JobClient, {
       const spans = tracer === Tracer.nativeTracer
         ? undefined
         : new JobSpans(tracer, () => clock.currentTimeNanosUnsafe())
-      const items = yield* Config.schema(atLeast(0), "GATEWAY_QUEUE_LIMIT").pipe(Config.withDefault(2_000))
+      const items = yield* Config.schema(atLeast(0), "GATEWAY_QUEUE_LIMIT").pipe(Config.withDefault(4_000))
       const bytes = yield* Config.schema(atLeast(1), "GATEWAY_QUEUE_BYTES").pipe(
         Config.withDefault(bodyBudgetBytes(memoryLimit(), 4))
       )

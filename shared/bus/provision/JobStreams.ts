@@ -43,13 +43,17 @@ interface Retention {
   readonly maxDeliver: number
   /** How many bytes the server reserves for waiting jobs. */
   readonly maxBytes: number
+  /** How many jobs may wait and run. */
+  readonly maxJobs: number
 }
 
 const interactive: Retention = {
   storage: StorageType.Memory,
   maxAgeMs: 15 * 60_000,
   maxDeliver: maxDeliveries,
-  maxBytes: 512 * 1024 * 1024
+  maxBytes: 512 * 1024 * 1024,
+  // a job stays in the stream while it runs: more than the slots of all workers
+  maxJobs: 50_000
 }
 
 /** A task's job holds its id and at most a small request. It stays until a worker has ended it, however many workers are lost. */
@@ -57,7 +61,8 @@ const durable: Retention = {
   storage: StorageType.File,
   maxAgeMs: taskAgeMs,
   maxDeliver: -1,
-  maxBytes: 128 * 1024 * 1024
+  maxBytes: 128 * 1024 * 1024,
+  maxJobs: 10_000
 }
 
 const retentionOf = (queue: QueueName): Retention => {
@@ -77,9 +82,6 @@ const placeOf = (queue: QueueName, version: Version, replicas: number) => {
     : { storage: StorageType.Memory, max_bytes: -1 }
 }
 
-/** How many jobs may wait in one stream. */
-const maxJobs = 10_000
-
 export const streamConfig = (queue: QueueName, version: Version, replicas: number): NamedStream => ({
   name: jobStream(queue, version),
   subjects: [jobStreamSubjects(queue, version)],
@@ -87,7 +89,7 @@ export const streamConfig = (queue: QueueName, version: Version, replicas: numbe
   ...placeOf(queue, version, replicas),
   discard: DiscardPolicy.New,
   num_replicas: replicas,
-  max_msgs: maxJobs,
+  max_msgs: retentionOf(queue).maxJobs,
   ...(isByOwner(queue)
     ? { max_msgs_per_subject: mostOfOwner(queue), discard_new_per_subject: true }
     : {}),

@@ -70,6 +70,8 @@ const rememberedMs = 60_000
 const smallBodyBytes = 16 * 1024
 /** After how long a job that another worker runs is delivered again, in milliseconds: ingress may have given up that worker. */
 const takenMs = 5_000
+/** The least memory for bodies that come with their jobs, in bytes: for 64 of the largest. */
+const leastInlineBytes = 64 * Timings.inlineBodyBytes
 /** How long the last messages of a closing server may take to leave, in milliseconds. */
 const flushWithinMs = 2_000
 
@@ -80,7 +82,10 @@ export class JobServer extends Context.Service<JobServer, {
    */
   readonly serve: (options: ServeOptions) => Effect.Effect<PoolServer.Serving, never, Scope.Scope>
 }>()("shared/bus/worker/JobServer") {
-  /** Reads `WORKER_BODY_BYTES`: how many bytes the pulled bodies of running jobs may take together. */
+  /**
+   * Reads `WORKER_BODY_BYTES`: how many bytes the pulled bodies of running jobs may take together. Those that come with their jobs may
+   * take half as many beside them, at least 32 MiB.
+   */
   static readonly layer = Layer.effect(
     JobServer,
     Effect.gen(function*() {
@@ -142,6 +147,8 @@ class Server implements PoolServer.PoolServer {
   readonly #waiting = new Map<string, PulledJob>()
   /** The total size of the pulled bodies, including those in transfer, in bytes. */
   #bodyBytes = 0
+  /** The total size of the bodies that came with running jobs, in bytes. */
+  #inlineBytes = 0
   /**
    * Committed jobs that have ended recently. If both the end and the acknowledgement of one are lost, JetStream redelivers it here,
    * and its ingress, which still believes that this worker runs it, would let it run again.
@@ -175,7 +182,14 @@ class Server implements PoolServer.PoolServer {
       Effect.runForkWith(context)(Effect.logError("part of an answer is too large for NATS", { job, bytes }))
     }
     this.#bundles = new BundleSender({ outbox, workload, worker, now: this.#now, server: nats.server, onTooLarge })
-    this.source = new JobSource({ ...options, queue: workload, nats, now: this.#now, onJob: (job) => this.#begin(job) })
+    this.source = new JobSource({
+      ...options,
+      queue: workload,
+      nats,
+      now: this.#now,
+      room: () => this.#room(),
+      onJob: (job) => this.#begin(job)
+    })
   }
 
   readonly open = Effect.suspend(() => {
@@ -224,10 +238,10 @@ class Server implements PoolServer.PoolServer {
 
   /** Announces this worker's slots, or only those in use while it drains. */
   #announce(): void {
-    const { pool, slots, workload } = this.#options
+    const { pool, workload } = this.#options
     const { id, isConnected, outbox } = this.#nats
     if (!isConnected()) return
-    const open = this.source.takesJobs() ? slots : this.source.inFlight()
+    const open = this.source.takesJobs() ? this.source.slots() : this.source.inFlight()
     outbox.publish(Subjects.slotsSubject(workload, pool, id, this.source.version), encodeSlots(open))
   }
 
@@ -285,6 +299,12 @@ class Server implements PoolServer.PoolServer {
     this.#admit()
   }
 
+  /** For how many more jobs there is memory if each brings the largest body that a message can hold. */
+  #room(): number {
+    const bytes = Math.max(leastInlineBytes, this.#options.bodyBytes / 2) - this.#inlineBytes
+    return Math.floor(bytes / Timings.inlineBodyBytes)
+  }
+
   /** Starts waiting jobs while there is room for their bodies. A waiting job is not claimed yet. */
   #admit(): void {
     for (const [key, job] of this.#waiting) {
@@ -320,6 +340,8 @@ class Server implements PoolServer.PoolServer {
     })
     const running: Running = { id: key, job, reply, run: undefined }
     this.#running.add(running)
+    const inlineBytes = job.body?.length ?? 0
+    this.#inlineBytes += inlineBytes
     let committing: Effect.Effect<void, Cancelled> | undefined
     const work = this.#options.run({
       pulled: job,
@@ -346,6 +368,7 @@ class Server implements PoolServer.PoolServer {
         this.#bodyBytes -= job.bodySize
         this.#admit()
       }
+      this.#inlineBytes -= inlineBytes
       if (reply.isCommitted) this.#remember(key)
       if (!reply.isOver) reply.fail(new WorkerLost())
       hasEnded = true

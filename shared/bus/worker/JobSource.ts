@@ -50,6 +50,13 @@ const foreignMs = 1_000
 /** A queue that has delivered nothing for this long, in milliseconds, is quiet. */
 const quietMs = 10_000
 
+/**
+ * How many jobs are requested from a queue at a time, and when the request is renewed. More would not arrive sooner: they only make
+ * messages, one for each slot that becomes free.
+ */
+const mostRequested = 256
+const fewRequested = mostRequested / 2
+
 const ack = Buffer.from("+ACK")
 const nak = Buffer.from("-NAK")
 const nakLater = (delayMs: number) => Buffer.from(`-NAK {"delay":${delayMs * 1_000_000}}`)
@@ -60,6 +67,10 @@ export interface SourceOptions {
   readonly queue: Subjects.QueueName
   readonly pool: string
   readonly slots: number
+  /** How many of the slots new jobs may take at present. Default: all. */
+  readonly slotsNow?: () => number
+  /** How many more jobs there is memory for; negative if there are too many. Default: any number. */
+  readonly room?: () => number
   readonly now: () => number
   readonly onJob: (job: PulledJob) => void
 }
@@ -84,7 +95,7 @@ export class JobSource {
   constructor(options: SourceOptions) {
     this.#options = options
     this.#nats = options.nats
-    const { pool, queue: name, slots } = options
+    const { pool, queue: name } = options
     const pullsOf = (version: Subjects.Version): PullRequests => {
       const queue: PullRequests = new PullRequests({
         ...options,
@@ -99,9 +110,15 @@ export class JobSource {
     this.#latest = this.#queues.get(Subjects.newestOf(name))
     this.#latestAt = options.now()
     this.#gauges = [
-      Metrics.observeUnsafe(Metrics.workerSlots(name, pool), () => slots),
+      Metrics.observeUnsafe(Metrics.workerSlots(name, pool), () => this.slots()),
       Metrics.observeUnsafe(Metrics.workerJobs(name, pool), () => this.#inFlight)
     ]
+  }
+
+  /** How many jobs may run at present. */
+  slots(): number {
+    const { slots, slotsNow } = this.#options
+    return slotsNow?.() ?? slots
   }
 
   /** How many jobs are running. */
@@ -171,7 +188,9 @@ export class JobSource {
    * server all queues may be quiet; then their next job triggers the request for the free slots.
    */
   #wanted(queue: PullRequests): number {
-    const total = this.#mostInFlight - this.#inFlight
+    if (queue.outstanding > fewRequested) return 0
+    const free = this.slots() - this.#inFlight
+    const total = Math.min(free, this.#options.room?.() ?? free) + this.#mostExtra
     let outstanding = 0
     let quiet = 0
     for (const each of this.#queues.values()) {
@@ -179,12 +198,12 @@ export class JobSource {
       if (this.#isQuiet(each)) quiet++
     }
     const share = this.#isQuiet(queue) ? 1 : Math.floor((total - quiet) / (this.#queues.size - quiet))
-    return Math.min(share - queue.outstanding, total - outstanding)
+    return Math.min(Math.min(share, mostRequested) - queue.outstanding, total - outstanding)
   }
 
-  /** More than the slots, because each queue but one may be quiet. */
-  get #mostInFlight(): number {
-    return this.#options.slots + this.#queues.size - 1
+  /** How many jobs there may be beyond the slots, because each queue but one may be quiet. */
+  get #mostExtra(): number {
+    return this.#queues.size - 1
   }
 
   #isQuiet(queue: PullRequests): boolean {
@@ -204,8 +223,12 @@ export class JobSource {
     this.working.openUnsafe()
     const hold = this.#hold(message.reply ?? "")
     if (this.#stopped) return hold.giveBack()
-    // requests and their replacements were both served; by the time of the redelivery the first ones have expired
-    if (this.#inFlight > this.#mostInFlight) return hold.giveBack(watchMs)
+    // requests and their replacements were both served; by the time of the redelivery the first ones have expired. A job requested before
+    // the slots became fewer may still run
+    const room = this.#options.room?.() ?? 1
+    if (this.#inFlight > this.#options.slots + this.#mostExtra || room + this.#mostExtra <= 0) {
+      return hold.giveBack(watchMs)
+    }
     if (isNews || this.#inFlight === 1) queue.schedule()
     const job = decodeJob(message, version)
     if (job === undefined) return isForeign(message, version) ? hold.giveBack(foreignMs) : hold.acknowledge()

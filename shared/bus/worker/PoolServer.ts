@@ -8,13 +8,15 @@ import { Nats } from "../../nats/Nats.ts"
 import { type QueueName, type Version, versionsOf } from "../protocol/Subjects.ts"
 
 /** A pool that is being served. */
-export type Serving = Pick<JobSource, "isReady" | "isDraining" | "inFlight">
+export type Serving = Pick<JobSource, "isReady" | "isDraining" | "inFlight" | "slots" | "working">
 
 export interface PoolOptions {
   readonly queue: QueueName
   readonly pool: string
   /** How many jobs run concurrently, at least 1. */
   readonly slots: number
+  /** How many of the slots new jobs may take at present. Default: all. */
+  readonly slotsNow?: () => number
   /** How long running jobs may continue once the scope closes, in milliseconds; then they are interrupted. */
   readonly graceMs: number
 }
@@ -78,7 +80,9 @@ export const serve = Effect.fnUntraced(function*(
   return {
     isReady: () => source.isReady(),
     isDraining: () => source.isDraining(),
-    inFlight: () => source.inFlight()
+    inFlight: () => source.inFlight(),
+    slots: () => source.slots(),
+    working: source.working
   }
 })
 

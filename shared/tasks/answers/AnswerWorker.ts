@@ -1,7 +1,6 @@
 /** Serves, in a worker, the tasks whose results are answers to requests, beside the worker's jobs. */
-import { Clock, Config, Effect, Layer, Schedule } from "effect"
+import { Clock, type Config, Effect, Layer, Schedule } from "effect"
 import type { Workload } from "../../contract/Operation.ts"
-import { atLeast } from "../../contract/Fields.ts"
 import { backOff, type JetStreamFailed, whileJetStreamFails } from "../../nats/JetStream.ts"
 import { openBucket } from "../../nats/KeyValue.ts"
 import { Nats } from "../../nats/Nats.ts"
@@ -12,7 +11,7 @@ import type { PulledJob } from "../../bus/worker/JobSource.ts"
 import * as Seal from "../../records/Seal.ts"
 import { UsageLog } from "../../usage/UsageLog.ts"
 import { type Dependencies, Performer } from "../../worker/JobLife.ts"
-import { workerSettings } from "../../worker/WorkerSettings.ts"
+import { defaultSlots, taskSlots, workerSettings } from "../../worker/WorkerSettings.ts"
 import { openAnnouncer } from "../../webhooks/Announcer.ts"
 import * as AnswerWork from "./AnswerWork.ts"
 import * as StoredAnswer from "./StoredAnswer.ts"
@@ -48,10 +47,9 @@ export interface OtherJobs {
 }
 
 /**
- * Reads `WORKER_TASK_SLOTS`: how many tasks run concurrently, beside the worker's jobs; default `defaultSlots`. The worker's jobs are not
- * delayed while the storage of tasks is unavailable.
+ * Reads the variables of `WorkerSettings.ts`. The worker's jobs are not delayed while the storage of tasks is unavailable.
  */
-export const layer = (workload: Workload, defaultSlots: number, others?: OtherJobs) =>
+export const layer = (workload: Workload, others?: OtherJobs) =>
   Layer.effectDiscard(Effect.gen(function*() {
     const nats = yield* Nats
     const queue = yield* TaskQueue
@@ -59,10 +57,11 @@ export const layer = (workload: Workload, defaultSlots: number, others?: OtherJo
     const performer = yield* Performer
     const log = yield* UsageLog
     const clock = yield* Clock.Clock
-    const { graceMs, pool, slots: jobSlots } = yield* workerSettings({ slots: defaultSlots, graceMs: 300_000 })
-    const slots = yield* Config.schema(atLeast(1), "WORKER_TASK_SLOTS").pipe(
-      Config.withDefault(Math.max(1, Math.floor(jobSlots / 4)))
-    )
+    const { graceMs, pool, slots: jobSlots } = yield* workerSettings({
+      slots: defaultSlots[workload],
+      graceMs: 300_000
+    })
+    const slots = yield* taskSlots(jobSlots)
     const seal = yield* Seal.fromSecret
     const patience = backOff.pipe(Schedule.upTo({ duration: patienceMs }))
     const serve = Effect.gen(function*() {

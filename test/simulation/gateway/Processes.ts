@@ -202,8 +202,8 @@ export class WorkerProcess extends GatewayProcess {
     Effect.runFork(
       this.serve.pipe(
         Effect.provide(
-          Worker.layer("chat", this.slots).pipe(
-            Layer.merge(this.#hasAnswers ? AnswerWorker.layer("chat", this.slots) : Layer.empty),
+          Worker.layer("chat").pipe(
+            Layer.merge(this.#hasAnswers ? AnswerWorker.layer("chat") : Layer.empty),
             Layer.provide([
               this.#performer(this.machine),
               JobServer.layer,

@@ -3,14 +3,18 @@ import { assert, describe, it } from "@effect/vitest"
 import { headers as makeHeaders } from "@nats-io/nats-core"
 import { connect } from "@nats-io/transport-node"
 import { Effect, Queue } from "effect"
-import type { PulledJob } from "../../../shared/bus/worker/JobSource.ts"
+import type { PulledJob, SourceOptions } from "../../../shared/bus/worker/JobSource.ts"
 import { JobSource } from "../../../shared/bus/worker/JobSource.ts"
 import { pullSubject, versions } from "../../../shared/bus/protocol/Subjects.ts"
 import { NatsServer } from "../../fixture/nats/NatsServer.ts"
 import { ingress } from "../../fixture/bus/Sides.ts"
 
 /** A source, and all that it sends to the queue that the test plays. */
-const sourceOf = Effect.fnUntraced(function*(slots: number, now: () => number = () => 0) {
+const sourceOf = Effect.fnUntraced(function*(
+  slots: number,
+  now: () => number = () => 0,
+  limits: Partial<Pick<SourceOptions, "room" | "slotsNow">> = {}
+) {
   const server = yield* NatsServer.make()
   const { nats } = yield* ingress(server.url)
   const queue = yield* Effect.acquireRelease(
@@ -45,6 +49,7 @@ const sourceOf = Effect.fnUntraced(function*(slots: number, now: () => number = 
         pool: "slow",
         slots,
         now,
+        ...limits,
         onJob: (job) => Queue.offerUnsafe(jobs, job)
       })
     ),
@@ -90,6 +95,58 @@ describe("a pull request", () => {
       three!.acknowledge()
       assert.strictEqual((yield* Queue.take(pulls)).batch, 1)
       yield* nothingElse(pulls)
+    }))
+
+  it.live("asks for 256 of many free slots, and for more when half of them have come", () =>
+    Effect.gen(function*() {
+      const { deliver, jobs, pulls, source } = yield* sourceOf(1_280)
+      source.start(3)
+      const first = yield* Queue.take(pulls)
+      assert.strictEqual(first.batch, 256)
+      for (let count = 0; count < 127; count++) deliver(first.inbox)
+      const early = yield* Queue.takeN(jobs, 127)
+      for (const job of early) job.acknowledge()
+      deliver(first.inbox)
+      yield* Queue.take(jobs)
+      source.watch()
+      assert.strictEqual((yield* Queue.take(pulls)).batch, 128)
+      yield* nothingElse(pulls)
+    }))
+
+  it.live("asks for no more jobs than there are slots now, and runs those it has asked for", () =>
+    Effect.gen(function*() {
+      let now = 8
+      const { deliver, jobs, pulls, source, words } = yield* sourceOf(8, () => 0, { slotsNow: () => now })
+      source.start(3)
+      const { batch, inbox } = yield* Queue.take(pulls)
+      assert.deepStrictEqual([batch, source.slots()], [8, 8])
+      now = 2
+      for (let count = 0; count < 8; count++) deliver(inbox)
+      const all = yield* Queue.takeN(jobs, 8)
+      assert.deepStrictEqual([source.inFlight(), source.slots()], [8, 2])
+      for (const job of all.slice(0, 7)) job.acknowledge()
+      assert.strictEqual((yield* Queue.take(pulls)).batch, 1)
+      assert.strictEqual((yield* Queue.takeN(words, 7)).filter((word) => word.startsWith("+ACK")).length, 7)
+      yield* nothingElse(pulls)
+    }))
+
+  it.live("asks for no more jobs than there is memory for", () =>
+    Effect.gen(function*() {
+      let room = 3
+      const { deliver, jobs, pulls, source } = yield* sourceOf(8, () => 0, { room: () => room })
+      source.start(3)
+      const { batch, inbox } = yield* Queue.take(pulls)
+      assert.strictEqual(batch, 3)
+      for (let count = 0; count < 3; count++) {
+        deliver(inbox)
+        room--
+      }
+      const [job] = yield* Queue.takeN(jobs, 3)
+      source.watch()
+      yield* nothingElse(pulls)
+      room = 1
+      job!.acknowledge()
+      assert.strictEqual((yield* Queue.take(pulls)).batch, 1)
     }))
 
   it.live("is repeated for the jobs that the server did not deliver", () =>

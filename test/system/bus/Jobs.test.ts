@@ -196,6 +196,34 @@ describe("a request's body", () => {
       yield* Effect.promise(() => untilNoJobs(server))
     }))
 
+  it.live("takes memory even if it comes with its job: more jobs than have room wait in the queue", () =>
+    Effect.gen(function*() {
+      const server = yield* NatsServer.make()
+      const face = yield* ingress(server.url)
+      const begun = yield* Queue.unbounded<string>()
+      const goOn = yield* Deferred.make<void>()
+      let running = 0
+      let most = 0
+      const run = (job: ServedJob) =>
+        Effect.gen(function*() {
+          yield* job.claim("unsent")
+          most = Math.max(most, ++running)
+          yield* Queue.offer(begun, job.pulled.id)
+          yield* Deferred.await(goOn)
+          running--
+          job.reply.start(head)
+          job.reply.end({ inputTokens: 0, outputTokens: 0 })
+        }).pipe(Effect.ignore)
+      yield* worker(server.url, { slots: 128, run, settings: { WORKER_BODY_BYTES: "1" } })
+      const answers = Array.from({ length: 80 }, () => face.submit({ body: random(512 * 1024) }))
+      yield* Queue.takeN(begun, 64)
+      yield* Deferred.succeed(goOn, undefined)
+      yield* Effect.forEach(answers, ({ usage }) => usage)
+      // 32 MiB hold 64 of them, and a quiet queue may deliver one more
+      assert.isAtMost(most, 65)
+      yield* Effect.promise(() => untilNoJobs(server))
+    }))
+
   it.live("reaches the worker complete; the worker fetches a large one, which is not in the queue", () =>
     Effect.gen(function*() {
       const server = yield* NatsServer.make()

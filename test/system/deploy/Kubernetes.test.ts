@@ -21,6 +21,7 @@ import {
 } from "../../fixture/deploy/Manifests.ts"
 import { adminHere } from "../../fixture/admin/AdminHere.ts"
 import * as Pods from "../../fixture/deploy/Pods.ts"
+import { defaultSlots, taskSlotsBeside } from "../../../shared/worker/WorkerSettings.ts"
 
 const services = readdirSync(join(project, "services")).filter((name) => name !== "admin")
 
@@ -89,19 +90,23 @@ stage.each(["overlays/minimal", "overlays/production"] as const)("%s", (overlay)
 
   it.each(workloads)("scales, protects and isolates the workers of %s", (workload) => {
     const scaled = named<Pods.ScaledObject>("ScaledObject", workload)
-    const triggers = scaled?.spec.triggers ?? []
+    const triggers = (scaled?.spec.triggers ?? []).filter(({ type }) => type === "nats-jetstream")
     assert.strictEqual(scaled?.spec.scaleTargetRef.name, workload)
     assert.sameMembers(
       [...new Set(triggers.map(({ metadata }) => metadata["stream"]))],
       queuesOf(workload).flatMap((queue) => versionsOf(queue).map((version) => jobStream(queue, version)))
     )
+    const slots = Number(pods.find(({ name }) => name === workload)?.environment.get("WORKER_SLOTS"))
+    assert.strictEqual(slots, defaultSlots[workload])
     for (const { metadata } of triggers) {
       assert.strictEqual(metadata["account"], "GATEWAY")
-      assert.isAtMost(
-        Number(metadata["lagThreshold"]),
-        Number(pods.find(({ name }) => name === workload)?.environment.get("WORKER_SLOTS"))
-      )
+      // three quarters, as under Sizing: a pod starts before the others are full
+      const most = metadata["stream"]?.endsWith("-TASKS") === true ? taskSlotsBeside(slots) : slots
+      assert.strictEqual(Number(metadata["lagThreshold"]), Math.ceil(0.75 * most), metadata["stream"])
     }
+    // a pod whose event loop is full has slots to spare
+    const cpu = (scaled?.spec.triggers ?? []).filter(({ type }) => type === "cpu")
+    assert.deepStrictEqual(cpu.map(({ metricType }) => metricType), ["AverageValue"])
     assert.strictEqual(scaled?.spec.fallback.behavior, "currentReplicasIfHigher")
     const disruptions = named<Pods.Selecting>("PodDisruptionBudget", workload)
     assert.deepInclude(disruptions?.spec.selector?.matchLabels, { "app.kubernetes.io/component": workload })

@@ -39,8 +39,22 @@ const fill = (slots: number, tenants: ReadonlyArray<Tenant>): ReadonlyArray<numb
 }
 
 describe("a tenant", () => {
-  it("takes all slots but an eighth, rounded down, if it is alone", () => {
-    assert.deepStrictEqual([8, 15, 16, 64].map((slots) => fill(slots, [tenant(0, 500)])[0]), [7, 14, 14, 56])
+  // the rule: the reserve is an eighth, rounded down, and at most 32
+  const reserves = [[8, 1], [15, 1], [16, 2], [64, 8], [256, 32], [257, 32], [1_280, 32], [25_600, 32]] as const
+  it.each(reserves)("alone in a pool of %s slots takes all but %s", (slots, reserve) => {
+    assert.strictEqual(reserveOf(slots), reserve)
+    assert.deepStrictEqual(fill(slots, [tenant(0, 2 * slots)]), [slots - reserve])
+  })
+
+  it("has its share of a large pool as soon as slots become free, although the reserve is small", () => {
+    const tenants = [tenant(1_248, 2_000), tenant(0, 2_000)]
+    // of the reserve, half: as many as are then free
+    assert.deepStrictEqual(fill(1_280, tenants), [1_248, 16])
+    for (let ended = 0; ended < 1_248; ended++) {
+      tenants[0]!.taken--
+      fill(1_280, tenants)
+    }
+    assert.deepStrictEqual(tenants.map(({ taken }) => taken), [624, 624])
   })
 
   it("takes a reserved slot only while it holds fewer slots than are free", () => {

@@ -126,7 +126,7 @@ describe("a pool", () => {
 it("shares are exact for few tenants, and at most a moment old for many", () => {
   for (const tenants of [10, 1_000]) {
     const [pool] = pools(1, 2_400)
-    assert.strictEqual(burst(pool!, "noisy", 5_000), 2_100)
+    assert.strictEqual(burst(pool!, "noisy", 5_000), 2_368)
     for (let tenant = 0; tenant < tenants; tenant++) {
       for (let job = 0; job < 300; job++) pool!.entered(claimant(`tenant ${tenant}`))
     }
