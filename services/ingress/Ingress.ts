@@ -22,6 +22,7 @@ import { refuseWhileStarting } from "../../shared/process/RefuseWhileStarting.ts
 import { Batches } from "../../shared/batches/Batches.ts"
 import { AnswerTasks } from "../../shared/tasks/answers/AnswerTasks.ts"
 import { Spending } from "../../shared/usage/Spending.ts"
+import { BodyMemory } from "./body/BodyMemory.ts"
 import { Admission } from "./request/Admission.ts"
 import { Drain, onRelease } from "../../shared/process/Drain.ts"
 import { Front } from "./exchange/Front.ts"
@@ -151,7 +152,7 @@ export const layer = Layer.merge(readiness, onRelease).pipe(
   Layer.provideMerge(HttpRouter.serve(routes, { disableLogger: true, routerConfig: { maxParamLength: 512 } })),
   // `RequestRecord` makes the span of each request, which ends with the answer's last byte
   Layer.provide(Layer.succeed(HttpMiddleware.TracerDisabledWhen, () => true)),
-  Layer.provide([queues, TaskCounts.layer, WorkAdmission.layer]),
+  Layer.provide([queues, TaskCounts.layer, WorkAdmission.layer, BodyMemory.layer]),
   Layer.provide([
     TokenKeys.layer.pipe(Layer.provide([KeyRing.layer, Principals.layer])),
     Owners.layer,

@@ -48,11 +48,16 @@ export interface Demand<L extends Limit = Limit> {
 
 /** The units that one request takes from several limits, in order, and settles when the request ends. */
 export class Holding<L extends Limit = Limit> {
-  readonly #demands: ReadonlyArray<Demand<L>>
+  readonly #demands: Array<Demand<L>>
   readonly #taken: Array<Taken> = []
 
   constructor(demands: ReadonlyArray<Demand<L>>) {
-    this.#demands = demands
+    this.#demands = [...demands]
+  }
+
+  /** Adds demands to those that are met. */
+  demand(more: ReadonlyArray<Demand<L>>): void {
+    this.#demands.push(...more)
   }
 
   /** The first demand that is not met. */

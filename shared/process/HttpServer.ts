@@ -14,6 +14,7 @@ import {
 import type { Duplex, Readable, Writable } from "node:stream"
 import { closeIdle } from "./CloseIdle.ts"
 import { accepted, headErrorOf } from "./RequestHead.ts"
+import { refuseSlow } from "./ReceiveRate.ts"
 import { cutUnread, sendTimeoutMs } from "./SendTimeout.ts"
 
 /** Why a request is rejected, in one sentence for the client. */
@@ -148,5 +149,5 @@ export const make = ({
       return isUpgrade
     }
   })
-  return cutUnread(closeIdle(guard(server, ignored, { answerRejected, take, upgrades })), sendTimeout)
+  return refuseSlow(cutUnread(closeIdle(guard(server, ignored, { answerRejected, take, upgrades })), sendTimeout))
 }

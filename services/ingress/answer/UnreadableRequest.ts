@@ -5,6 +5,7 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http"
 import type { Duplex } from "node:stream"
 import type { Rejection, RejectionAnswer } from "../../../shared/process/HttpServer.ts"
+import { tooSlow } from "../../../shared/process/ReceiveRate.ts"
 import { accepted } from "../../../shared/process/RequestHead.ts"
 import { RequestUnreadable } from "../errors/IngressError.ts"
 import { answerTo, writeTo } from "./RawAnswer.ts"
@@ -13,7 +14,8 @@ import { answerTo, writeTo } from "./RawAnswer.ts"
 const reasons: Readonly<Record<string, RequestUnreadable["reason"]>> = {
   HPE_HEADER_OVERFLOW: "headers",
   HPE_CHUNK_EXTENSIONS_OVERFLOW: "extensions",
-  ERR_HTTP_REQUEST_TIMEOUT: "timeout"
+  ERR_HTTP_REQUEST_TIMEOUT: "timeout",
+  [tooSlow]: "slow"
 }
 
 /** The response to a request that the server rejects because of its headers. */

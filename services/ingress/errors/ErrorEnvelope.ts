@@ -11,7 +11,8 @@ const unreadable = {
   expectation: { status: 417, code: "expectation_failed" },
   headers: { status: 431, code: "headers_too_large" },
   extensions: { status: 413, code: "request_too_large" },
-  timeout: { status: 408, code: "request_timeout" }
+  timeout: { status: 408, code: "request_timeout" },
+  slow: { status: 408, code: "request_timeout" }
 } as const
 
 const fileRefused = {

@@ -2,6 +2,7 @@
 import { Schema } from "effect"
 import { type JobError, levelNamed, tryAgain } from "../../../shared/contract/JobError.ts"
 import { TokenCheck } from "../../../shared/keys/KeyRing.ts"
+import { leastBytesPerSecond } from "../../../shared/process/ReceiveRate.ts"
 import type { FileRefused } from "../../../shared/files/ClientFiles.ts"
 import type { TaskStorageFull } from "../../../shared/tasks/TaskBytes.ts"
 
@@ -156,7 +157,7 @@ export class TooManyLanes extends Schema.TaggedError<TooManyLanes>()("TooManyLan
 
 /** The request is not valid HTTP, incomplete, or ambiguous: two parsers could read it differently. */
 export class RequestUnreadable extends Schema.TaggedError<RequestUnreadable>()("RequestUnreadable", {
-  reason: Schema.Literals(["syntax", "expectation", "headers", "extensions", "timeout"]),
+  reason: Schema.Literals(["syntax", "expectation", "headers", "extensions", "timeout", "slow"]),
   /** Replaces the message of the reason. */
   detail: Schema.optionalKey(Schema.String)
 }) {
@@ -168,7 +169,8 @@ const unreadable = {
   expectation: "The Expect header must be '100-continue'",
   headers: "The request headers are too large",
   extensions: "The chunk extensions of the request are too large",
-  timeout: "The request did not arrive in time"
+  timeout: "The request did not arrive in time",
+  slow: `The request body arrived at less than ${leastBytesPerSecond} bytes per second`
 } as const
 
 export type RequestError =

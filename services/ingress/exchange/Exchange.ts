@@ -57,6 +57,7 @@ export class Exchange {
   readonly #response: Outgoing
   readonly #closers: Array<() => void> = []
   #waiting: Fiber.Fiber<unknown, RequestError> | undefined
+  #giveBack: (() => void) | undefined
   #isClosed = false
   #isBroken = false
 
@@ -102,6 +103,11 @@ export class Exchange {
     this.#closers.push(closer)
   }
 
+  /** Registers what a refused request gives back, before its answer is made, and one whose client has left. Replaces an earlier one. */
+  whenRefused(giveBack: () => void): void {
+    this.#giveBack = giveBack
+  }
+
   /** Calls `next` with the result of an effect, immediately if the effect need not wait. Answers with the error if it fails. */
   run<A>(effect: Effect.Effect<A, RequestError>, next: (value: A) => void): void {
     if (Exit.isExit(effect)) return this.#proceed(effect as Exit.Exit<A, RequestError>, next)
@@ -138,6 +144,7 @@ export class Exchange {
   /** Answers with an error, in the dialect of the operation. */
   fail(error: RequestError): void {
     if (this.#isClosed) return
+    this.#giveBack?.()
     this.record.markFailed(error._tag)
     const { body, headers, status } = ErrorEnvelope.toText(this.operation.dialect, error, this.record.id)
     if (!this.#mayFollow) return this.send({ status, headers }, body)
@@ -187,6 +194,7 @@ export class Exchange {
     this.#isClosed = true
     this.#waiting?.interruptUnsafe()
     for (const closer of this.#closers.toReversed()) closer()
+    this.#giveBack?.()
     this.#exchanges.records.end(this.record, !this.#response.writableFinished && !this.#isBroken)
   }
 }

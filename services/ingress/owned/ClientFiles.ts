@@ -1,13 +1,13 @@
 /** `/v1/files`: clients upload, list, get, download and delete their files. */
+import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
 import { Effect } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
-import { JobClient } from "../../../shared/bus/ingress/JobClient.ts"
 import { InvalidRequest, orUnavailable, ReferenceNotFound, Unavailable } from "../../../shared/contract/JobError.ts"
 import { type ClientFile, ClientFiles, type FilePurpose, quotaMiB } from "../../../shared/files/ClientFiles.ts"
 import { answerRange } from "../answer/RangeResponse.ts"
 import { clientFilesPath } from "../paths/RouteTemplate.ts"
-import { UploadBudget } from "../request/UploadBudget.ts"
 import * as FileUpload from "./FileUpload.ts"
+import { BodyMemory } from "../body/BodyMemory.ts"
 import { addAll, type Asked, created, json, limitIn, routesOf, toPage } from "./OwnedRoutes.ts"
 
 /** How long the store may be unavailable before a client gets 503, in milliseconds. */
@@ -34,7 +34,7 @@ const isPurpose = (text: string | null): text is FilePurpose | null =>
 
 export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
   const files = yield* ClientFiles
-  const { bodies } = yield* JobClient
+  const memory = yield* BodyMemory
 
   const find = ({ id, owner }: Asked) =>
     Effect.flatMap(
@@ -43,7 +43,7 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
     )
 
   const create = ({ key, owner, request }: Asked) => {
-    const budget = new UploadBudget(bodies, key)
+    const budget = memory.upload(key, NodeHttpServerRequest.toIncomingMessage(request))
     return FileUpload.receive(files, owner, request, budget).pipe(
       Effect.map(({ file, isRepeated }) => ({ body: view(file), isRepeated })),
       Effect.ensuring(Effect.sync(() => budget.release()))

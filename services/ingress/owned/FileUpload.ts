@@ -14,7 +14,7 @@ import { BodyTooLarge, type RequestError } from "../errors/IngressError.ts"
 import { keyIn, keyReused } from "../request/IdempotencyKey.ts"
 import { clientFilesPath } from "../paths/RouteTemplate.ts"
 import { isForm, notAForm } from "../request/IncomingBody.ts"
-import { noMemory, type UploadBudget } from "../request/UploadBudget.ts"
+import type { UploadBudget } from "../body/UploadBudget.ts"
 
 /** Maximum size of a form: the largest file and 1 MiB around it. */
 const maxBodyBytes = maxUploadBytes + 1024 * 1024
@@ -27,8 +27,11 @@ const limits = Multipart.limitsServices({
   maxTotalSize: maxBodyBytes
 })
 
-/** Memory of an upload, besides the line that it reads: in total, and for each line. */
+/**
+ * Memory of an upload, besides the line that it reads: in total, but no more than a few times what has arrived, and for each line.
+ */
 const keptBytes = 512 * 1024
+const keptTimes = 4
 const keptBytesPerLine = 64
 
 const newline = 0x0a
@@ -69,13 +72,14 @@ const malformed = Stream.catchDefect(() => Stream.fail(notAForm))
 /** Reserves memory for the lines that are being read. */
 const reserveLines = (budget: UploadBudget) => {
   const lines = new LineCount()
+  let arrived = 0
   let line = 0
   return (piece: Uint8Array): Effect.Effect<void, QueueFull> => {
     lines.push(piece)
     const end = piece.lastIndexOf(newline)
     line = end === -1 ? line + piece.length : piece.length - end - 1
-    const bytes = keptBytes + keptBytesPerLine * lines.count + line
-    return budget.reserve(bytes) ? Effect.void : Effect.fail(noMemory)
+    arrived += piece.length
+    return budget.wait(Math.min(keptBytes, keptTimes * arrived) + keptBytesPerLine * lines.count + line)
   }
 }
 

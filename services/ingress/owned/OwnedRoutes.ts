@@ -87,16 +87,15 @@ export const addAll = Effect.fnUntraced(
               const { headers, url } = request
               const key = yield* authenticate(keys, { headers }, dialect)
               record.setKey(key.id)
-              if (orElse === "create") {
-                record.answerHeaders = admission.headers(key, dialect)
-                yield* admission.admitUpload(key)
-              }
+              if (orElse === "create") record.answerHeaders = admission.headers(key, dialect)
+              const entry = orElse === "create" ? yield* admission.enter(key, false) : undefined
               const { id = "" } = yield* HttpRouter.params
               const known = owners.known(key.owner)
               if (known === undefined && orElse !== "create") return yield* orElse
               const owner = known ?? (yield* add(key.owner))
               const { searchParams: query } = new URL(url, "http://gateway")
-              return yield* answer({ owner, key: key.id, id, query, headers, request, requestId: record.id })
+              const asked = { owner, key: key.id, id, query, headers, request, requestId: record.id }
+              return yield* Effect.tapError(answer(asked), () => Effect.sync(() => entry?.giveBack()))
             }))
       )
     }

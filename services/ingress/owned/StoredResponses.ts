@@ -6,7 +6,6 @@ import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequ
 import { Effect, Option } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { turnFor } from "../../../shared/bounds/Turns.ts"
-import { JobClient } from "../../../shared/bus/ingress/JobClient.ts"
 import { InvalidRequest, orUnavailable, ReferenceNotFound } from "../../../shared/contract/JobError.ts"
 import { asUnavailable } from "../../../shared/nats/JetStream.ts"
 import { isResponseId, suffixOf } from "../../../shared/contract/ResponseId.ts"
@@ -15,7 +14,8 @@ import { idOf, itemsIn, type Reserve, Responses } from "../../../shared/records/
 import { AnswerTasks } from "../../../shared/tasks/answers/AnswerTasks.ts"
 import type { RequestError } from "../errors/IngressError.ts"
 import { responsesPath } from "../paths/RouteTemplate.ts"
-import { noMemory, UploadBudget } from "../request/UploadBudget.ts"
+import { BodyMemory } from "../body/BodyMemory.ts"
+import { noMemory } from "../body/UploadBudget.ts"
 import * as AnswerLog from "./AnswerLog.ts"
 import * as BackgroundResponse from "./BackgroundResponse.ts"
 import { addAll, type Asked, json, limitIn, type OwnedRoute, routesOf, toPage } from "./OwnedRoutes.ts"
@@ -69,11 +69,11 @@ const isInBackground = ({ response }: ResponseRecord): boolean =>
 export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
   const responses = yield* Responses
   const tasks = yield* AnswerTasks
-  const { bodies } = yield* JobClient
+  const memory = yield* BodyMemory
 
   /** Reserves memory for what a request reads, until its client has the answer. */
   const reserveFor = ({ key, request }: Asked): Reserve<RequestError> => {
-    const budget = new UploadBudget(bodies, key)
+    const budget = memory.upload(key)
     const response = NodeHttpServerRequest.toServerResponse(request)
     response.once("close", () => budget.release())
     let bytes = 0

@@ -5,6 +5,7 @@ import * as JobError from "../../../shared/contract/JobError.ts"
 import type { Dialect, Workload } from "../../../shared/contract/Operation.ts"
 import { FileRefused } from "../../../shared/files/ClientFiles.ts"
 import { TaskStorageFull } from "../../../shared/tasks/TaskBytes.ts"
+import { maxBodyBytes } from "../body/BodyMemory.ts"
 import * as ErrorEnvelope from "../errors/ErrorEnvelope.ts"
 import * as IngressError from "../errors/IngressError.ts"
 import * as IncomingBody from "../request/IncomingBody.ts"
@@ -68,7 +69,7 @@ export const of = {
   all: [new JobError.InternalError()],
   /** Incomplete HTTP requests. */
   connections: [
-    new IngressError.RequestUnreadable({ reason: "timeout" }),
+    new IngressError.RequestUnreadable({ reason: "slow" }),
     new IngressError.RequestUnreadable({ reason: "headers" })
   ],
   keys: [
@@ -90,7 +91,7 @@ export const of = {
       workload: "embeddings",
       operation: "chat.completions"
     }),
-    new IngressError.BodyTooLarge({ limitBytes: IncomingBody.maxBodyBytes }),
+    new IngressError.BodyTooLarge({ limitBytes: maxBodyBytes }),
     new IngressError.MediaTypeUnsupported(),
     new IngressError.KeyLimitReached({ limit: "requests", max: 600, retryAfterMs: 2_000 }),
     new IngressError.TokensOverLimit({ tokens: 8_000, fields: ["max_tokens", "n"], max: 3_000 }),
@@ -168,7 +169,7 @@ export const of = {
   newMessageBatches: [
     IncomingBody.notJson,
     invalid("requests[0].params", "must be an object"),
-    new IngressError.BodyTooLarge({ limitBytes: IncomingBody.maxBodyBytes }),
+    new IngressError.BodyTooLarge({ limitBytes: maxBodyBytes }),
     filesFull,
     new IngressError.KeyLimitReached({ limit: "requests", max: 600, retryAfterMs: 2_000 }),
     tooManyBatches

@@ -52,6 +52,27 @@ export interface AdmissionWork extends Pick<Work, "inBatch" | "isHoldLost" | "se
   readonly highestPrice: Price | undefined
 }
 
+/** What a request has taken before its body was read. */
+export class Entry {
+  readonly holding: Holding<LevelLimit>
+  readonly #isConcurrent: boolean
+  isAdmitted = false
+
+  constructor(holding: Holding<LevelLimit>, isConcurrent: boolean) {
+    this.holding = holding
+    this.#isConcurrent = isConcurrent
+  }
+
+  hasTaken(kind: LevelLimit["kind"]): boolean {
+    return kind === "requests" || (kind === "concurrent" && this.#isConcurrent)
+  }
+
+  /** Returns everything, unless the request was admitted. */
+  giveBack(): void {
+    if (!this.isAdmitted) this.holding.returnAll()
+  }
+}
+
 type Kind = KeyLimitReached["limit"]
 /** `Unavailable`: the key's team is not known yet. */
 type NoAccess = ModelNotAllowed | BudgetSpent | Unavailable
@@ -59,12 +80,22 @@ type Refusal = NoAccess | KeyLimitReached | TokensOverLimit | InvalidRequest
 
 export class Admission extends Context.Service<Admission, {
   /**
-   * Takes what the request needs from the limits of the key and its teams, immediately or after a short wait. The caller must settle
-   * the request; `undefined` if there are no limits.
+   * Takes what needs no body from the limits of the key and its teams, immediately or after a short wait: a request, and with
+   * `isConcurrent` one of the concurrent requests. The caller must give it back if it does not admit the request; `undefined` if there
+   * are no such limits.
+   */
+  readonly enter: (
+    key: ApiKey,
+    isConcurrent: boolean
+  ) => Effect.Effect<Entry | undefined, KeyLimitReached | Unavailable>
+  /**
+   * Takes what the request needs and has not taken yet, immediately or after a short wait. The caller must settle the request;
+   * `undefined` if there are no limits.
    */
   readonly admit: (
     key: ApiKey,
-    request: AdmissionRequest
+    request: AdmissionRequest,
+    entry?: Entry
   ) => Effect.Effect<Settle | undefined, Refusal>
   /** Whether the key may use the model, and has a budget left. */
   readonly check: (key: ApiKey, model: string) => Effect.Effect<void, NoAccess>
@@ -75,8 +106,6 @@ export class Admission extends Context.Service<Admission, {
     key: ApiKey,
     work: AdmissionWork
   ) => Effect.Effect<Settle | undefined, KeyLimitReached | Unavailable>
-  /** Takes one of the key's requests, for a request that only stores something. */
-  readonly admitUpload: (key: ApiKey) => Effect.Effect<void, KeyLimitReached | Unavailable>
   /** Makes the response headers with the tightest limits of the key and its teams; `undefined` if there are none. */
   readonly headers: (key: ApiKey, dialect: Dialect) => (() => Record<string, string>) | undefined
 }>()("services/ingress/request/Admission") {
@@ -117,13 +146,23 @@ export class Admission extends Context.Service<Admission, {
         )
       }
 
+      const tryTake = ({ limit, units }: Demand<LevelLimit>): Taken | undefined => {
+        const taken = limits.tryTake(limit, units)
+        return taken && untilCounted(limit, taken)
+      }
+
+      /** Waits for what is missing, or returns everything: also if the client disconnects. */
+      const takeAll = (holding: Holding<LevelLimit>, withinMs: number): Effect.Effect<void, KeyLimitReached> =>
+        Effect.onExitPrimitive(Effect.uninterruptible(takeRest(holding, withinMs)), (exit) => {
+          if (Exit.isFailure(exit)) holding.returnAll()
+          return undefined
+        })
+
       const take = (
         all: LevelLimits,
         tokens: number,
         cost: Cost | undefined,
-        withinMs = waitMs,
-        /** How many of the tokens count already. */
-        counted = 0
+        { counted = 0, entry, withinMs = waitMs }: TakeOptions = {}
       ): Effect.Effect<Settle | undefined, KeyLimitReached> => {
         const demands: Array<Demand<LevelLimit>> = all.map((limit) => ({
           kind: limit.kind,
@@ -133,8 +172,9 @@ export class Admission extends Context.Service<Admission, {
         for (const budget of cost?.budgets ?? []) {
           demands.push({ kind: "budget", limit: budget.restAfter(spending.of(budget.id)), units: cost?.micros ?? 0 })
         }
-        if (demands.length === 0) return noSettle
-        const holding = new Holding(demands)
+        if (demands.length === 0 && entry === undefined) return noSettle
+        const holding = entry?.holding ?? new Holding<LevelLimit>([])
+        holding.demand(demands)
         const settle: Settle = (consumed) => {
           if (consumed === "nothing") return holding.settle(0, 0)
           holding.settle(
@@ -142,19 +182,13 @@ export class Admission extends Context.Service<Admission, {
             consumed && cost && microsOf(largestCostOf(cost.price, consumed))
           )
         }
-        const tryTake = ({ limit, units }: Demand<LevelLimit>): Taken | undefined => {
-          const taken = limits.tryTake(limit, units)
-          return taken && untilCounted(limit, taken)
+        const admitted = (): Settle => {
+          if (entry !== undefined) entry.isAdmitted = true
+          return settle
         }
-        if (holding.takeAvailable(tryTake)) return Effect.succeed(settle)
-        // units are returned even if the client disconnects
-        return Effect.onExitPrimitive(
-          Effect.as(Effect.uninterruptible(takeRest(holding, withinMs)), settle),
-          (exit) => {
-            if (Exit.isFailure(exit)) holding.returnAll()
-            return undefined
-          }
-        )
+        return holding.takeAvailable(tryTake)
+          ? Effect.succeed(admitted())
+          : Effect.map(takeAll(holding, withinMs), admitted)
       }
 
       /** The limit of this kind with the fewest units left. */
@@ -195,7 +229,16 @@ export class Admission extends Context.Service<Admission, {
         })
 
       return Admission.of({
-        admit: (key, request) => {
+        enter: (key, isConcurrent) => {
+          const levels = levelsOf(key)
+          if (levels === undefined) return refuseTeam(key)
+          const all = isConcurrent ? levels.atHead : levels.requests
+          if (all.length === 0) return Effect.undefined
+          const holding = new Holding(all.map((limit) => ({ kind: limit.kind, limit, units: 1 })))
+          const entry = new Entry(holding, isConcurrent)
+          return holding.takeAvailable(tryTake) ? Effect.succeed(entry) : Effect.as(takeAll(holding, waitMs), entry)
+        },
+        admit: (key, request, entry) => {
           const levels = levelsOf(key)
           if (levels === undefined) return refuseTeam(key)
           const refusal = refusalOf(key, levels, request.model)
@@ -203,14 +246,14 @@ export class Admission extends Context.Service<Admission, {
           const steering = isLimited(key, levels) ? steeringIn(request.decoded) : undefined
           if (steering !== undefined) return Effect.fail(steering)
           const { budgets, limits } = levels
-          if (limits.length === 0 && budgets.length === 0) return noSettle
+          if (limits.length === 0 && budgets.length === 0 && entry === undefined) return noSettle
           const demand = demandOf(request)
           const excess = excessOf(limits, demand)
           if (excess !== undefined) return Effect.fail(excess)
-          if (request.isLater === true) {
-            return take(limits.filter(({ kind }) => kind === "requests"), demand.tokens, undefined)
-          }
-          return take(limits, demand.tokens, budgets.length === 0 ? undefined : costOf(budgets, request))
+          const isLater = request.isLater === true
+          const rest = (isLater ? levels.requests : limits).filter(({ kind }) => entry?.hasTaken(kind) !== true)
+          const cost = isLater || budgets.length === 0 ? undefined : costOf(budgets, request)
+          return take(rest, demand.tokens, cost, { entry })
         },
         check: (key, model) => {
           const levels = levelsOf(key)
@@ -227,17 +270,11 @@ export class Admission extends Context.Service<Admission, {
           if (levels === undefined) return refuseTeam(key)
           const cost = costOfWork(levels.budgets, work)
           const withinMs = Math.min(waitMs, unitsWithinMs)
-          if (work.seconds !== undefined) return take([], 0, cost, withinMs)
+          if (work.seconds !== undefined) return take(noLimits, 0, cost, { withinMs })
           const all = work.inBatch === true
             ? [batchLimitOf(key), ...levels.limits.filter(({ kind }) => kind === "tokens")]
             : levels.limits.filter(({ kind }) => kind !== "requests")
-          return take(all, work.tokens, cost, withinMs, work.isHoldLost === true ? work.tokens : 0)
-        },
-        admitUpload: (key) => {
-          const levels = levelsOf(key)
-          if (levels === undefined) return refuseTeam(key)
-          const all = levels.limits.filter(({ kind }) => kind === "requests")
-          return all.length > 0 ? Effect.asVoid(take(all, 0, undefined)) : Effect.void
+          return take(all, work.tokens, cost, { withinMs, counted: work.isHoldLost === true ? work.tokens : 0 })
         },
         headers: (key, dialect) => {
           const all = levelsOf(key)?.limits ?? []
@@ -258,6 +295,17 @@ const reached = ({ kind, limit, team }: LevelLimit, retryAfterMs: number): KeyLi
     retryAfterMs,
     ...(team === undefined ? {} : { team })
   })
+
+interface TakeOptions {
+  /** How long to wait for units, in milliseconds. Default: as long as requests wait. */
+  readonly withinMs?: number
+  /** How many of the tokens count already. */
+  readonly counted?: number
+  /** What the request has taken already. */
+  readonly entry?: Entry | undefined
+}
+
+const noLimits: LevelLimits = []
 
 /** What a request takes from budgets. */
 interface Cost {

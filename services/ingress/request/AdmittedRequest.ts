@@ -40,6 +40,8 @@ export interface AdmittedRequest extends Wish {
   readonly shadow: OfferedModel["shadow"]
   readonly traceparent: string
   readonly settle: Settle | undefined
+  /** Passes on the memory reserved for the body, and returns its size: from then on the body's job counts it. */
+  readonly handOverBody: () => number
   /** Releases the memory reserved for the body. Call it when the body is no longer needed. */
   readonly releaseBody: () => void
 }

@@ -7,13 +7,11 @@ import { JsonBounds, repeatedMember } from "../../../shared/bounds/JsonBounds.ts
 import type * as Contract from "../../../shared/contract/Operation.ts"
 import { type Decode, decoderOf } from "../../../shared/contract/http/RequestDecoder.ts"
 import { smallBytes, turnFor, Turns } from "../../../shared/bounds/Turns.ts"
-import { BodyCollector } from "./BodyCollector.ts"
+import { BodyCollector } from "../body/BodyCollector.ts"
+import { maxBodyBytes } from "../body/BodyMemory.ts"
+import { noMemory, type UploadBudget } from "../body/UploadBudget.ts"
 import { BodyTooLarge, MediaTypeUnsupported } from "../errors/IngressError.ts"
 import type { RequestHeaders } from "../record/ServerSpan.ts"
-import { noMemory, type UploadBudget } from "./UploadBudget.ts"
-
-/** The largest body that is read: 32 MiB. */
-export const maxBodyBytes = 32 * 1024 * 1024
 
 /** Bytes of a larger body that are checked in one turn of the event loop, which takes a few milliseconds. */
 const checkedPerTurnBytes = 2 * 1024 * 1024
@@ -37,8 +35,8 @@ export const announced = (
 const tooLarge = Result.fail(new BodyTooLarge({ limitBytes: maxBodyBytes }))
 
 /**
- * Reads the body and passes it to `done`. Its bytes stay reserved in the budget until the caller releases them. Returns a function
- * that stops reading and releases them.
+ * Reads the body and passes it to `done`. Its bytes stay reserved in the budget until the caller releases them. While there is no memory
+ * for more, the connection is not read. Returns a function that stops reading and releases them.
  */
 export const read = (
   source: Readable,
@@ -47,15 +45,27 @@ export const read = (
   done: (body: Read) => void
 ): () => void => {
   const body = new BodyCollector(budget, announcedBytes, maxBodyBytes)
-  const onData = (piece: Uint8Array) => {
-    const isTooLarge = body.size + piece.length > maxBodyBytes
-    if (!isTooLarge && body.add(piece)) return
+  let cancelWait = ignore
+  const fail = (error: Read) => {
     stop()
     source.pause()
-    done(isTooLarge ? tooLarge : Result.fail(noMemory))
+    done(error)
   }
-  const onEnd = () => done(Result.succeed(body.take()))
+  const onData = (piece: Uint8Array) => {
+    if (body.size + piece.length > maxBodyBytes) return fail(tooLarge)
+    if (body.add(piece)) return
+    source.pause()
+    cancelWait = body.addLater(piece, (isAdded) => {
+      if (isAdded) source.resume()
+      else fail(Result.fail(noMemory))
+    })
+  }
+  const onEnd = () => {
+    budget.shrink(body.size)
+    done(Result.succeed(body.take()))
+  }
   const stop = () => {
+    cancelWait()
     budget.release()
     body.drop()
     source.off("data", onData).off("end", onEnd)

@@ -59,6 +59,9 @@ export class Budget {
 export interface Levels {
   readonly teams: ReadonlyArray<Team>
   readonly limits: LevelLimits
+  /** Those of them that need no body: of requests, and of concurrent requests as well. */
+  readonly requests: LevelLimits
+  readonly atHead: LevelLimits
   readonly budgets: ReadonlyArray<Budget>
 }
 
@@ -96,9 +99,12 @@ export const makeLevels = (tree: TeamTree["Service"], windowMs: number) => {
     if (found !== undefined && key.team === null) return found
     const teams = key.team === null ? noTeams : tree.pathOf(key.team)
     if (teams === undefined || found?.teams === teams) return teams && found
+    const limits = [...limitsOf(key), ...teams.flatMap((team) => limitsOf(team, team.name))]
     const levels: Levels = {
       teams,
-      limits: [...limitsOf(key), ...teams.flatMap((team) => limitsOf(team, team.name))],
+      limits,
+      requests: limits.filter(({ kind }) => kind === "requests"),
+      atHead: limits.filter(({ kind }) => kind !== "tokens"),
       budgets: [...budgetOf(key), ...teams.flatMap((team) => budgetOf(team, team.name))]
     }
     known.set(key, levels)

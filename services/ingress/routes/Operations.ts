@@ -17,17 +17,18 @@ import { KeyRing } from "../../../shared/keys/KeyRing.ts"
 import { Owners } from "../../../shared/records/Owners.ts"
 import * as TraceParent from "../../../shared/telemetry/TraceParent.ts"
 import type { AdmittedRequest, Wish } from "../request/AdmittedRequest.ts"
-import { Admission, type AdmissionRequest, demandOf, type Settle } from "../request/Admission.ts"
+import { Admission, type AdmissionRequest, demandOf, type Entry, type Settle } from "../request/Admission.ts"
 import { relay } from "../answer/AnswerRelay.ts"
 import { authenticate } from "../request/Authentication.ts"
 import { DecodeTurns } from "../request/DecodeTurns.ts"
 import * as ForwardedHeaders from "../request/ForwardedHeaders.ts"
 import { Exchange, type Exchanges } from "../exchange/Exchange.ts"
+import { BodyMemory } from "../body/BodyMemory.ts"
+import type { UploadBudget } from "../body/UploadBudget.ts"
 import { Front } from "../exchange/Front.ts"
 import * as AnswerTaskRoutes from "../owned/AnswerTasks.ts"
 import { outlives as outlivesIn } from "../request/Outlives.ts"
 import { refusalOf } from "../request/TaskRequest.ts"
-import { noMemory, UploadBudget } from "../request/UploadBudget.ts"
 import * as IncomingBody from "../request/IncomingBody.ts"
 import { RequestRecords } from "../record/RequestRecords.ts"
 import type { RequestHeaders } from "../record/ServerSpan.ts"
@@ -37,6 +38,7 @@ import { ShadowTraffic } from "./ShadowTraffic.ts"
 interface Upload {
   readonly exchange: Exchange
   readonly key: ApiKey
+  readonly entry: Entry | undefined
   readonly budget: UploadBudget
   readonly body: Uint8Array
 }
@@ -49,7 +51,7 @@ export const serveOperations = Effect.fnUntraced(function*(operations: ReadonlyA
   const offered = yield* Models
   const admission = yield* Admission
   const owners = yield* Owners
-  const { bodies } = yield* JobClient
+  const memory = yield* BodyMemory
   const turns = yield* DecodeTurns
   const records = yield* RequestRecords
   const front = yield* Front
@@ -67,20 +69,31 @@ export const serveOperations = Effect.fnUntraced(function*(operations: ReadonlyA
       if (refusal !== undefined) return exchange.fail(refusal)
       const announced = IncomingBody.announced(operation, headers)
       if (Result.isFailure(announced)) return exchange.fail(announced.failure)
-      const budget = new UploadBudget(bodies, key.id)
-      const mostBytes = announced.success || IncomingBody.maxBodyBytes
-      if (exchange.awaitsPermission && !budget.reserve(mostBytes)) return exchange.fail(noMemory)
-      const stop = IncomingBody.read(exchange.source, announced.success, budget, (body) =>
-        exchange.guard(() => {
-          if (Result.isFailure(body)) exchange.fail(body.failure)
-          else decode({ exchange, key, budget, body: body.success }, pathModel)
-        }))
-      exchange.whenClosed(stop)
+      exchange.run(enter(exchange, key), (entry) => {
+        if (entry !== undefined) exchange.whenRefused(() => entry.giveBack())
+        const { source } = exchange
+        const budget = memory.upload(key.id, source)
+        const stop = IncomingBody.read(source, announced.success, budget, (body) =>
+          exchange.guard(() => {
+            if (Result.isFailure(body)) exchange.fail(body.failure)
+            else decode({ exchange, key, entry, budget, body: body.success }, pathModel)
+          }))
+        exchange.whenClosed(stop)
+      })
     })
   }
 
+  /**
+   * Takes from the key's limits what needs no body, so that no key can have more bodies sent than requests admitted. Nothing for a
+   * request that may join an earlier one. Work that may run later takes a concurrent request only then.
+   */
+  const enter = ({ headers, operation }: Exchange, key: ApiKey) =>
+    operation.kind !== "task" && headers["idempotency-key"] !== undefined
+      ? Effect.undefined
+      : admission.enter(key, operation.hasBackground !== true && headers["prefer"] === undefined)
+
   const decode = (upload: Upload, pathModel: string | undefined) => {
-    const { body, budget, exchange, key } = upload
+    const { body, budget, entry, exchange, key } = upload
     const { headers, operation } = exchange
     const decoding = turns.inTurn(key.id, body.length, () => IncomingBody.decode(operation, headers, body))
     exchange.run(decoding, (decoded) => {
@@ -117,7 +130,7 @@ export const serveOperations = Effect.fnUntraced(function*(operations: ReadonlyA
         outlives,
         tokens: isLater ? demandOf(asked).tokens : 0
       }
-      const proceed = () => exchange.run(admission.admit(key, asked), admit(upload, name, model, wish))
+      const proceed = () => exchange.run(admission.admit(key, asked, entry), admit(upload, name, model, wish))
       const owner = outlives?.keyed === undefined ? undefined : owners.known(key.owner)
       if (outlives === undefined || owner === undefined) return proceed()
       // a request that joins an earlier one takes nothing from the limits
@@ -151,8 +164,6 @@ export const serveOperations = Effect.fnUntraced(function*(operations: ReadonlyA
     const { headers, operation, record } = exchange
     if (settle !== undefined) settleWhenClosed(exchange, settle)
     exchange.run(ownerFor(operation, key, outlives), (owner) => {
-      // from here on the job counts its body; a task has no job here
-      if (operation.kind !== "task" && outlives === undefined) budget.release()
       serve({
         operation,
         headers,
@@ -173,6 +184,7 @@ export const serveOperations = Effect.fnUntraced(function*(operations: ReadonlyA
         tokens,
         traceparent: TraceParent.format(record.span),
         settle,
+        handOverBody: () => budget.handOver(),
         releaseBody: () => budget.release()
       }, exchange)
     })
@@ -211,6 +223,7 @@ const relayJobs = Effect.gen(function*() {
       weight: admitted.weight,
       priority: admitted.priority,
       body: admitted.body,
+      reservedBytes: admitted.handOverBody(),
       isPlain: admitted.isPlain,
       traceparent: admitted.traceparent,
       parent: exchange.record.span,

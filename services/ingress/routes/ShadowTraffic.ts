@@ -45,7 +45,8 @@ export class ShadowTraffic {
       weight: 1,
       priority: "batch",
       traceparent: undefined,
-      parent: undefined
+      parent: undefined,
+      reservedBytes: 0
     } as const
     const answer = new DiscardedAnswer(end)
     // the body names the other model

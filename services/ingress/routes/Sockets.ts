@@ -4,7 +4,6 @@ import { HttpRouter } from "effect/http"
 import type { IncomingMessage } from "node:http"
 import { WebSocketServer } from "ws"
 import { TenantBudget } from "../../../shared/bounds/TenantBudget.ts"
-import { JobClient } from "../../../shared/bus/ingress/JobClient.ts"
 import { responses } from "../../../shared/contract/operations/Responses.ts"
 import { Unavailable } from "../../../shared/contract/JobError.ts"
 import { KeyRing } from "../../../shared/keys/KeyRing.ts"
@@ -16,7 +15,7 @@ import { Upgrades } from "../exchange/Upgrades.ts"
 import * as RouteTemplate from "../paths/RouteTemplate.ts"
 import type { RequestHeaders } from "../record/ServerSpan.ts"
 import { authenticate } from "../request/Authentication.ts"
-import { maxBodyBytes } from "../request/IncomingBody.ts"
+import { BodyMemory, maxBodyBytes } from "../body/BodyMemory.ts"
 import { ResponsesSocket } from "../socket/ResponsesSocket.ts"
 import { respond } from "../answer/Respond.ts"
 
@@ -34,7 +33,7 @@ const maxSockets = 1_000
  */
 export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
   const keys = yield* KeyRing
-  const { bodies } = yield* JobClient
+  const memory = yield* BodyMemory
   const { take } = yield* Front
   const drain = yield* Drain
   const clock = yield* Clock.Clock
@@ -87,7 +86,7 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
           if (!budget.reserve(tenant, 1)) return RawAnswer.writeTo(connection, dialect, new UpgradeRequired())
           connection.once("close", () => budget.release(tenant, 1))
           server.handleUpgrade(request, connection, head, (socket) => {
-            const opened = new ResponsesSocket({ socket, connection, request, path, tenant, bodies, now, take })
+            const opened = new ResponsesSocket({ socket, connection, request, path, tenant, memory, now, take })
             socket.on("close", drain.onStop(() => opened.drain()))
           })
         }

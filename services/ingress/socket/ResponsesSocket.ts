@@ -7,14 +7,14 @@ import { Option, Result, Schema } from "effect"
 import type { IncomingMessage } from "node:http"
 import type { Duplex } from "node:stream"
 import type { RawData, WebSocket } from "ws"
-import type { TenantBudget } from "../../../shared/bounds/TenantBudget.ts"
 import { QueueFull, Unavailable } from "../../../shared/contract/JobError.ts"
 import { firstEvents, lastEvents } from "../../../shared/contract/http/ResponseEvents.ts"
 import { newResponseId } from "../../../shared/contract/ResponseId.ts"
 import * as ErrorEnvelope from "../errors/ErrorEnvelope.ts"
 import { type RequestError, SocketExpired, TooManyLanes } from "../errors/IngressError.ts"
 import type { Incoming, Outgoing } from "../exchange/Exchange.ts"
-import { UploadBudget } from "../request/UploadBudget.ts"
+import type { BodyMemory } from "../body/BodyMemory.ts"
+import type { UploadBudget } from "../body/UploadBudget.ts"
 import { type Creation, decode } from "./ClientMessage.ts"
 import { MessageRequest, MessageResponse, type Refusal } from "./MessageExchange.ts"
 import { RecentResponses, type WholeBody } from "./RecentResponses.ts"
@@ -64,7 +64,7 @@ export interface SocketOptions {
   readonly request: IncomingMessage
   readonly path: string
   readonly tenant: string
-  readonly bodies: TenantBudget
+  readonly memory: BodyMemory["Service"]
   /** The time in epoch milliseconds. */
   readonly now: () => number
   /** Serves a request of an operation. */
@@ -91,10 +91,10 @@ export class ResponsesSocket {
   #isClosed = false
 
   constructor(options: SocketOptions) {
-    const { bodies, connection, socket, tenant } = options
+    const { connection, memory, socket, tenant } = options
     this.#options = options
-    this.#recent = new RecentResponses(bodies, tenant)
-    this.#upload = new UploadBudget(bodies, tenant)
+    this.#recent = new RecentResponses(memory.bodies, tenant)
+    this.#upload = memory.upload(tenant)
     this.#ping = setInterval(() => this.#checkAlive(), pingMs)
     this.#expiry = setTimeout(() => this.#expire(), lifetimeMs)
     // the library holds a message until its last byte
@@ -143,7 +143,7 @@ export class ResponsesSocket {
 
   /** Puts a message into its lane, unless there is an error. */
   #accept(creation: Creation): RequestError | undefined {
-    const { bodies, tenant } = this.#options
+    const { memory: { bodies }, tenant } = this.#options
     const name = creation.lane ?? ""
     if (this.#isDraining) return Unavailable.briefly()
     if (!this.#lanes.has(name) && this.#lanes.size >= maxLanes) return new TooManyLanes({ max: maxLanes })
@@ -172,7 +172,7 @@ export class ResponsesSocket {
   /** Ends the wait of a message, and releases its memory. */
   #release(bytes: number): void {
     this.#waiting--
-    this.#options.bodies.release(this.#options.tenant, bytes)
+    this.#options.memory.bodies.release(this.#options.tenant, bytes)
   }
 
   #start(lane: Lane, { body, generates }: Creation): void {

@@ -24,6 +24,8 @@ export interface JobRequest {
   readonly headers?: Readonly<Record<string, string>> | undefined
   /** As the client sent it. */
   readonly body: Uint8Array
+  /** The part of the body's memory that the tenant has reserved already, which the job takes over. Default 0. */
+  readonly reservedBytes?: number
   /** The body names `model` and asks for no stream: a worker with nothing to change in the body need not parse it. */
   readonly isPlain: boolean
   /** Epoch milliseconds: the job fails with `QueueTimeout` if no worker has started it by then. */

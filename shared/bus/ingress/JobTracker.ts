@@ -186,13 +186,16 @@ export class JobTracker {
   }
 
   #refusal(job: OpenJob): JobError | undefined {
-    if (this.#closed) return Unavailable.briefly()
-    const { body, tenant } = job.request
-    if (!this.#bodies.reserve(tenant, body.length)) return job.pool.full(job.request)
-    const now = this.#now()
-    const refusal = job.pool.enter(job, job.request, job.expiresAt - now, now)
-    if (refusal !== undefined) this.#bodies.release(tenant, body.length)
+    const { body, reservedBytes: reserved = 0, tenant } = job.request
+    const isFull = body.length > reserved && !this.#bodies.reserve(tenant, body.length - reserved)
+    const refusal = isFull ? job.pool.full(job.request) : this.#enter(job)
+    if (refusal !== undefined) this.#bodies.release(tenant, isFull ? reserved : body.length)
     return refusal
+  }
+
+  #enter(job: OpenJob): JobError | undefined {
+    const now = this.#now()
+    return this.#closed ? Unavailable.briefly() : job.pool.enter(job, job.request, job.expiresAt - now, now)
   }
 
   /** Publishes waiting jobs while the window has room. */

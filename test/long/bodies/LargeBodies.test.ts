@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll } from "vitest"
-import { maxBodyBytes } from "../../../services/ingress/request/IncomingBody.ts"
+import { maxBodyBytes } from "../../../services/ingress/body/BodyMemory.ts"
 import { maxValues } from "../../../shared/bounds/JsonBounds.ts"
 import { Gateway } from "../../fixture/gateway/Gateway.ts"
 

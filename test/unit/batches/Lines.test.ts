@@ -1,7 +1,7 @@
 /** Lines of batches: of requests, of results, and in bodies of requests. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Stream } from "effect"
-import { UploadBudget } from "../../../services/ingress/request/UploadBudget.ts"
+import { BodyWaits } from "../../../services/ingress/body/BodyMemory.ts"
 import { TenantBudget } from "../../../shared/bounds/TenantBudget.ts"
 import { RequestSplitter } from "../../../services/ingress/owned/batches/RequestSplitter.ts"
 import { toResult } from "../../../services/ingress/owned/batches/MessageBatchView.ts"
@@ -116,7 +116,7 @@ describe("the requests in a body", () => {
 
   const splitterWith = (budgetBytes: number) => {
     const bodies = new TenantBudget(2 * budgetBytes)
-    const budget = new UploadBudget(bodies, "key")
+    const budget = new BodyWaits(bodies, 0).upload("key")
     return { bodies, budget, splitter: new RequestSplitter(budget) }
   }
 

@@ -17,12 +17,36 @@ describe("the budget for bodies", () => {
       true,
       false
     ])
-    assert.deepStrictEqual([budget.reserve("b", 40), budget.reserve("c", 11), budget.reserve("c", 10)], [
-      true,
-      false,
-      true
-    ])
     budget.release("a", 50)
-    assert.deepStrictEqual([budget.reserve("c", 41), budget.reserve("a", 50)], [false, true])
+    assert.isTrue(budget.reserve("a", 50))
+  })
+
+  const cases: ReadonlyArray<readonly [held: ReadonlyArray<number>, most: number]> = [
+    // half of 1,000
+    [[], 500],
+    [[100], 500],
+    // what three quarters have left
+    [[500], 250],
+    [[500, 200], 60],
+    // a quarter of what is then left of the last quarter
+    [[500, 250], 50],
+    [[500, 250, 50], 40],
+    [[500, 250, 50, 40], 32]
+  ]
+  it.each(cases)("that others use %j of grants %d to the next tenant", (held, most) => {
+    const budget = new TenantBudget(1_000)
+    for (const [tenant, amount] of held.entries()) assert.isTrue(budget.reserve(`other ${tenant}`, amount))
+    assert.deepStrictEqual([budget.reserve("next", most + 1), budget.reserve("next", most)], [false, true])
+  })
+
+  it("may be exceeded by a bounded amount, which releases repay first", () => {
+    const budget = new TenantBudget(100)
+    assert.isTrue(budget.reserve("a", 50))
+    assert.deepStrictEqual([budget.overdraw("a", 21, 20), budget.overdraw("a", 15, 20)], [false, true])
+    assert.deepStrictEqual([budget.overdraw("b", 6, 20), budget.overdraw("b", 5, 20)], [false, true])
+    budget.release("a", 15)
+    assert.deepStrictEqual([budget.reserve("a", 1), budget.overdraw("b", 15, 20)], [false, true])
+    budget.release("a", 50)
+    assert.isTrue(budget.reserve("a", 50))
   })
 })

@@ -6,6 +6,7 @@ import { oas } from "@stoplight/spectral-rulesets"
 import { Ajv2020 } from "ajv/dist/2020.js"
 import { type Context, Effect, Layer, Result, Schema } from "effect"
 import { HttpRouter } from "effect/http"
+import { BodyMemory } from "../../../services/ingress/body/BodyMemory.ts"
 import { Admission } from "../../../services/ingress/request/Admission.ts"
 import { Drain } from "../../../shared/process/Drain.ts"
 import { Front } from "../../../services/ingress/exchange/Front.ts"
@@ -71,6 +72,7 @@ const untouched = <I, S>(service: Context.Service<I, S>) => Layer.succeed(servic
 const everything = routes.pipe(
   Layer.provide([
     untouched(Admission),
+    untouched(BodyMemory),
     untouched(Models),
     untouched(Drain),
     untouched(RequestLog),

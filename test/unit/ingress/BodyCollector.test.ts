@@ -2,41 +2,52 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
 import { Readable } from "node:stream"
-import { BodyCollector } from "../../../services/ingress/request/BodyCollector.ts"
+import { BodyCollector } from "../../../services/ingress/body/BodyCollector.ts"
+import { BodyWaits } from "../../../services/ingress/body/BodyMemory.ts"
 import { read } from "../../../services/ingress/request/IncomingBody.ts"
-import { UploadBudget } from "../../../services/ingress/request/UploadBudget.ts"
 import { TenantBudget } from "../../../shared/bounds/TenantBudget.ts"
 import { collectGarbage } from "../../fixture/general/Garbage.ts"
 
 const collect = (announcedBytes: number, pieces: ReadonlyArray<Uint8Array>) => {
-  const bodies = new TenantBudget(2_000)
-  const collector = new BodyCollector(new UploadBudget(bodies, "key"), announcedBytes, 10_000)
+  const bodies = new TenantBudget(2 * roomBytes)
+  const collector = new BodyCollector(new BodyWaits(bodies, 0).upload("key"), announcedBytes, 100_000)
   const areTaken = pieces.map((piece) => collector.add(piece))
-  let free = 1_000
+  let free = roomBytes
   while (!bodies.reserve("key", free)) free--
-  return { areTaken, body: Buffer.from(collector.take()).toString(), reserved: 1_000 - free }
+  return { areTaken, body: Buffer.from(collector.take()).toString(), reserved: roomBytes - free }
 }
+
+const roomBytes = 20_000
 
 describe("a body", () => {
   it("that comes whole in one piece is not counted", () => {
     assert.deepStrictEqual(collect(4, [Buffer.from("bees")]), { areTaken: [true], body: "bees", reserved: 0 })
   })
 
-  it("that is announced counts in full from its first piece on", () => {
-    assert.deepStrictEqual(collect(400, [Buffer.from("b")]), { areTaken: [true], body: "b", reserved: 400 })
-  })
+  const piece = (bytes: number) => Buffer.alloc(bytes, "b")
 
-  it("that is not announced counts what has come", () => {
-    const pieces = Array.from("bees dance", (letter) => Buffer.from(letter))
-    const { areTaken, body, reserved } = collect(0, pieces)
-    assert.deepStrictEqual([new Set(areTaken), body], [new Set([true]), "bees dance"])
-    assert.isAtLeast(reserved, body.length)
-    assert.isAtMost(reserved, 2 * body.length)
-  })
+  // nothing counts that is announced and has not come, except a first part of 4 KiB
+  it.each([
+    { announcedBytes: 400, pieces: [1], reserved: 400 },
+    { announcedBytes: 100_000, pieces: [1], reserved: 4_096 },
+    { announcedBytes: 0, pieces: [1], reserved: 4_096 },
+    { announcedBytes: 100_000, pieces: [5_000], reserved: 5_000 },
+    { announcedBytes: 100_000, pieces: [5_000, 1], reserved: 10_000 },
+    { announcedBytes: 6_000, pieces: [5_000, 1], reserved: 6_000 },
+    { announcedBytes: 0, pieces: [5_000, 6_000], reserved: 11_000 },
+    // the double is more than there is
+    { announcedBytes: 0, pieces: [16_000, 1], reserved: Math.ceil(1.125 * 16_001) }
+  ])(
+    "announced as $announcedBytes, of which $pieces have come, counts $reserved",
+    ({ announcedBytes, pieces, reserved }) => {
+      const collected = collect(announcedBytes, pieces.map(piece))
+      assert.deepStrictEqual(new Set(collected.areTaken), new Set([true]))
+      assert.strictEqual(collected.reserved, reserved)
+    }
+  )
 
   it("is refused if there is no memory for it", () => {
-    assert.deepStrictEqual(collect(1_001, [Buffer.from("b")]).areTaken, [true])
-    assert.deepStrictEqual(collect(0, [Buffer.alloc(600), Buffer.alloc(401)]).areTaken, [true, false])
+    assert.deepStrictEqual(collect(0, [piece(12_000), piece(8_001)]).areTaken, [true, false])
   })
 
   it("may be empty", () => {
@@ -51,7 +62,7 @@ describe("a body", () => {
     const source = new Readable({ read: () => undefined })
     for (const bytes of pieceBytes) source.push(new Uint8Array(bytes))
     source.push(null)
-    const budget = new UploadBudget(new TenantBudget(2_000), "key")
+    const budget = new BodyWaits(new TenantBudget(20_000), 0).upload("key")
     const reading: { stop?: () => void; memory?: WeakRef<ArrayBufferLike> } = {}
     await new Promise<void>((resolve) => {
       reading.stop = read(source, announcedBytes, budget, (body) => {

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Stream } from "effect"
 import { HttpServerRequest } from "effect/http"
-import { UploadBudget } from "../../../services/ingress/request/UploadBudget.ts"
+import { BodyWaits } from "../../../services/ingress/body/BodyMemory.ts"
 import * as FileUpload from "../../../services/ingress/owned/FileUpload.ts"
 import { TenantBudget } from "../../../shared/bounds/TenantBudget.ts"
 import { InvalidRequest, QueueFull } from "../../../shared/contract/JobError.ts"
@@ -35,7 +35,7 @@ const upload = Effect.fnUntraced(function*(encoded: Response, budgetBytes: numbe
   const body = yield* Effect.promise(() => encoded.arrayBuffer())
   const request = HttpServerRequest.fromWeb(new Request("http://gateway/v1/files", { method: "POST", headers, body }))
   const bodies = new TenantBudget(2 * budgetBytes)
-  const budget = new UploadBudget(bodies, "key")
+  const budget = new BodyWaits(bodies, 0).upload("key")
   const received = yield* Effect.result(
     FileUpload.receive(files, { id: "key", salt: "salt" }, request, budget)
   )
@@ -49,8 +49,8 @@ describe("an upload", () => {
   const cases: ReadonlyArray<readonly [name: string, content: string, isStored: boolean]> = [
     ["its longest line", "x".repeat(400_000), true],
     ["its longest line", "x".repeat(600_000), false],
-    ["what it keeps of each line", "{}\n".repeat(8_000), true],
-    ["what it keeps of each line", "{}\n".repeat(9_000), false]
+    ["what it keeps of each line", "{}\n".repeat(13_000), true],
+    ["what it keeps of each line", "{}\n".repeat(14_000), false]
   ]
   for (const [name, content, isStored] of cases) {
     it.effect(`needs memory for ${name}: ${isStored ? "enough" : "too little"}`, () =>

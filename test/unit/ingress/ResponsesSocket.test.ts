@@ -6,6 +6,7 @@ import { Duplex } from "node:stream"
 import type { WebSocket } from "ws"
 import type { Incoming, Outgoing } from "../../../services/ingress/exchange/Exchange.ts"
 import { ResponsesSocket } from "../../../services/ingress/socket/ResponsesSocket.ts"
+import { BodyWaits } from "../../../services/ingress/body/BodyMemory.ts"
 import { TenantBudget } from "../../../shared/bounds/TenantBudget.ts"
 
 const budgetBytes = 1_000_000
@@ -43,7 +44,7 @@ const open = ({ reads = true } = {}) => {
     request: { headers: {}, socket: {} } as IncomingMessage,
     path: "/v1/responses",
     tenant: "key_1",
-    bodies,
+    memory: new BodyWaits(bodies, 0),
     now: () => 0,
     take: (request, response) => {
       running.push({ request, response })

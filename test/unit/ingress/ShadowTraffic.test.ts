@@ -62,7 +62,8 @@ describe("shadow traffic", () => {
       weight: 1,
       priority: "batch",
       traceparent: undefined,
-      parent: undefined
+      parent: undefined,
+      reservedBytes: 0
     }])
   })
 

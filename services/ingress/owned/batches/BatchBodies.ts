@@ -9,8 +9,9 @@ import { InvalidRequest } from "../../../../shared/contract/JobError.ts"
 import * as SchemaErrors from "../../../../shared/contract/SchemaErrors.ts"
 import { BodyTooLarge, type RequestError } from "../../errors/IngressError.ts"
 import type { DecodeTurns } from "../../request/DecodeTurns.ts"
-import { maxBodyBytes, notJson } from "../../request/IncomingBody.ts"
-import { noMemory, type UploadBudget } from "../../request/UploadBudget.ts"
+import { maxBodyBytes } from "../../body/BodyMemory.ts"
+import { noMemory, type UploadBudget } from "../../body/UploadBudget.ts"
+import { notJson } from "../../request/IncomingBody.ts"
 import type { Asked } from "../OwnedRoutes.ts"
 import { RequestSplitter } from "./RequestSplitter.ts"
 
@@ -123,6 +124,7 @@ export const requestLines = (
     const splitter = new RequestSplitter(budget)
     let index = 0
     const lines = pieces(request, maxBodyBytes).pipe(
+      Stream.tap((piece) => budget.wait(splitter.heldBytes + piece.length)),
       Stream.mapEffect((piece) => {
         const found = splitter.push(piece)
         return found === undefined ? Effect.fail(noMemory) : Effect.succeed(found)

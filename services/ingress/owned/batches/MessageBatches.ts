@@ -2,13 +2,13 @@
  * `/v1/messages/batches`: the same batches in Anthropic's form. The requests come in the body and are stored as a file, and the
  * results are read from the batch's files.
  */
+import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
 import { Effect, Layer, Option, Stream } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { createHash } from "node:crypto"
 import * as ExactJson from "../../../../shared/bounds/ExactJson.ts"
 import { Batches } from "../../../../shared/batches/Batches.ts"
 import type { Batch } from "../../../../shared/batches/BatchRecord.ts"
-import { JobClient } from "../../../../shared/bus/ingress/JobClient.ts"
 import { linesOf } from "../../../../shared/batches/lines/InputLines.ts"
 import { InvalidRequest, orUnavailable, ReferenceNotFound } from "../../../../shared/contract/JobError.ts"
 import { asUnavailable } from "../../../../shared/nats/JetStream.ts"
@@ -17,9 +17,9 @@ import { ClientFiles } from "../../../../shared/files/ClientFiles.ts"
 import type { RequestError } from "../../errors/IngressError.ts"
 import { messageBatchesPath } from "../../paths/RouteTemplate.ts"
 import { addAll, type Asked, type Created, created, json, limitIn, routesOf } from "../OwnedRoutes.ts"
+import { BodyMemory } from "../../body/BodyMemory.ts"
 import { DecodeTurns } from "../../request/DecodeTurns.ts"
 import { keyIn } from "../../request/IdempotencyKey.ts"
-import { UploadBudget } from "../../request/UploadBudget.ts"
 import { requestLines } from "./BatchBodies.ts"
 import { createBatch, createWithFile } from "./BatchCreation.ts"
 import { idOf, toBatchId, toResult, view } from "./MessageBatchView.ts"
@@ -38,7 +38,7 @@ const pageOf = (found: ReadonlyArray<Batch>, hasMore: boolean): object => ({
 export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
   const batches = yield* Batches
   const files = yield* ClientFiles
-  const { bodies } = yield* JobClient
+  const memory = yield* BodyMemory
   const turns = yield* DecodeTurns
   const create = yield* createBatch
 
@@ -47,7 +47,7 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
     const about = { purpose: "batch", filename: "requests.jsonl" } as const
     const key = yield* keyIn(headers)
     const hash = createHash("sha256")
-    const budget = new UploadBudget(bodies, asked.key)
+    const budget = memory.upload(asked.key, NodeHttpServerRequest.toIncomingMessage(asked.request))
     const lines = Stream.tap(
       requestLines(asked, endpoint, budget, turns),
       (line) => Effect.sync(() => hash.update(line))

@@ -3,9 +3,9 @@
  * them is in memory at a time. The frame, which is the rest of the body, is small and is checked at the end.
  */
 import { closingQuote, nextStructural, openEscaped } from "../../../../shared/bounds/JsonBytes.ts"
-import { BodyCollector } from "../../request/BodyCollector.ts"
-import { maxBodyBytes } from "../../request/IncomingBody.ts"
-import type { UploadBudget } from "../../request/UploadBudget.ts"
+import { BodyCollector } from "../../body/BodyCollector.ts"
+import { maxBodyBytes } from "../../body/BodyMemory.ts"
+import type { UploadBudget } from "../../body/UploadBudget.ts"
 
 const [quote, openBrace, closeBrace, openBracket, closeBracket] = [0x22, 0x7b, 0x7d, 0x5b, 0x5d]
 
@@ -70,6 +70,11 @@ export class RequestSplitter {
     if (this.#request === undefined) this.#keepFrame(rest)
     else if (!this.#request.add(rest)) return undefined
     return requests
+  }
+
+  /** The size of the request that is not complete yet. */
+  get heldBytes(): number {
+    return this.#request?.size ?? 0
   }
 
   /** Whether the bytes around the requests are too many. */

@@ -5,9 +5,12 @@
  */
 import type { UploadBudget } from "./UploadBudget.ts"
 
+/** The memory that a body in several pieces takes at least, unless it is announced to be smaller. */
+const firstBytes = 4 * 1024
+
 export class BodyCollector {
   readonly #budget: UploadBudget
-  /** The size in `content-length`, or 0. */
+  /** The size in `content-length`, or 0. Nothing is reserved for what is announced and has not arrived. */
   readonly #announcedBytes: number
   readonly #maxBytes: number
   #size = 0
@@ -38,6 +41,12 @@ export class BodyCollector {
     return true
   }
 
+  /** Waits until there is memory for a piece that could not be added, and then adds it. */
+  addLater(piece: Uint8Array, done: (isAdded: boolean) => void): () => void {
+    const size = this.#size + piece.length
+    return this.#budget.whenFree(this.#grown(size), size, (isGranted) => done(isGranted && this.add(piece)))
+  }
+
   /** The complete body. The collector forgets it, so that only its new owner keeps it in memory. */
   take(): Uint8Array {
     const only = this.#only
@@ -53,18 +62,20 @@ export class BodyCollector {
     if (this.#buffer?.detached === false) this.#buffer.transfer(0)
   }
 
-  /**
-   * The buffer, grown to the announced size if that is enough, or else to twice the size; `undefined` if there is no memory.
-   */
+  /** The size to grow to: twice the size, but not more than may arrive. */
+  #grown(size: number): number {
+    const most = Math.max(size, this.#announcedBytes || this.#maxBytes)
+    return Math.min(most, Math.max(firstBytes, size, 2 * (this.#buffer?.byteLength ?? 0)))
+  }
+
+  /** The buffer, grown if need be; `undefined` if there is no memory. */
   #bufferFor(size: number): ArrayBuffer | undefined {
     const buffer = this.#buffer
     if (buffer !== undefined && size <= buffer.byteLength) return buffer
-    const wanted = size <= this.#announcedBytes
-      ? this.#announcedBytes
-      : Math.min(this.#maxBytes, Math.max(size, 2 * this.#size))
-    // there may be memory for this piece even if there is none for twice the size
-    const length = this.#budget.reserve(wanted) ? wanted : this.#budget.reserve(size) ? size : 0
-    if (length === 0) return undefined
+    const grown = this.#grown(size)
+    // there may be memory for a small step, or for this piece, even if there is none for twice the size
+    const length = [grown, Math.min(grown, Math.ceil(1.125 * size)), size].find((each) => this.#budget.reserve(each))
+    if (length === undefined) return undefined
     // a transfer frees the old buffer immediately
     return this.#buffer = buffer?.transfer(length) ?? new ArrayBuffer(length)
   }
