@@ -1,6 +1,6 @@
-/** `config check FILE`: validates and lints a catalogue. `config models FILE`: prints the part of it that ingress reads. */
-import { Console, Effect, FileSystem, Result } from "effect"
-import { Argument, Command } from "effect/cli"
+/** `config check [--strict] FILE`: validates and lints a catalogue. `config models FILE`: prints the part of it that ingress reads. */
+import { Console, Effect, FileSystem, Result, Schema } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
 import { queueTimeout } from "../../shared/bus/ingress/QueueTimeout.ts"
 import * as Catalogue from "../../shared/catalogue/Catalogue.ts"
 import { CatalogueInvalid, formatLocated } from "../../shared/catalogue/CatalogueFile.ts"
@@ -16,10 +16,26 @@ const count = (number: number, noun: string): string => `${number} ${noun}${numb
 
 const file = Argument.String("file").pipe(Argument.withDescription("Catalogue file (YAML)"))
 
+/** `--strict` allows no warnings. */
+class TooManyWarnings extends Schema.TaggedError<TooManyWarnings>()("TooManyWarnings", {
+  file: Schema.String,
+  warnings: Schema.Int
+}) {
+  override get message() {
+    return `${this.file}: ${count(this.warnings, "warning")}, and --strict allows none`
+  }
+}
+
 const check = Command.make(
   "check",
-  { file },
-  Effect.fn(function*({ file }) {
+  {
+    file,
+    strict: Flag.Boolean("strict").pipe(
+      Flag.withDescription("Exit with code 1 after warnings too, except about what is switched off"),
+      Flag.withDefault(false)
+    )
+  },
+  Effect.fn(function*({ file, strict }) {
     const { at, value: snapshot } = yield* Catalogue.inspect(file)
     const [mistake, ...others] = [...snapshot.providers].flatMap(([name, provider]) =>
       findOptionMistakes(provider).map(({ message, path }) => at(["providers", name, "options", ...path], message))
@@ -40,10 +56,12 @@ const check = Command.make(
     yield* Console.log(
       `${file}: ${count(snapshot.models.size, "model")}, ${count(snapshot.providers.size, "provider")}`
     )
+    const strictly = remarks.filter(({ isDeliberate }) => isDeliberate !== true).length
+    if (strict && strictly > 0) return yield* new TooManyWarnings({ file, warnings: strictly })
   })
 ).pipe(
   Command.withDescription(
-    "Print every error and warning in a catalogue with its line and path; errors exit with code 1"
+    "Print every error and warning in a catalogue with its line and path; errors exit with code 1, with --strict warnings too"
   )
 )
 

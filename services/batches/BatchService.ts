@@ -13,6 +13,7 @@ import { backOff, whileJetStreamFails } from "../../shared/nats/JetStream.ts"
 import { openBucket } from "../../shared/nats/KeyValue.ts"
 import { Nats } from "../../shared/nats/Nats.ts"
 import { buckets } from "../../shared/nats/Storage.ts"
+import * as CatalogueAgreement from "../../shared/process/CatalogueAgreement.ts"
 import { HealthServer } from "../../shared/process/HealthServer.ts"
 import * as RecordStore from "../../shared/tasks/RecordStore.ts"
 import * as TaskLife from "../../shared/tasks/TaskLife.ts"
@@ -68,7 +69,8 @@ const holder = Layer.effectDiscard(Effect.gen(function*() {
 
 export const layer = holder.pipe(
   Layer.provide([TaskQueue.layer, ClientFiles.layer({ patienceMs }), Presence.layer]),
-  Layer.provide([Nats.layerPatient, Models.layer]),
+  Layer.provide(Models.layer.pipe(Layer.provide(CatalogueAgreement.layer))),
+  Layer.provide(Nats.layerPatient),
   // first, so that it answers probes while the service waits for NATS
   Layer.provide([HealthServer.layer(8081), NodeFileSystem.layer])
 )

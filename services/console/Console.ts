@@ -8,6 +8,7 @@ import { ControlNats, layerBothPatient, Nats } from "../../shared/nats/Nats.ts"
 import { Catalogue } from "../../shared/catalogue/Catalogue.ts"
 import { KeyAudit } from "../../shared/keys/KeyAudit.ts"
 import { KeyStore } from "../../shared/keys/KeyStore.ts"
+import * as CatalogueAgreement from "../../shared/process/CatalogueAgreement.ts"
 import { HealthServer } from "../../shared/process/HealthServer.ts"
 import * as HttpServer from "../../shared/process/HttpServer.ts"
 import { refuseWhileStarting } from "../../shared/process/RefuseWhileStarting.ts"
@@ -94,7 +95,8 @@ export const layer = Layer.mergeAll(readiness, QueueKeeper.layer, TaskAges.layer
   Layer.provide([KeyStore.layer, KeyAudit.layer, WebhookHandlers.Webhooks.layer, UsageCounters.layer]),
   Layer.provide([TeamsOfKeys.layer, TeamTree.layer, Spending.layer]),
   Layer.provide([RequestLog.layer, TokenOwners.layer, Tasks.layer, Traces.layer, WebApp.WebFiles.layer]),
-  Layer.provide([AdminToken.layer, layerBothPatient, Catalogue.layer]),
+  Layer.provide([AdminToken.layer, Catalogue.layer.pipe(Layer.provide(CatalogueAgreement.layer))]),
+  Layer.provide(layerBothPatient),
   Layer.provide(OidcSettings.layer),
   // listens first: pages get 503 with `retry-after` until the console is connected to NATS
   Layer.provide([server, NodeFileSystem.layer]),

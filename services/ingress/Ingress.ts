@@ -16,6 +16,7 @@ import { ResultFiles } from "../../shared/files/ResultFiles.ts"
 import { KeyRing } from "../../shared/keys/KeyRing.ts"
 import { Limits } from "../../shared/limits/Limits.ts"
 import { Owners } from "../../shared/records/Owners.ts"
+import * as CatalogueAgreement from "../../shared/process/CatalogueAgreement.ts"
 import { HealthServer } from "../../shared/process/HealthServer.ts"
 import * as HttpServer from "../../shared/process/HttpServer.ts"
 import { refuseWhileStarting } from "../../shared/process/RefuseWhileStarting.ts"
@@ -170,7 +171,8 @@ export const layer = Layer.merge(readiness, onRelease).pipe(
   ]),
   Layer.provide([Limits.layerKeys, Spending.layer]),
   Layer.provide(Presence.layer),
-  Layer.provide([layerBothPatient, Models.layer]),
+  Layer.provide(Models.layer.pipe(Layer.provide(CatalogueAgreement.layer))),
+  Layer.provide(layerBothPatient),
   // listens first: requests get 503 with `retry-after` until NATS is connected
   Layer.provide([server, NodeFileSystem.layer]),
   // closes after the server: answers that exceed the grace period end only when `JobClient` closes

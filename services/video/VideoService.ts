@@ -9,4 +9,4 @@ const worker = VideoWorker.layer.pipe(
   Layer.provide(WorkerService.layerProviderTools)
 )
 
-export const layer = WorkerService.layerProcess(worker)
+export const layer = WorkerService.layerProcess("video", worker)

@@ -1,10 +1,11 @@
 /** Reads a catalogue's file, reports its mistakes by line and follows its changes. */
-import { Config, Effect, FileSystem, Option, Result, Schema } from "effect"
-import { untilNext } from "../bounds/MonotonicClock.ts"
+import { Config, Effect, FileSystem, Result, Schema } from "effect"
 import * as SchemaErrors from "../contract/SchemaErrors.ts"
+import type { Revision } from "./file/Agreement.ts"
+import * as Follow from "./file/Follow.ts"
 import type { Finding } from "./Inconsistencies.ts"
 import { findLiteralSecrets } from "./LiteralSecrets.ts"
-import * as YamlText from "./YamlText.ts"
+import * as YamlText from "./file/YamlText.ts"
 
 export const Located = Schema.Struct({
   /** `null` for the whole file. */
@@ -40,7 +41,8 @@ export const decoderOf = <A>(schema: Schema.Codec<A, unknown>): Decoder<A> => {
   return (value) => Result.mapError(decode(value), ({ issue }) => SchemaErrors.all(issue, value))
 }
 
-const decode = <A>(
+/** Decodes a file's text. */
+export const decode = <A>(
   text: string,
   decoder: Decoder<A>
 ): Result.Result<{ readonly value: A; readonly at: At }, ReadonlyArray<Located>> =>
@@ -80,48 +82,23 @@ export const read = Effect.fn("CatalogueFile.read")(function*(file: string) {
 /** The path of the catalogue. */
 export const catalogueFile = Config.String("GATEWAY_CONFIG").pipe(Config.withDefault("deploy/local/gateway.yaml"))
 
-/** A value that changes when the file does; `undefined` without a file. Cheaper than reading the file, which takes four system calls. */
-const stampOf = (file: string) =>
-  Effect.flatMap(FileSystem.FileSystem, (fs) => fs.stat(file)).pipe(
-    Effect.map(({ ino, mode, mtime, size }) =>
-      [Option.getOrNull(ino), mode, Option.getOrNull(mtime)?.getTime(), size].join()
-    ),
-    Effect.orElseSucceed(() => undefined)
-  )
-
-/** How often to check for changes, in milliseconds. A file watch would miss the swapped symbolic links of a ConfigMap. */
-const pollMs = 2_000
-
 /** Reads the configured file and follows its changes until the scope closes. Returns a getter of the current value. */
 export const follow = Effect.fnUntraced(function*<A extends { readonly models: ReadonlyMap<string, unknown> }>(
-  decoder: Decoder<A>
+  decoder: Decoder<A>,
+  revisionOf: (text: string) => Revision,
+  check: (to: A, from: A) => Effect.Effect<ReadonlyArray<Finding>> = () => Effect.succeed([])
 ) {
   const file = yield* catalogueFile
-  let stamp = yield* stampOf(file)
-  /** The latest text, valid or not, so that each change is logged once; `undefined` if the file was unreadable. */
-  let text: string | undefined = yield* read(file)
-  let { value: current } = yield* decodeText(file, text, decoder)
-  const refresh = Effect.gen(function*() {
-    const latest = yield* stampOf(file)
-    if (latest !== undefined && latest === stamp) return
-    const found = yield* Effect.result(read(file))
-    stamp = Result.isSuccess(found) ? latest : undefined
-    const now = Result.isSuccess(found) ? found.success : undefined
-    if (now === text) return
-    text = now
-    current = (yield* decodeText(file, yield* Effect.fromResult(found), decoder)).value
-    yield* Effect.logInfo("catalogue reloaded", { file, models: current.models.size })
-  }).pipe(
-    Effect.catchTag(
-      "CatalogueInvalid",
-      (error) => Effect.logError("catalogue not reloaded, keeping the old one", { detail: error.message })
-    )
-  )
-  // traces of each poll would drown out those of requests
-  yield* Effect.andThen(untilNext(pollMs), refresh).pipe(
-    Effect.withTracerEnabled(false),
-    Effect.forever,
-    Effect.forkScoped
-  )
-  return (): A => current
+  const current = yield* Follow.follow({
+    file,
+    read: read(file),
+    decode: (text) => decodeText(file, text, decoder),
+    revisionOf,
+    check: Effect.fnUntraced(function*(to, from) {
+      const [first, ...others] = (yield* check(to.value, from.value)).map(({ message, path }) => to.at(path, message))
+      if (first !== undefined) return yield* new CatalogueInvalid({ file, mistakes: [first, ...others] })
+    }),
+    count: ({ value }) => value.models.size
+  })
+  return (): A => current().value
 })

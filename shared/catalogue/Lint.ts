@@ -7,6 +7,7 @@ import type { Finding } from "./Inconsistencies.ts"
 import { isOff, type Model, targetsOf } from "./Model.ts"
 import { defaultTimeouts, isIdempotent, protocols, type Provider } from "./Provider.ts"
 import * as SecretReference from "./SecretReference.ts"
+import { ofGuardrail, ofProvider } from "./SecretUses.ts"
 
 /** Whether the gateway can serve an operation by this protocol. */
 type Serves = (protocol: Provider["protocol"], operation: string) => boolean
@@ -22,12 +23,19 @@ export interface Environment {
   readonly queueTimeoutMs: number
 }
 
+/** A remark; `isDeliberate` if it only lists what the operator has switched off. */
+export interface Remark extends Finding {
+  readonly isDeliberate?: boolean
+}
+
 /** Returns the remarks, first about providers, then about models. */
 export const lint = Effect.fn("Lint.lint")(function*(snapshot: Snapshot, surroundings: Environment) {
-  const remarks: Array<Finding> = []
+  const remarks: Array<Remark> = []
   for (const [name, provider] of snapshot.providers) {
-    const message = yield* secretRemark(provider, surroundings)
-    if (message !== undefined) remarks.push({ path: ["providers", name, "apiKey"], message })
+    for (const { path, reference } of ofProvider(name, provider)) {
+      const message = yield* secretRemark(reference, surroundings)
+      if (message !== undefined) remarks.push({ path, message })
+    }
     if (provider.redispatch !== undefined) {
       const message = `is deprecated: write \`idempotent: ${isIdempotent(provider)}\` instead`
       remarks.push({ path: ["providers", name, "redispatch"], message })
@@ -35,6 +43,11 @@ export const lint = Effect.fn("Lint.lint")(function*(snapshot: Snapshot, surroun
     remarks.push(...packageRemarks(name, provider, surroundings))
     remarks.push(...limitRemarks(name, provider))
     remarks.push(...timeoutRemarks(name, provider, surroundings))
+  }
+  const guardrails = [...snapshot.models.keys()].flatMap((name) => ofGuardrail(snapshot, name))
+  for (const { path, reference } of new Map(guardrails.map((use) => [JSON.stringify(use.path), use])).values()) {
+    const message = yield* secretRemark(reference, surroundings)
+    if (message !== undefined) remarks.push({ path, message })
   }
   remarks.push(...unusedProviders(snapshot), ...switchedOff(snapshot))
   for (const [name, model] of snapshot.models) {
@@ -46,8 +59,8 @@ export const lint = Effect.fn("Lint.lint")(function*(snapshot: Snapshot, surroun
   return remarks
 })
 
-const secretRemark = Effect.fnUntraced(function*({ apiKey = "" }: Provider, { hasFile, hasVariable }: Environment) {
-  const reference = SecretReference.parse(apiKey)
+const secretRemark = Effect.fnUntraced(function*(text: string, { hasFile, hasVariable }: Environment) {
+  const reference = SecretReference.parse(text)
   if (reference === undefined) return undefined
   if (reference.kind === "variable") {
     return hasVariable(reference.name) ? undefined : `${reference.name} is not set here`
@@ -142,8 +155,8 @@ const unusedProviders = ({ models, providers }: Snapshot): ReadonlyArray<Finding
 }
 
 /** What the operator has switched off, and the models that no target serves because of it. */
-const switchedOff = ({ models, providers }: Snapshot): ReadonlyArray<Finding> => {
-  const off = (...path: Finding["path"]): Finding => ({ path, message: "is switched off" })
+const switchedOff = ({ models, providers }: Snapshot): ReadonlyArray<Remark> => {
+  const off = (...path: Remark["path"]): Remark => ({ path, message: "is switched off", isDeliberate: true })
   /** Whether a target is on. As in routing, a fallback that is off has no fallbacks either. */
   const isServed = (name: string): boolean => {
     const model = models.get(name)
@@ -162,7 +175,11 @@ const switchedOff = ({ models, providers }: Snapshot): ReadonlyArray<Finding> =>
       const path = ["models", name]
       return isServed(name)
         ? own
-        : [...own, { path, message: "answers 503 `model_disabled`: all its targets are switched off" }]
+        : [...own, {
+          path,
+          message: "answers 503 `model_disabled`: all its targets are switched off",
+          isDeliberate: true
+        }]
     })
   ]
 }

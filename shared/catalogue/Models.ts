@@ -6,7 +6,9 @@
  * `config models` prints it.
  */
 import { Context, Effect, Layer, Predicate, Result, Schema } from "effect"
+import { hash } from "node:crypto"
 import type { Workload } from "../contract/Operation.ts"
+import type { Revision } from "./file/Agreement.ts"
 import * as CatalogueFile from "./CatalogueFile.ts"
 import { findIdentityMistakes, Identities } from "../keys/Identity.ts"
 import { findModelMistakes } from "./Inconsistencies.ts"
@@ -122,6 +124,22 @@ const decoder: CatalogueFile.Decoder<ModelSnapshot> = (value) =>
     }
   })
 
+/** Writes a value as JSON with its members in alphabetical order, so that equal values have the same text. */
+const canonical = (value: unknown): string =>
+  JSON.stringify(value, (_name, member: unknown) => {
+    const plain = member instanceof Map ? Object.fromEntries(member) : member
+    return Predicate.isReadonlyObject(plain) && !Array.isArray(plain)
+      ? Object.fromEntries(Object.entries(plain).toSorted(([a], [b]) => a < b ? -1 : 1))
+      : plain
+  })
+
+/** Identifies what clients see of a catalogue. It is the same for the whole file and for the part that `config models` prints. */
+export const revisionOf = (text: string): Revision =>
+  Result.match(CatalogueFile.decode(text, decoder), {
+    onFailure: () => ({}),
+    onSuccess: ({ value }) => ({ models: hash("sha256", canonical(value)) })
+  })
+
 /** Decodes the models of a catalogue. */
 export const parse = (file: string, text: string): Effect.Effect<ModelSnapshot, CatalogueFile.CatalogueInvalid> =>
   Effect.map(CatalogueFile.decodeText(file, text, decoder), ({ value }) => value)
@@ -133,9 +151,9 @@ export class Models extends Context.Service<Models, {
   /** The current models. Use them for one request at most. */
   readonly current: () => ModelSnapshot
 }>()("shared/catalogue/Models") {
-  /** Reads the file named by `GATEWAY_CONFIG` (default `deploy/local/gateway.yaml`) and follows its changes. */
+  /** Reads the file named by `GATEWAY_CONFIG` (default `deploy/local/gateway.yaml`) and follows its changes; see `file/Agreement.ts`. */
   static readonly layer = Layer.effect(
     Models,
-    Effect.map(CatalogueFile.follow(decoder), (current) => Models.of({ current }))
+    Effect.map(CatalogueFile.follow(decoder, revisionOf), (current) => Models.of({ current }))
   )
 }

@@ -23,6 +23,8 @@ import { UsageLog } from "../usage/UsageLog.ts"
 import { Performer } from "../worker/JobLife.ts"
 import { type Perform, Preparation } from "../worker/Preparation.ts"
 import { Worker } from "../worker/Worker.ts"
+import * as CatalogueAgreement from "./CatalogueAgreement.ts"
+import * as CatalogueKeys from "./CatalogueKeys.ts"
 import { HealthServer } from "./HealthServer.ts"
 
 const readiness = Layer.effectDiscard(Effect.gen(function*() {
@@ -59,12 +61,19 @@ const performer = Layer.effect(
   })
 )
 
+/** The catalogue of a worker, which takes no edit without the keys for it. */
+const catalogue = (workload: Workload) =>
+  Catalogue.layer.pipe(
+    Layer.provide([CatalogueAgreement.layer, CatalogueKeys.layer(workload).pipe(Layer.provide(Secrets.layer))])
+  )
+
 /** Adds health, NATS and the catalogue to a worker. */
-export const layerProcess = <E>(worker: Layer.Layer<Worker, E, Nats | Catalogue | Presence>) =>
+export const layerProcess = <E>(workload: Workload, worker: Layer.Layer<Worker, E, Nats | Catalogue | Presence>) =>
   readiness.pipe(
     Layer.provide(worker),
     Layer.provide(Presence.layer),
-    Layer.provide([Nats.layerPatient, Catalogue.layer]),
+    Layer.provide(catalogue(workload)),
+    Layer.provide(Nats.layerPatient),
     // built first, so that it answers probes while the worker waits for NATS and while it drains
     Layer.provide([HealthServer.layer(8081), NodeFileSystem.layer])
   )
@@ -80,6 +89,7 @@ export const layer = <E>(options: {
   readonly results?: Layer.Layer<ResultStore, E, Nats>
 }) =>
   layerProcess(
+    options.workload,
     Worker.layer(options.workload).pipe(
       Layer.merge([AnswerWorker.layer(options.workload, lines), Deliverer.layer]),
       Layer.provide([performer, JobServer.layer, UsageLog.layer]),

@@ -267,6 +267,9 @@ export const guardrailDuration = histogram("gateway_guardrail_call_duration_seco
 export const natsConnected = gauge("gateway_nats_connected", ["account"])(
   "1 while connected to this account of NATS, otherwise 0"
 )
+export const catalogueRefused = gauge("gateway_catalogue_refused", [])(
+  "1 while the process does not use the catalogue in its file, because it, or another process, cannot use it"
+)
 export const natsReconnects = counter("gateway_nats_reconnects_total", ["account"])("Reconnects to NATS")
 export const natsErrors = counter("gateway_nats_errors_total", ["account"])("Errors reported by NATS on the connection")
 export const jetStreamErrors = counter("gateway_jetstream_errors_total", ["request"])(

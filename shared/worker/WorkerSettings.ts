@@ -19,14 +19,17 @@ export const defaultSlots: Readonly<Record<Workload, number>> = {
 /** How many tasks a worker runs concurrently by default. Unlike jobs, each writes its answer to the store. */
 const defaultTaskSlots = 16
 
+/** Reads `WORKER_POOL` (default `default`). */
+export const workerPool = Config.schema(PoolName, "WORKER_POOL").pipe(Config.withDefault("default"))
+
 /**
- * Reads `WORKER_SLOTS` (concurrent jobs, at least 1), `WORKER_POOL` (default `default`) and `WORKER_GRACE_MS` (how long running jobs
+ * Reads `WORKER_SLOTS` (concurrent jobs, at least 1), `WORKER_POOL` and `WORKER_GRACE_MS` (how long running jobs
  * may continue after SIGTERM, in milliseconds).
  */
 export const workerSettings = (defaults: { readonly slots: number; readonly graceMs: number }) =>
   Config.all({
     slots: Config.schema(atLeast(1), "WORKER_SLOTS").pipe(Config.withDefault(defaults.slots)),
-    pool: Config.schema(PoolName, "WORKER_POOL").pipe(Config.withDefault("default")),
+    pool: workerPool,
     graceMs: Config.schema(atLeast(0), "WORKER_GRACE_MS").pipe(Config.withDefault(defaults.graceMs))
   })
 

@@ -5,7 +5,7 @@
  */
 import { Effect, Predicate, Result, Schema, SchemaGetter } from "effect"
 import * as CatalogueFile from "../../../shared/catalogue/CatalogueFile.ts"
-import * as YamlText from "../../../shared/catalogue/YamlText.ts"
+import * as YamlText from "../../../shared/catalogue/file/YamlText.ts"
 import * as SchemaErrors from "../../../shared/contract/SchemaErrors.ts"
 
 type Path = ReadonlyArray<PropertyKey>

@@ -150,6 +150,9 @@ export const admitInbox = (ingress: string): string => `admit.*.${ingress}`
 /** The subject on which every process answers with its state. */
 export const presenceSubject = "presence"
 
+/** The subject on which the processes agree on edits of the catalogue. */
+export const catalogueSubject = "catalogue"
+
 /** The subject of a worker's announcements of its slots in a pool; `version` is the newest one that it reads. */
 export const slotsSubject = (workload: Workload, pool: string, worker: string, version: Version): string =>
   `slots.${workload}.${pool}.${worker}.${version}`

@@ -196,6 +196,13 @@ const reportsState: Right = {
   answers: true
 }
 
+const agreesOnCatalogue: Right = {
+  does: "agrees with all processes on edits of the catalogue",
+  publish: [Subjects.catalogueSubject],
+  subscribe: [Subjects.catalogueSubject],
+  answers: true
+}
+
 const oversees: Right = {
   does: "requests the state of every process and reads every queue",
   publish: [
@@ -226,6 +233,7 @@ const works = (workload: Workload): ReadonlyArray<Right> => [
   serves(workload),
   announcesSlots(workload),
   reportsState,
+  agreesOnCatalogue,
   writes(buckets.providerLimits),
   ...(Subjects.isByOwner(Subjects.taskQueueOf(workload))
     ? [writes(buckets.tasks), writes(buckets.batchLines), asksForWork(workload), hints, ...delivers]
@@ -247,6 +255,7 @@ export const rights = {
     sharesSlots,
     admitsWork,
     reportsState,
+    agreesOnCatalogue,
     watches(buckets.apiKeys),
     watches(buckets.teams),
     watches(buckets.usageSpend),
@@ -281,6 +290,7 @@ export const rights = {
     takesBatches,
     submitsLines,
     reportsState,
+    agreesOnCatalogue,
     writes(buckets.batches),
     followsAll(buckets.batchLines),
     writes(buckets.batchLines),
@@ -318,6 +328,7 @@ export const rights = {
     writes(buckets.batches),
     purges(buckets.batches),
     hints,
+    agreesOnCatalogue,
     oversees,
     repairs
   ],

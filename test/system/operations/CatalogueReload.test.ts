@@ -1,6 +1,6 @@
 /**
- * Edits of the catalogue while the gateway runs: streams continue, a valid edit applies, an invalid one is reported and
- * ignored.
+ * Edits of the catalogue while the gateway runs: streams continue, a valid edit applies, one that a process cannot use is reported and
+ * ignored by all.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { readFile, rename, writeFile } from "node:fs/promises"
@@ -67,5 +67,109 @@ describe("an edit of the catalogue", () => {
       await edit(gateway, (text) => text.replace("workload: chess", "workload: chat"))
       await untilLogged(gateway, "catalogue reloaded", 2)
       assert.deepStrictEqual(await outcomeOf(gateway.request(chat("newer-chat"))), { kind: "whole" })
+    }))
+
+  // each takes a working provider's key away; by the names of the environment in test/fixture/gateway/Gateway.ts
+  const provider = (apiKey: string, more = "") => (text: string) =>
+    text
+      .replace(/^ {2}free: .*$/m, (line) => line.replace("${PROVIDER_SECRET}", apiKey).replace("free:", `free${more}:`))
+      .replaceAll("provider: free", `provider: free${more}`)
+  const missing: ReadonlyArray<readonly [name: string, change: (text: string) => string, reason: RegExp]> = [
+    [
+      "that misspells its variable",
+      provider("${PROVIDER_SECERT}"),
+      /providers\.free\.apiKey: PROVIDER_SECERT is not set/
+    ],
+    ["that names an empty variable", provider("${EMPTY_SECRET}"), /providers\.free\.apiKey: EMPTY_SECRET is not set/],
+    [
+      "that names a file which does not exist",
+      provider("${file:/nowhere/key}"),
+      /providers\.free\.apiKey: \/nowhere\/key cannot/
+    ],
+    [
+      "that renames it and its variable",
+      provider("${OTHER_SECRET}", "-too"),
+      /providers\.free-too\.apiKey: OTHER_SECRET is not set/
+    ],
+    [
+      "that adds a target without a key",
+      (text) =>
+        text
+          .replace(
+            /^ {2}local: .*$/m,
+            "$&\n  more: { protocol: openai, baseUrl: \"http://more/v1\", apiKey: \"${MORE}\" }"
+          )
+          .replace("targets: [{ provider: free }]", "targets: [{ provider: more }, { provider: free }]"),
+      /providers\.more\.apiKey: MORE is not set/
+    ],
+    [
+      "that adds a guardrail without its secret",
+      (text) =>
+        text.replace("free-chat: {", "free-chat: { guardrail: { url: \"http://guard\", secret: \"${GUARD}\" },"),
+      /models\.free-chat\.guardrail\.secret: GUARD is not set/
+    ],
+    [
+      "that refers to a missing secret in a package's settings",
+      (text) =>
+        text
+          .replace(
+            /^ {2}local: .*$/m,
+            "$&\n  sdk: { protocol: ai-sdk, options: { package: \"@ai-sdk/fal\", settings: { apiKey: \"${SDK_KEY}\" } } }"
+          )
+          .replace("targets: [{ provider: free }]", "targets: [{ provider: sdk }, { provider: free }]"),
+      /providers\.sdk\.options\.settings\.apiKey: SDK_KEY is not set/
+    ]
+  ]
+
+  it.live("is taken by no process if a worker would lack a key, and the reason is logged by all", () =>
+    Gateway.runHere({ environmentOf: () => ({ EMPTY_SECRET: "" }) }, async (gateway) => {
+      const original = await readFile(gateway.catalogueFile, "utf8")
+      const processes = [gateway.ingress, ...gateway.workers]
+      for (const [name, change, reason] of missing) {
+        // a new model shows whether ingress has taken the edit
+        const more = (text: string) =>
+          text.replace("  free-chat:", "  new-chat: { workload: chat, targets: [{ provider: free }] }\n  free-chat:")
+        await edit(gateway, () => change(more(original)))
+        await eventually(
+          () => processes.filter(({ log }) => reason.test(log)).length,
+          (count) => count === processes.length
+        )
+        assert.notInclude(await models(gateway), "new-chat", name)
+        assert.deepStrictEqual(await outcomeOf(gateway.request(chat("free-chat"))), { kind: "whole" }, name)
+      }
+      await edit(gateway, (text) => `${original}\n# ${text.length}`.replace("  free-chat:", "  free-chat2:"))
+      await untilLogged(gateway, "catalogue reloaded", 1)
+      assert.deepStrictEqual(await outcomeOf(gateway.request(chat("free-chat2"))), { kind: "whole" })
+    }))
+
+  it.live("of providers that a worker rejects is not taken by ingress", () =>
+    Gateway.runHere({ services: ["images"] }, async (gateway) => {
+      await edit(gateway, (text) =>
+        text
+          .replace("  free-chat:", "  new-chat: { workload: chat, targets: [{ provider: free }] }\n  free-chat:")
+          .replace(
+            "local-image: { workload: images, targets: [{ provider: local }]",
+            "local-image: { workload: images, targets: [{ provider: nowhere }]"
+          ))
+      await untilLogged(gateway, "there is no provider 'nowhere'", 1)
+      assert.notInclude(await models(gateway), "new-chat")
+    }))
+
+  it.live("is taken by no worker if one of another workload lacks a key", () =>
+    Gateway.runHere({ services: ["images"] }, async (gateway) => {
+      await edit(gateway, (text) =>
+        text
+          .replace(
+            /^ {2}local: .*$/m,
+            "$&\n  art: { protocol: openai, baseUrl: \"http://art/v1\", apiKey: \"${ART_KEY}\" }"
+          )
+          .replace(
+            "local-image: { workload: images, targets: [{ provider: local }]",
+            "local-image: { workload: images, targets: [{ provider: art }]"
+          )
+          .replace("  free-chat:", "  new-chat: { workload: chat, targets: [{ provider: free }] }\n  free-chat:"))
+      await untilLogged(gateway, "providers.art.apiKey: ART_KEY is not set", 1)
+      assert.notInclude(await models(gateway), "new-chat")
+      for (const { log } of gateway.workers) assert.match(log, /other processes object.*images/)
     }))
 })

@@ -31,8 +31,8 @@ const outcomeOf = (code: number, output: string, file: string): Outcome => ({
   lines: output.trimEnd().replaceAll(file, "FILE").replaceAll(folder, "FOLDER").split("\n")
 })
 
-const run = async (command: string, file: string): Promise<Outcome> => {
-  const { code, output } = await adminOutcome(["config", command, file], environment)
+const run = async (command: string, file: string, ...flags: ReadonlyArray<string>): Promise<Outcome> => {
+  const { code, output } = await adminOutcome(["config", command, ...flags, file], environment)
   return outcomeOf(code, output, file)
 }
 
@@ -114,6 +114,45 @@ models:
       "FILE: 4 models, 6 providers"
     ])
     assert.strictEqual(code, 0)
+  })
+
+  // the reloads of a running gateway refuse the same references: see CatalogueReload.test.ts
+  const provider = (settings: string) => `
+providers: { a: { protocol: ${settings} } }
+models: { one: { workload: chat, targets: [{ provider: a }] } }
+`
+  const openai = (apiKey: string) => provider(`openai, baseUrl: "http://a/v1", apiKey: "${apiKey}"`)
+  it.each<readonly [name: string, text: string, code: number, warning: RegExp | undefined]>([
+    ["a key that is set", openai("${KNOWN_KEY}"), 0, undefined],
+    ["a key that is not set", openai("${KNOWN_KEI}"), 1, /apiKey: warning: KNOWN_KEI is not set here/],
+    ["an empty key", openai("${EMPTY_KEY}"), 1, /apiKey: warning: EMPTY_KEY is not set here/],
+    [
+      "a file that does not exist",
+      openai("${file:FOLDER/none}"),
+      1,
+      /apiKey: warning: FOLDER\/none cannot be read here/
+    ],
+    [
+      "a secret among a package's settings",
+      provider("ai-sdk, options: { package: \"effect\", settings: { headers: { authorization: \"${NO_HEADER}\" } } }"),
+      1,
+      /options\.settings\.headers\.authorization: warning: NO_HEADER is not set here/
+    ],
+    [
+      "a guardrail's secret",
+      `guardrail: { url: "http://g", secret: "\${NO_SECRET}" }${provider("local")}`,
+      1,
+      /FILE:1 guardrail\.secret: warning: NO_SECRET is not set here/
+    ],
+    ["another warning", provider("local, redispatch: neverSent"), 1, /is deprecated/],
+    ["a provider that is switched off", provider("local, disabled: true"), 0, /warning: is switched off/]
+  ])("with --strict judges %s", async (_name, text, code, warning) => {
+    const file = await write(text)
+    const strict = await run("check", file, "--strict")
+    assert.strictEqual(strict.code, code, strict.lines.join("\n"))
+    if (warning !== undefined) assert.match(strict.lines.join("\n"), warning)
+    if (code === 1) assert.match(strict.lines.at(-1) ?? "", /FILE: 1 warning, and --strict allows none/)
+    assert.strictEqual((await run("check", file)).code, 0)
   })
 
   it("warns of a fallback with a smaller context window, and of a first token awaited for longer than the queue", async () => {
