@@ -103,13 +103,13 @@ const queues = Layer.effectDiscard(Effect.gen(function*() {
   )
 }))
 
-/** Reads `PORT` (default 8080), `HOST` (default 127.0.0.1) and `GRACE_MS` (for running requests, default 300,000). */
+/** Reads `PORT` (default 8080), `HOST` (default 127.0.0.1) and `GRACE_MS` (for running requests, default 1,800,000: the longest answer). */
 const server = Layer.unwrap(Effect.gen(function*() {
   const port = yield* Config.Port("PORT").pipe(Config.withDefault(8080))
   const host = yield* Config.String("HOST").pipe(Config.withDefault("127.0.0.1"))
   const { take } = yield* Front
   const upgrades = yield* Upgrades
-  const graceMs = yield* Config.schema(atLeast(0), "GRACE_MS").pipe(Config.withDefault(300_000))
+  const graceMs = yield* Config.schema(atLeast(0), "GRACE_MS").pipe(Config.withDefault(1_800_000))
   return NodeHttpServer.layer(
     // a request's headers must arrive within 10 s and the whole request within 10 minutes: 200 MB at 2.7 Mbit/s
     () =>

@@ -9,8 +9,7 @@ import {
   isTransient,
   isUnsent,
   type JobError,
-  ProviderFailed,
-  ProviderTimeout
+  ProviderFailed
 } from "../../shared/contract/JobError.ts"
 import { VideoGenerationRequest, videoGenerations } from "../../shared/contract/operations/VideoGenerations.ts"
 import { largestUsage } from "../../shared/contract/TokenEstimate.ts"
@@ -22,6 +21,7 @@ import { fatesOf } from "../../shared/provider/dialects/conversation/SchemaFates
 import * as Json from "../../shared/provider/json/Json.ts"
 import { patience } from "../../shared/provider/exchange/Polling.ts"
 import type { VideoCall } from "../../shared/provider/call/VideoEngine.ts"
+import * as Endpoint from "../../shared/provider/transport/Endpoint.ts"
 import type { VideoProvider, VideoProviders } from "../../shared/provider/routing/VideoProviders.ts"
 import { deferralMs } from "../../shared/tasks/answers/AnswerWork.ts"
 import { type Failure, isInterruption, TaskDeferred, type TaskWork } from "../../shared/tasks/TaskLife.ts"
@@ -42,9 +42,6 @@ interface Dependencies {
   /** Runs the work while its cost is reserved in the budgets of its key. */
   readonly reserve: Holds["Service"]["around"]
 }
-
-/** The default time limit from the provider's reference to the stored video, in milliseconds. */
-const defaultTotalMs = 30 * 60_000
 
 /** How long to wait for a provider's limits and circuit breaker, in milliseconds: normally, and while another can be tried first. */
 const admittedWithinMs = 30 * 60_000
@@ -155,11 +152,11 @@ interface Work {
 /** Follows a started task from the provider's reference to the stored video. */
 const follow = Effect.fnUntraced(function*({ lost, dependencies, claimed, report }: Work, started: Started) {
   const { call, provider, task } = started
-  const totalMs = provider.endpoint.provider.timeouts?.totalMs ?? defaultTotalMs
+  const { endpoint } = provider
   const video = yield* provider.engine.follow(call, task, report).pipe(
     Effect.timeoutOrElse({
-      duration: totalMs,
-      orElse: () => Effect.fail(new ProviderTimeout({ provider: provider.endpoint.name, phase: "total" }))
+      duration: Endpoint.timeoutsOf(endpoint).totalMs,
+      orElse: () => Effect.fail(Endpoint.timedOut(endpoint, "total"))
     }),
     withTelemetry(call, "follow"),
     // the provider is still at work

@@ -4,8 +4,8 @@ import { enumerate } from "../contract/Expectation.ts"
 import { operations } from "../contract/operations/operations.ts"
 import type { Snapshot } from "./Catalogue.ts"
 import type { Finding } from "./Inconsistencies.ts"
-import { isOff, type Model, targetsOf } from "./Model.ts"
-import { defaultTimeouts, isIdempotent, protocols, type Provider } from "./Provider.ts"
+import { isOff, type Model, type Target, targetsOf } from "./Model.ts"
+import { defaultTimeouts, isIdempotent, protocols, type Provider, type Timeouts } from "./Provider.ts"
 import * as SecretReference from "./SecretReference.ts"
 import { ofGuardrail, ofProvider } from "./SecretUses.ts"
 
@@ -42,7 +42,7 @@ export const lint = Effect.fn("Lint.lint")(function*(snapshot: Snapshot, surroun
     }
     remarks.push(...packageRemarks(name, provider, surroundings))
     remarks.push(...limitRemarks(name, provider))
-    remarks.push(...timeoutRemarks(name, provider, surroundings))
+    remarks.push(...timeoutRemarks(["providers", name], provider.timeouts, surroundings))
   }
   const guardrails = [...snapshot.models.keys()].flatMap((name) => ofGuardrail(snapshot, name))
   for (const { path, reference } of new Map(guardrails.map((use) => [JSON.stringify(use.path), use])).values()) {
@@ -51,6 +51,10 @@ export const lint = Effect.fn("Lint.lint")(function*(snapshot: Snapshot, surroun
   }
   remarks.push(...unusedProviders(snapshot), ...switchedOff(snapshot))
   for (const [name, model] of snapshot.models) {
+    for (const { path, settings, targets } of levelsOf(name, model)) {
+      remarks.push(...timeoutRemarks(path, settings, surroundings))
+      remarks.push(...packageTimeoutRemarks(snapshot, path, settings, targets))
+    }
     remarks.push(...protocolRemarks(snapshot, name, model, surroundings))
     remarks.push(...fallbackRemarks(snapshot, name, model))
     remarks.push(...contextRemarks(snapshot, name, model))
@@ -102,18 +106,40 @@ const limitRemarks = (name: string, { limits = {}, timeouts }: Provider): Readon
   return remarks
 }
 
+/** The places where a model sets time limits, and the targets to which each applies. */
+const levelsOf = (name: string, model: Model) => [
+  { path: ["models", name], settings: model.timeouts, targets: model.targets },
+  ...model.targets.map((target, index) => ({
+    path: ["models", name, "targets", index],
+    settings: target.timeouts,
+    targets: [target]
+  }))
+]
+
 /** Remarks on timeouts that leave no time for a retry. */
 const timeoutRemarks = (
-  name: string,
-  { timeouts }: Provider,
+  path: Finding["path"],
+  { firstTokenMs = 0 }: Timeouts = {},
   { queueTimeoutMs }: Environment
-): ReadonlyArray<Finding> => {
-  const { firstTokenMs = 0 } = timeouts ?? {}
-  return firstTokenMs <= queueTimeoutMs ? [] : [{
-    path: ["providers", name, "timeouts", "firstTokenMs"],
+): ReadonlyArray<Finding> =>
+  firstTokenMs <= queueTimeoutMs ? [] : [{
+    path: [...path, "timeouts", "firstTokenMs"],
     message: `is longer than GATEWAY_QUEUE_TIMEOUT_MS, ${queueTimeoutMs}: a request is not retried after it`
   }]
-}
+
+/** Remarks on timeouts that a package applies only for all of its provider's models. */
+const packageTimeoutRemarks = (
+  { providers }: Snapshot,
+  path: Finding["path"],
+  settings: Timeouts | undefined,
+  targets: ReadonlyArray<Target>
+): ReadonlyArray<Finding> =>
+  targets.every(({ provider }) => providers.get(provider)?.protocol === "ai-sdk")
+    ? (["firstByteMs", "idleMs"] as const).filter((name) => settings?.[name] !== undefined).map((name) => ({
+      path: [...path, "timeouts", name],
+      message: "has no effect: with the protocol ai-sdk it applies only where the provider sets it"
+    }))
+    : []
 
 /** Remarks on fallbacks with a smaller context window, which reject the model's longest requests. */
 const contextRemarks = ({ models }: Snapshot, name: string, model: Model): ReadonlyArray<Finding> => {

@@ -6,6 +6,7 @@ import type { Usage } from "../contract/Usage.ts"
 import { Facts } from "./Facts.ts"
 import { GuardrailSettings } from "./Guardrail.ts"
 import { costOf, Price } from "./Price.ts"
+import { Timeouts } from "./Provider.ts"
 
 /**
  * How a target is told to continue the last message of a request, which is the assistant's. `assistant`: by that message alone.
@@ -33,6 +34,8 @@ export const Target = Schema.Struct({
   priority: Schema.optionalKey(atLeast(0)),
   /** Maximum number of tokens of a request and its answer together, at this target. Default: the model's. */
   contextWindow: Schema.optionalKey(atLeast(1)),
+  /** Time limits of calls to this target. Default: the model's, then the provider's. */
+  timeouts: Schema.optionalKey(Timeouts),
   /** How the target can continue an answer that another call began; see the model's `continuation`. Default: not at all. */
   continues: Schema.optionalKey(Continues),
   /** The price at this target. Default: the model's. */
@@ -57,6 +60,8 @@ export const Model = Schema.Struct({
   /** The pool whose queue and workers serve the model. Default `default`. */
   pool: Schema.optionalKey(PoolName),
   targets: Schema.NonEmptyArray(Target),
+  /** Time limits of calls to the model's own targets. Default: the provider's. */
+  timeouts: Schema.optionalKey(Timeouts),
   /** Which requests go to the same one of several targets. Default: `session` if the targets cache prompts, otherwise `none`. */
   sticky: Schema.optionalKey(Sticky),
   /** Models of the same workload to try, in this order, after every target has failed; also with their own fallbacks. */

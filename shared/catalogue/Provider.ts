@@ -14,19 +14,24 @@ export const videoProtocols = ["ai-sdk", "dashscope", "local"] as const satisfie
 /** Milliseconds. */
 const Millis = atLeast(1)
 
-const Timeouts = Schema.Struct({
-  /** From the request to the first byte of the answer. Default 120,000. */
+/**
+ * Time limits of a call, in milliseconds. A target's go before its model's, and those before its provider's. A call that ends at a limit
+ * which is set somewhere may be followed by one to another target, although the provider may bill both; see `RetryRules.ts`.
+ */
+export const Timeouts = Schema.Struct({
+  /** From the request to the first byte of the answer. Default: 300,000 for a stream, for other answers no limit but `totalMs`. */
   firstByteMs: Schema.optionalKey(Millis),
   /**
    * From the request to the first content of a streamed answer: text, reasoning or a tool call. Off by default, because a model that
    * thinks silently would be paid for twice.
    */
   firstTokenMs: Schema.optionalKey(Millis),
-  /** Between two chunks of the answer. Default 60,000. */
+  /** Between two chunks of the answer. Default: 300,000 for a stream, for other answers no limit but `totalMs`. */
   idleMs: Schema.optionalKey(Millis),
-  /** For the whole answer. Default 600,000. */
+  /** For the whole answer. Default 1,800,000; in the background, a day. */
   totalMs: Schema.optionalKey(Millis)
 })
+export type Timeouts = typeof Timeouts.Type
 
 const upTo = (maximum: number) => integer(1, maximum)
 const Share = between(0, 1)
@@ -85,7 +90,7 @@ const Breaker = Schema.Struct({
 export type Breaker = typeof Breaker.Type
 
 /** The defaults for providers without settings of their own. */
-export const defaultTimeouts = { firstByteMs: 120_000, idleMs: 60_000, totalMs: 600_000 }
+export const defaultTimeouts = { silenceMs: 300_000, totalMs: 1_800_000, backgroundMs: 24 * 3_600_000 }
 export const defaultRetry = Schema.decodeSync(Retry)({})
 export const defaultBreaker = Schema.decodeSync(Breaker)({})
 

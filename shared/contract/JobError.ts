@@ -181,10 +181,13 @@ export class ProviderFailed extends Schema.TaggedError<ProviderFailed>()("Provid
 /** The provider exceeded a deadline: to connect, to the first byte or token, between two pieces of its answer, or in total. */
 export class ProviderTimeout extends Schema.TaggedError<ProviderTimeout>()("ProviderTimeout", {
   provider: Text,
-  phase: Schema.Literals(["connect", "first byte", "first token", "idle", "total"])
+  phase: Schema.Literals(["connect", "first byte", "first token", "idle", "total"]),
+  /** The limit, and the setting of it. */
+  limit: Schema.optionalKey(Text)
 }) {
   override get message() {
-    return `The provider '${this.provider}' ${timeouts[this.phase]}`
+    const limit = this.limit === undefined ? "" : `: the limit is ${this.limit}`
+    return `The provider '${this.provider}' ${timeouts[this.phase]}${limit}`
   }
 }
 

@@ -39,6 +39,8 @@ export interface Work {
   readonly queuedMs: number
   /** The id of the task, if the answer outlives its client. */
   readonly taskId?: string
+  /** Whether the answer is stored instead of sent on a connection. */
+  readonly isBackground?: boolean
   /** Called before every call to a provider. */
   readonly onCall: Meter["called"]
   /** Called with the usage so far, if an answer fails after it started. */

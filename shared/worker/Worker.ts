@@ -8,7 +8,7 @@ import { UsageLog } from "../usage/UsageLog.ts"
 import { adapt } from "./AdaptSlots.ts"
 import * as JobLife from "./JobLife.ts"
 import { SlotLimit } from "./SlotLimit.ts"
-import { defaultSlots, workerSettings } from "./WorkerSettings.ts"
+import { defaultSlots, longestAnswerMs, workerSettings } from "./WorkerSettings.ts"
 
 export class Worker extends Context.Service<Worker, {
   /** Whether the worker is connected, has an existing queue, and is not draining. */
@@ -23,7 +23,10 @@ export class Worker extends Context.Service<Worker, {
         const performer = yield* JobLife.Performer
         const log = yield* UsageLog
         const clock = yield* Clock.Clock
-        const { graceMs, pool, slots } = yield* workerSettings({ slots: defaultSlots[workload], graceMs: 300_000 })
+        const { graceMs, pool, slots } = yield* workerSettings({
+          slots: defaultSlots[workload],
+          graceMs: longestAnswerMs
+        })
         const now = () => clock.currentTimeMillisUnsafe()
         const dependencies = { performer, cost: performer.cost, log, workload, now }
         const run = (job: ServedJob) => JobLife.runJob(dependencies, job)

@@ -19,6 +19,9 @@ export const defaultSlots: Readonly<Record<Workload, number>> = {
 /** How many tasks a worker runs concurrently by default. Unlike jobs, each writes its answer to the store. */
 const defaultTaskSlots = 16
 
+/** How long an answer may take by default, in milliseconds, and therefore a job after SIGTERM. The default of `timeouts.totalMs`. */
+export const longestAnswerMs = 1_800_000
+
 /** Reads `WORKER_POOL` (default `default`). */
 export const workerPool = Config.schema(PoolName, "WORKER_POOL").pipe(Config.withDefault("default"))
 

@@ -136,4 +136,7 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
         })
       ))
   for (const method of methods) yield* router.add(method, `${prefix}/*`, handle(method))
-})).pipe(Layer.provide(NodeHttpClient.layerUndici))
+})).pipe(Layer.provide(
+  // ingress limits the time of an answer
+  NodeHttpClient.layerUndiciOptions({ headersTimeout: 0, bodyTimeout: 0 })
+))

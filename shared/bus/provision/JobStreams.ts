@@ -37,7 +37,7 @@ import {
 /** How a stream stores the jobs of a queue. */
 interface Retention {
   readonly storage: StorageType
-  /** How long a job may wait, in milliseconds. */
+  /** How long a job may wait and run, in milliseconds. */
   readonly maxAgeMs: number
   /** How many times a job is delivered; -1 means without limit. */
   readonly maxDeliver: number
@@ -49,7 +49,8 @@ interface Retention {
 
 const interactive: Retention = {
   storage: StorageType.Memory,
-  maxAgeMs: 15 * 60_000,
+  // the wait for a worker, then the longest answer: a worker confirms its job until the end
+  maxAgeMs: 35 * 60_000,
   maxDeliver: maxDeliveries,
   maxBytes: 512 * 1024 * 1024,
   // a job stays in the stream while it runs: more than the slots of all workers

@@ -68,8 +68,8 @@ const exchangeIn = (
     address: Endpoint.addressOf(endpoint, request.path),
     headers: headersOf(request, key === undefined ? undefined : authorize(key), span),
     ...(body === undefined ? {} : { body }),
-    ...Endpoint.timeoutsOf(endpoint, request.withinMs),
-    ...(request.streams ? { firstTokenMs: endpoint.provider.timeouts?.firstTokenMs } : {})
+    ...Endpoint.timeoutsOf(endpoint, request),
+    timedOut: (phase) => Endpoint.timedOut(endpoint, phase, request)
   }, (control) => answer.receiver(control))
   /** Estimates the usage. Called only if the provider has reported none, because it reads all texts. */
   const estimate = (): Effect.Effect<Usage> | undefined => {

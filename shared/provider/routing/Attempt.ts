@@ -14,7 +14,7 @@ import { type Commit, Commitment } from "../transport/Commitment.ts"
 import * as Gate from "./Gate.ts"
 import * as CircuitBreakers from "./CircuitBreakers.ts"
 import { Skipped } from "./Skipped.ts"
-import type { Endpoint } from "../transport/Endpoint.ts"
+import * as Endpoint from "../transport/Endpoint.ts"
 import type { Call } from "../call/Protocol.ts"
 import { protocols } from "../protocols/protocols.ts"
 import { RetryBudget } from "./RetryBudget.ts"
@@ -24,8 +24,10 @@ import type { Candidate } from "./Route.ts"
 export interface Request extends Omit<Call, "continues" | "endpoint" | "workload" | "answersAs"> {
   /** Whether the body ends with the beginning of the answer. */
   readonly isContinuation?: boolean
+  /** Whether nobody waits on a connection for the answer. */
+  readonly isBackground?: boolean
   /** Called before each call is made; `isRepeated` if the provider may bill the failed call before it. */
-  readonly onCall?: (endpoint: Pick<Endpoint, "name" | "model">, isRepeated: boolean) => void
+  readonly onCall?: (endpoint: Pick<Endpoint.Endpoint, "name" | "model">, isRepeated: boolean) => void
   /** Runs before a call that must not be made twice. */
   readonly commit?: Commit
   /** Takes `commit` back: runs after a call that was not sent, or that the provider has declined. */
@@ -56,7 +58,7 @@ export interface Attempt {
 const callTo = ({ continues, endpoint, workload }: Candidate, request: Request, isFirst: boolean): Call => ({
   ...request,
   workload,
-  endpoint,
+  endpoint: request.isBackground === true ? Endpoint.inBackground(endpoint) : endpoint,
   answersAs: isFirst ? request.model : endpoint.model,
   continues: request.isContinuation === true ? continues : undefined
 })

@@ -111,7 +111,9 @@ export class AttemptHistory {
       this.#skipped.set(candidate, { by: miss, until: now + miss.retryAfterMs })
       return
     }
-    const rule = this.#isContinued ? ruleToContinue(miss, wasSilent) : ruleOf(miss)
+    const rule = this.#isContinued
+      ? ruleToContinue(miss, wasSilent, candidate.endpoint)
+      : ruleOf(miss, candidate.endpoint)
     const times = (this.#failures.get(candidate)?.times ?? 0) + 1
     const retryAfterMs = retryAfterOf(miss)
     const notBefore = now + retryAfterMs + backOffMs(retryOf(candidate), times, chance)

@@ -1,6 +1,8 @@
 /** The rules for what may follow a failed call, by its error: the same target again, other targets, or nothing. */
-import type { JobError, ProviderFailed } from "../../contract/JobError.ts"
+import { type JobError, mayBeBilled, type ProviderFailed, type ProviderTimeout } from "../../contract/JobError.ts"
+import { isIdempotent } from "../../catalogue/Provider.ts"
 import * as ProviderError from "../exchange/ProviderError.ts"
+import { type Endpoint, isConfigured } from "../transport/Endpoint.ts"
 
 export interface RetryRule {
   /**
@@ -35,14 +37,23 @@ const failures: Readonly<Record<ProviderFailed["reason"], RetryRule>> = {
   result: ofProvider
 }
 
-export const ruleOf = (error: JobError): RetryRule => {
+/**
+ * A call that may be billed and has taken as long as the defaults allow is not repeated anywhere. Who sets a shorter limit wants another
+ * target's answer instead; the same one would take as long, and be paid twice.
+ */
+const ofTimeout = (error: ProviderTimeout, endpoint: Endpoint): RetryRule => {
+  if (!mayBeBilled(error) || isIdempotent(endpoint.provider)) return lasting
+  return isConfigured(endpoint, error.phase) ? ofProvider : final
+}
+
+export const ruleOf = (error: JobError, endpoint: Endpoint): RetryRule => {
   switch (error._tag) {
     case "ProviderRateLimited":
       return brief
     case "ProviderFailed":
       return failures[error.reason]
     case "ProviderTimeout":
-      return lasting
+      return ofTimeout(error, endpoint)
     case "ProviderRejected":
       return ProviderError.exceedsContext(error) ? tooLong : final
     default:
@@ -51,8 +62,8 @@ export const ruleOf = (error: JobError): RetryRule => {
 }
 
 /** The rule while a broken-off answer is being continued: another target may accept what this one refuses. */
-export const ruleToContinue = (error: JobError, wasSilent: boolean): RetryRule => {
+export const ruleToContinue = (error: JobError, wasSilent: boolean, endpoint: Endpoint): RetryRule => {
   if (error._tag === "Cancelled") return final
-  const rule = ruleOf(error)
+  const rule = ruleOf(error, endpoint)
   return wasSilent || error._tag === "ProviderTimeout" || rule === final ? ofProvider : rule
 }

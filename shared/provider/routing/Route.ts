@@ -109,7 +109,11 @@ const stagesOf = (
     if (provider === undefined || isOff(provider, model, target) || seen.has(key)) continue
     seen.add(key)
     const stage = byPriority.get(priority) ?? []
-    const endpoint = { name: providerName, provider, model: alias }
+    const timeouts = [
+      { of: `a target of the model '${name}'`, timeouts: target.timeouts ?? {} },
+      { of: `the model '${name}'`, timeouts: model.timeouts ?? {} }
+    ]
+    const endpoint = { name: providerName, provider, model: alias, timeouts }
     stage.push({ key, weight, workload: model.workload, contextWindow, continues, endpoint })
     byPriority.set(priority, stage)
   }

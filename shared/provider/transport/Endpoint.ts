@@ -2,8 +2,8 @@
 import { Effect, Option, Redacted } from "effect"
 import { createHmac } from "node:crypto"
 import * as Fiberless from "../../bounds/Fiberless.ts"
-import { defaultTimeouts, type Provider } from "../../catalogue/Provider.ts"
-import { type JobError, ProviderFailed } from "../../contract/JobError.ts"
+import { defaultTimeouts, type Provider, type Timeouts as CatalogueTimeouts } from "../../catalogue/Provider.ts"
+import { type JobError, ProviderFailed, ProviderTimeout } from "../../contract/JobError.ts"
 import * as SchemaErrors from "../../contract/SchemaErrors.ts"
 import type { Secrets } from "./Secrets.ts"
 import type { Address } from "./Upstream.ts"
@@ -14,6 +14,25 @@ export interface Endpoint {
   readonly provider: Provider
   /** The model's name at the provider. */
   readonly model: string
+  /** The time limits that go before the provider's, the nearest first. */
+  readonly timeouts?: ReadonlyArray<TimeoutLevel>
+  /** Whether nobody waits on a connection for the answer. */
+  readonly isBackground?: boolean
+}
+
+/** Time limits of the catalogue, with the words for whose they are. */
+export interface TimeoutLevel {
+  readonly of: string
+  readonly timeouts: CatalogueTimeouts
+}
+
+const inBackgrounds = new WeakMap<Endpoint, Endpoint>()
+
+/** The endpoint for work in the background, always the same object, because others are cached by it. */
+export const inBackground = (endpoint: Endpoint): Endpoint => {
+  let background = inBackgrounds.get(endpoint)
+  if (background === undefined) inBackgrounds.set(endpoint, background = { ...endpoint, isBackground: true })
+  return background
 }
 
 /** The providers whose missing secret has been logged. The catalogue has new ones after each change. */
@@ -103,12 +122,68 @@ export const originOf = ({ provider: { baseUrl } }: Endpoint): string | undefine
 
 export interface Timeouts {
   readonly firstByteMs: number
+  /** `undefined` for no limit. */
+  readonly firstTokenMs: number | undefined
   readonly idleMs: number
   readonly totalMs: number
 }
 
-/** Timeouts in milliseconds. The timeout of the whole answer is at most `withinMs`. */
-export const timeoutsOf = ({ provider }: Endpoint, withinMs = Infinity): Timeouts => {
-  const { firstByteMs, idleMs, totalMs } = { ...defaultTimeouts, ...provider.timeouts }
-  return { firstByteMs: Math.min(firstByteMs, withinMs), idleMs, totalMs: Math.min(totalMs, withinMs) }
+/** What a call is like, as far as its time limits depend on it. */
+export interface CallKind {
+  /** Default: false. */
+  readonly streams?: boolean
+  /** The limit of the whole call if it is shorter, in milliseconds. */
+  readonly withinMs?: number | undefined
+}
+
+type Setting = keyof CatalogueTimeouts
+
+/** The nearest place in the catalogue that sets a time limit, and the limit. */
+const configured = ({ name, provider, timeouts = [] }: Endpoint, setting: Setting) => {
+  for (const { of, timeouts: { [setting]: ms } } of timeouts) if (ms !== undefined) return { of, ms }
+  const ms = provider.timeouts?.[setting]
+  return ms === undefined ? undefined : { of: `the provider '${name}'`, ms }
+}
+
+/** The time limits of a call to this endpoint, in milliseconds. */
+export const timeoutsOf = (endpoint: Endpoint, { streams = false, withinMs = Infinity }: CallKind = {}): Timeouts => {
+  const msOf = (setting: Setting) => configured(endpoint, setting)?.ms
+  const usualMs = endpoint.isBackground === true ? defaultTimeouts.backgroundMs : defaultTimeouts.totalMs
+  const totalMs = Math.min(msOf("totalMs") ?? usualMs, withinMs)
+  // the first byte of an answer that is no stream comes with its end, or after headers that say nothing about it
+  const silenceMs = streams ? defaultTimeouts.silenceMs : totalMs
+  return {
+    firstByteMs: Math.min(msOf("firstByteMs") ?? silenceMs, totalMs),
+    firstTokenMs: streams ? msOf("firstTokenMs") : undefined,
+    idleMs: msOf("idleMs") ?? silenceMs,
+    totalMs
+  }
+}
+
+const settings = {
+  "first byte": "firstByteMs",
+  "first token": "firstTokenMs",
+  "idle": "idleMs",
+  "total": "totalMs"
+} as const satisfies Partial<Record<ProviderTimeout["phase"], Setting>>
+
+/** Whether the catalogue sets the limit of this phase, instead of its default. */
+export const isConfigured = (endpoint: Endpoint, phase: ProviderTimeout["phase"]): boolean =>
+  phase !== "connect" && configured(endpoint, settings[phase]) !== undefined
+
+/** The error of a call that has ended at a time limit, which it names. */
+export const timedOut = (endpoint: Endpoint, phase: keyof typeof settings, kind?: CallKind): ProviderTimeout => {
+  const limits = timeoutsOf(endpoint, kind)
+  const set = configured(endpoint, settings[phase])
+  const ms = set?.ms ?? limits[settings[phase]]
+  // a first byte without a limit of its own ends with the whole answer
+  const setting = set === undefined && ms === limits.totalMs ? "totalMs" : settings[phase]
+  const by = set ?? configured(endpoint, setting)
+  const limit =
+    kind?.withinMs !== undefined && limits.totalMs === kind.withinMs && ms !== undefined && ms >= kind.withinMs
+      ? `${kind.withinMs} ms for this call`
+      : by === undefined
+      ? `${ms} ms, the default of timeouts.${setting}`
+      : `${by.ms} ms, by timeouts.${setting} of ${by.of}`
+  return new ProviderTimeout({ provider: endpoint.name, phase, limit })
 }

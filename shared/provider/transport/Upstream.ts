@@ -33,6 +33,8 @@ export interface UpstreamRequest {
   /** Names and values, alternating. */
   readonly headers: ReadonlyArray<string>
   readonly body?: Uint8Array
+  /** The error at a time limit. By default it does not name the limit. */
+  readonly timedOut?: (phase: Exclude<ProviderTimeout["phase"], "connect">) => ProviderTimeout
   /** Milliseconds; see the catalogue's `timeouts`. */
   readonly firstByteMs: number
   readonly idleMs: number
@@ -187,8 +189,9 @@ class Exchange implements Dispatcher.DispatchHandler, ExchangeControl, Timed {
     else if (now >= this.#silentAt) this.#timeOut(this.#hasHead ? "idle" : "first byte")
   }
 
-  #timeOut(phase: ProviderTimeout["phase"]): void {
-    this.fail(new ProviderTimeout({ provider: this.#request.provider, phase }))
+  #timeOut(phase: Exclude<ProviderTimeout["phase"], "connect">): void {
+    const { provider, timedOut } = this.#request
+    this.fail(timedOut?.(phase) ?? new ProviderTimeout({ provider, phase }))
   }
 
   fail(error: JobError): void {
@@ -278,7 +281,7 @@ class Exchange implements Dispatcher.DispatchHandler, ExchangeControl, Timed {
 export const networkFailure = (provider: string, code: string | undefined, sent: boolean): JobError => {
   switch (code) {
     case "UND_ERR_CONNECT_TIMEOUT":
-      return new ProviderTimeout({ provider, phase: "connect" })
+      return new ProviderTimeout({ provider, phase: "connect", limit: "UPSTREAM_CONNECT_TIMEOUT_MS of the workers" })
     case "UND_ERR_HEADERS_TIMEOUT":
       return new ProviderTimeout({ provider, phase: "first byte" })
     case "UND_ERR_BODY_TIMEOUT":

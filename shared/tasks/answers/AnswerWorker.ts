@@ -11,7 +11,7 @@ import type { PulledJob } from "../../bus/worker/JobSource.ts"
 import * as Seal from "../../records/Seal.ts"
 import { UsageLog } from "../../usage/UsageLog.ts"
 import { type Dependencies, Performer } from "../../worker/JobLife.ts"
-import { defaultSlots, taskSlots, workerSettings } from "../../worker/WorkerSettings.ts"
+import { defaultSlots, longestAnswerMs, taskSlots, workerSettings } from "../../worker/WorkerSettings.ts"
 import { openAnnouncer } from "../../webhooks/Announcer.ts"
 import * as AnswerWork from "./AnswerWork.ts"
 import * as StoredAnswer from "./StoredAnswer.ts"
@@ -59,7 +59,7 @@ export const layer = (workload: Workload, others?: OtherJobs) =>
     const clock = yield* Clock.Clock
     const { graceMs, pool, slots: jobSlots } = yield* workerSettings({
       slots: defaultSlots[workload],
-      graceMs: 300_000
+      graceMs: longestAnswerMs
     })
     const slots = yield* taskSlots(jobSlots)
     const seal = yield* Seal.fromSecret

@@ -135,6 +135,7 @@ export const make = (dependencies: JobLife.Dependencies): StoredAnswers => {
           dependencies.performer.perform({
             ...work,
             ...(taskId === undefined ? {} : { taskId }),
+            isBackground: true,
             retract,
             onIncomplete: () => void (isIncomplete = true),
             onCall: (called, repeated) => {

@@ -1,8 +1,9 @@
 /** Serves a chat dialect with a `ChatEngine`. */
 import { Effect, Exit, Stream } from "effect"
-import { InternalError, type JobError, ProviderTimeout } from "../../../contract/JobError.ts"
+import { InternalError, type JobError } from "../../../contract/JobError.ts"
 import { isReported, type Usage } from "../../../contract/Usage.ts"
 import type { Call, Perform } from "../../call/Protocol.ts"
+import * as Endpoint from "../../transport/Endpoint.ts"
 import { type Sink, writeAll } from "../../transport/Sink.ts"
 import * as TranslationWarnings from "../../call/TranslationWarnings.ts"
 import * as ClientRequest from "./ClientRequest.ts"
@@ -75,22 +76,24 @@ export const make = <Request>(
   return [dialect.operation, perform]
 }
 
-/** Fails if the answer has not started within the provider's `firstTokenMs`. */
+/** Fails if the answer has not started within `firstTokenMs`. */
 const inTime = (
   frames: Stream.Stream<Uint8Array, JobError>,
-  { endpoint: { name, provider: { timeouts } } }: Call,
+  { endpoint }: Call,
   sink: Sink
-): typeof frames =>
-  timeouts?.firstTokenMs === undefined
+): typeof frames => {
+  const { firstTokenMs } = Endpoint.timeoutsOf(endpoint, { streams: true })
+  return firstTokenMs === undefined
     ? frames
     : Stream.interruptWhen(
       frames,
       Effect.flatMap(
-        Effect.sleep(timeouts.firstTokenMs),
+        Effect.sleep(firstTokenMs),
         () =>
-          sink.hasStarted ? Effect.never : Effect.fail(new ProviderTimeout({ provider: name, phase: "first token" }))
+          sink.hasStarted ? Effect.never : Effect.fail(Endpoint.timedOut(endpoint, "first token", { streams: true }))
       )
     )
+}
 
 /** Answers the conversations one after the other, as one answer: numbers the choices consecutively and adds up usage. */
 const answerAll = (engine: ChatEngine, requests: ReadonlyArray<ChatRequest>): ReturnType<ChatEngine> => {

@@ -1,6 +1,6 @@
 /** Runs calls of AI SDK models as effects, with deadline and abort, and maps the packages' errors to the gateway's. */
 import { Effect, Predicate } from "effect"
-import { InvalidRequest, type JobError, ProviderFailed, ProviderTimeout } from "../../../contract/JobError.ts"
+import { InvalidRequest, type JobError, ProviderFailed } from "../../../contract/JobError.ts"
 import * as TraceParent from "../../../telemetry/TraceParent.ts"
 import { Commitment } from "../../transport/Commitment.ts"
 import * as Endpoint from "../../transport/Endpoint.ts"
@@ -29,7 +29,7 @@ export const attempt = <A>(
 
 /** Asks a package for something for which it calls no provider, such as its limits. Otherwise the same as `attempt`. */
 export const ask = <A>(
-  { endpoint, secrets, withinMs = Infinity }: Attempt,
+  { endpoint, secrets, withinMs }: Attempt,
   use: (options: CallOptions) => PromiseLike<A>
 ): Effect.Effect<A, JobError> =>
   Effect.flatMap(TraceParent.current, (traceparent) =>
@@ -40,9 +40,9 @@ export const ask = <A>(
         resume(exit)
       }
       const deadline = setTimeout(() => {
-        end(Effect.fail(new ProviderTimeout({ provider: endpoint.name, phase: "total" })))
+        end(Effect.fail(Endpoint.timedOut(endpoint, "total", { withinMs })))
         controller.abort()
-      }, Math.min(Endpoint.timeoutsOf(endpoint).totalMs, withinMs))
+      }, Endpoint.timeoutsOf(endpoint, { withinMs }).totalMs)
       const headers = traceparent === undefined ? {} : { traceparent }
       // a package may throw before it returns a promise
       new Promise<A>((resolve) => resolve(use({ abortSignal: controller.signal, headers }))).then(

@@ -4,7 +4,7 @@
  */
 import type { LanguageModelV4StreamPart } from "@ai-sdk/provider"
 import { Cause, Effect, Exit, Fiber, Stream } from "effect"
-import { ProviderFailed, ProviderTimeout } from "../../../contract/JobError.ts"
+import { ProviderFailed } from "../../../contract/JobError.ts"
 import { choicesOf } from "../../../contract/TokenEstimate.ts"
 import { isReported } from "../../../contract/Usage.ts"
 import * as TraceParent from "../../../telemetry/TraceParent.ts"
@@ -75,7 +75,7 @@ const answer = Effect.fnUntraced(function*(
     // fails by itself at the deadline, because the package may ignore the signal
     const failAtDeadline = Effect.andThen(
       Fiber.join(timer),
-      Effect.fail(new ProviderTimeout({ provider: endpoint.name, phase: "total" }))
+      Effect.fail(Endpoint.timedOut(endpoint, "total"))
     )
     const { stream } = yield* Effect.tryPromise(() =>
       model.doStream({

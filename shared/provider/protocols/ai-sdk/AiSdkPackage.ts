@@ -2,6 +2,7 @@
 import { Effect, Equal, Option, Predicate, Redacted } from "effect"
 import * as undici from "undici"
 import type { Provider } from "../../../catalogue/Provider.ts"
+import { defaultTimeouts } from "../../../catalogue/Provider.ts"
 import * as SecretReference from "../../../catalogue/SecretReference.ts"
 import { InternalError, type JobError } from "../../../contract/JobError.ts"
 import * as Endpoint from "../../transport/Endpoint.ts"
@@ -121,9 +122,10 @@ const resolveSettings = Effect.fnUntraced(function*(
  * The process's own `Request` encodes the body: undici's fetch does not recognise forms of another implementation.
  */
 const guardedFetch = (guard: GuardedFetch["Service"], endpoint: Endpoint.Endpoint): typeof globalThis.fetch => {
-  const timeouts = Endpoint.timeoutsOf(endpoint)
+  // one package serves all models of the provider, whether or not they stream; the call itself has the limit of the whole answer
+  const { firstByteMs = 0, idleMs = defaultTimeouts.silenceMs } = endpoint.provider.timeouts ?? {}
   const dispatcher = guard.dispatcher(Endpoint.originOf(endpoint)).compose((dispatch) => (options, handler) =>
-    dispatch({ ...options, headersTimeout: timeouts.firstByteMs, bodyTimeout: timeouts.idleMs }, handler)
+    dispatch({ ...options, headersTimeout: firstByteMs, bodyTimeout: idleMs }, handler)
   )
   return async (input, init) => {
     const request = new Request(input, init)

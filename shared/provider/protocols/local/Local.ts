@@ -1,6 +1,6 @@
 /** The `local` protocol: answers from the engine that is built into the worker. Each worker service supplies its workload's engine. */
 import { Context, Effect } from "effect"
-import { InvalidRequest, ProviderTimeout } from "../../../contract/JobError.ts"
+import { InvalidRequest } from "../../../contract/JobError.ts"
 import { operations } from "../../../contract/operations/operations.ts"
 import { type Call, type Perform, performByName } from "../../call/Protocol.ts"
 import { turnFor } from "../../call/RequestBody.ts"
@@ -38,7 +38,7 @@ export const make = (engines: LocalEngines["Service"]): Perform => {
       .pipe(
         Effect.timeoutOrElse({
           duration: Endpoint.timeoutsOf(call.endpoint).totalMs,
-          orElse: () => Effect.fail(new ProviderTimeout({ provider: call.endpoint.name, phase: "total" }))
+          orElse: () => Effect.fail(Endpoint.timedOut(call.endpoint, "total"))
         })
       )
   }

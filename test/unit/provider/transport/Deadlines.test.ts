@@ -3,6 +3,7 @@ import { afterEach, assert, beforeEach, describe, it, vi } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import { type AddressInfo, createServer, type Socket } from "node:net"
 import { ProviderTimeout } from "../../../../shared/contract/JobError.ts"
+import * as Endpoint from "../../../../shared/provider/transport/Endpoint.ts"
 import { type ExchangeControl, Upstream, type UpstreamRequest } from "../../../../shared/provider/transport/Upstream.ts"
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] }))
@@ -153,5 +154,55 @@ describe("an exchange goes on", () => {
     Effect.gen(function*() {
       const onRequest = (socket: Socket) => void socket.write(`HTTP/1.1 103 Early Hints\r\n\r\n${head}word`)
       assert.deepStrictEqual(yield* call({ onRequest }), word)
+    }))
+})
+
+/** The limits of a call to a provider without settings. */
+const byDefault = (streams: boolean, isBackground = false): Partial<UpstreamRequest> => {
+  const provider = { protocol: "openai" as const }
+  const endpoint = { name: "slow", model: "m", provider }
+  const own = isBackground ? Endpoint.inBackground(endpoint) : endpoint
+  return { ...Endpoint.timeoutsOf(own, { streams }), timedOut: (phase) => Endpoint.timedOut(own, phase, { streams }) }
+}
+
+describe("by default", () => {
+  const secondMs = 1_000
+  const minuteMs = 60 * secondMs
+  const hourMs = 60 * minuteMs
+
+  // a reasoning model may think for many minutes, with or without headers before
+  it.live.each<readonly [name: string, limits: Partial<UpstreamRequest>, thinksMs: number, early: string]>([
+    ["a JSON answer may take 29 minutes", byDefault(false), 29 * minuteMs, ""],
+    ["a JSON answer with early headers may take 29 minutes", byDefault(false), 29 * minuteMs, head],
+    ["a stream may be silent for 299 s before its first byte", byDefault(true), 299 * secondMs, ""],
+    ["a stream may be silent for 299 s", byDefault(true), 299 * secondMs, head],
+    ["an answer in the background may take twenty hours", byDefault(false, true), 20 * hourMs, ""]
+  ])("%s", ([_name, limits, thinksMs, early]) =>
+    Effect.gen(function*() {
+      const think = (socket: Socket) => {
+        pass(thinksMs)
+        socket.write(early === "" ? `${head}word` : "word")
+      }
+      let provider: Socket | undefined
+      const received = yield* call({
+        limits,
+        onRequest: (socket) => {
+          provider = socket
+          if (early === "") think(socket)
+          else socket.write(early)
+        },
+        onHead: () => provider !== undefined && early !== "" ? think(provider) : undefined
+      })
+      assert.deepStrictEqual(received, word)
+    }))
+
+  it.live.each<readonly [name: string, limits: Partial<UpstreamRequest>, ms: number, ending: string]>([
+    ["a JSON answer", byDefault(false), 31 * minuteMs, "1800000 ms, the default of timeouts.totalMs"],
+    ["the first byte of a stream", byDefault(true), 302 * secondMs, "300000 ms, the default of timeouts.firstByteMs"],
+    ["an answer in the background", byDefault(false, true), 25 * hourMs, "86400000 ms, the default of timeouts.totalMs"]
+  ])("%s is given up, with an error that names the setting", ([_name, limits, ms, ending]) =>
+    Effect.gen(function*() {
+      const { error } = yield* call({ limits, onRequest: () => pass(ms) })
+      assert.match(error?.message ?? "", new RegExp(`: the limit is ${ending}$`))
     }))
 })
