@@ -1,5 +1,6 @@
 /** The HTTP form of errors: status and code of ingress's own errors, and the responses and streams that carry errors. */
 import { HttpServerResponse } from "effect/http"
+import { contentCodings } from "../../../shared/bounds/ContentCoding.ts"
 import type { Description } from "../../../shared/contract/http/ErrorForm.ts"
 import * as ErrorForm from "../../../shared/contract/http/ErrorForm.ts"
 import type { Dialect } from "../../../shared/contract/Operation.ts"
@@ -28,6 +29,12 @@ const constant = {
   LimitReached: { status: 429, code: "rate_limit_exceeded" },
   BodyTooLarge: { status: 413, code: "request_too_large" },
   MediaTypeUnsupported: { status: 415, code: "unsupported_media_type" },
+  ContentCodingUnsupported: {
+    status: 415,
+    code: "unsupported_content_encoding",
+    param: "content-encoding",
+    headers: { "accept-encoding": contentCodings.join(", ") }
+  },
   RouteNotFound: { status: 404, code: "route_not_found" },
   FileNotFound: { status: 404, code: "file_not_found" },
   TaskNotFound: { status: 404, code: "task_not_found" },

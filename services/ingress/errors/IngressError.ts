@@ -1,5 +1,6 @@
 /** Errors that ingress returns itself, without a worker. With `JobError`, these are all errors a client can see. */
 import { Schema } from "effect"
+import { contentCodings } from "../../../shared/bounds/ContentCoding.ts"
 import { type JobError, levelNamed, tryAgain } from "../../../shared/contract/JobError.ts"
 import { TokenCheck } from "../../../shared/keys/KeyRing.ts"
 import { leastBytesPerSecond } from "../../../shared/process/ReceiveRate.ts"
@@ -83,6 +84,17 @@ export class BodyTooLarge extends Schema.TaggedError<BodyTooLarge>()("BodyTooLar
 
 export class MediaTypeUnsupported extends Schema.TaggedError<MediaTypeUnsupported>()("MediaTypeUnsupported", {}) {
   override readonly message = "The request body must be JSON. Send 'Content-Type: application/json'."
+}
+
+/** The body has a content coding that the gateway cannot decode, or too many. */
+export class ContentCodingUnsupported
+  extends Schema.TaggedError<ContentCodingUnsupported>()("ContentCodingUnsupported", { header: Schema.String })
+{
+  /** The error for the value of a `content-encoding`, which may be long. */
+  static readonly of = (header: string) => new ContentCodingUnsupported({ header: header.slice(0, 100) })
+
+  override readonly message = `The content encoding '${this.header}' of the request body is not supported. ` +
+    `Send the body uncompressed, or with one of ${contentCodings.join(", ")}.`
 }
 
 export class RouteNotFound extends Schema.TaggedError<RouteNotFound>()("RouteNotFound", {
@@ -181,6 +193,7 @@ export type RequestError =
   | TokensOverLimit
   | BodyTooLarge
   | MediaTypeUnsupported
+  | ContentCodingUnsupported
   | RouteNotFound
   | LinkRefused
   | FileNotFound

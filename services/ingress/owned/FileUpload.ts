@@ -14,6 +14,7 @@ import { BodyTooLarge, type RequestError } from "../errors/IngressError.ts"
 import { keyIn, keyReused } from "../request/IdempotencyKey.ts"
 import { clientFilesPath } from "../paths/RouteTemplate.ts"
 import { isForm, notAForm } from "../request/IncomingBody.ts"
+import { codingsOf, streamOf } from "../body/BodySource.ts"
 import type { UploadBudget } from "../body/UploadBudget.ts"
 
 /** Maximum size of a form: the largest file and 1 MiB around it. */
@@ -94,11 +95,11 @@ export const receive = (
     const key = yield* keyIn(headers)
     if (!isForm(headers)) return yield* notAForm
     const announced = Number(headers["content-length"] ?? 0)
+    yield* Effect.fromResult(codingsOf(headers))
     if (announced > maxBodyBytes) return yield* new BodyTooLarge({ limitBytes: maxBodyBytes })
 
     const pull = yield* Stream.toPull(
-      request.stream.pipe(
-        Stream.mapError(() => notAForm),
+      streamOf(request, maxBodyBytes, notAForm).pipe(
         Stream.pipeThroughChannelOrFail(Multipart.makeChannel<RequestError>(headers)),
         malformed,
         Stream.mapError((error) => Multipart.isMultipartError(error) ? fromForm(error) : error)

@@ -61,6 +61,7 @@ const refusedLinks = [
   new IngressError.LinkRefused({ reason: "expired" }),
   new IngressError.LinkRefused({ reason: "forged" })
 ]
+const codingUnsupported = IngressError.ContentCodingUnsupported.of("compress")
 const tooManyBatches = new JobError.QueueFull({ retryAfterMs: 30_000, unfinished: { most: 100, of: "batches" } })
 const filesFull = new FileRefused({ reason: "quota", message: "The key's owner stores more than 1024 MiB" })
 
@@ -93,6 +94,7 @@ export const of = {
     }),
     new IngressError.BodyTooLarge({ limitBytes: maxBodyBytes }),
     new IngressError.MediaTypeUnsupported(),
+    codingUnsupported,
     new IngressError.KeyLimitReached({ limit: "requests", max: 600, retryAfterMs: 2_000 }),
     new IngressError.TokensOverLimit({ tokens: 8_000, fields: ["max_tokens", "n"], max: 3_000 }),
     new JobError.BudgetSpent({ budgetUsd: 250, retryAfterMs: 864_000_000 })
@@ -156,6 +158,7 @@ export const of = {
   batches: [new JobError.ReferenceNotFound({ param: "batch_id" })],
   newBatches: [
     IncomingBody.notJson,
+    codingUnsupported,
     invalid("endpoint", "must be one of /v1/chat/completions, /v1/embeddings"),
     new JobError.ReferenceNotFound({ param: "input_file_id" }),
     filesFull,
@@ -168,6 +171,7 @@ export const of = {
   ],
   newMessageBatches: [
     IncomingBody.notJson,
+    codingUnsupported,
     invalid("requests[0].params", "must be an object"),
     new IngressError.BodyTooLarge({ limitBytes: maxBodyBytes }),
     filesFull,
@@ -178,6 +182,7 @@ export const of = {
   ranges: [new IngressError.RangeNotSatisfiable({ size: 48_213 })],
   uploads: [
     IncomingBody.notAForm,
+    codingUnsupported,
     invalid("purpose", "must be 'batch': files of other purposes are not supported"),
     new FileRefused({ reason: "content", message: "Line 3 is wrong: `custom_id` is also on an earlier line" }),
     new FileRefused({ reason: "size", message: "The file is larger than 200 MiB" }),

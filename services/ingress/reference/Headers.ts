@@ -1,4 +1,5 @@
 /** The headers of requests and responses, each described once. */
+import { contentCodings } from "../../../shared/bounds/ContentCoding.ts"
 import { sessionHeaders, strictTranslation, translationHeader } from "../../../shared/contract/ChatHeaders.ts"
 import type { Parameter } from "./Route.ts"
 
@@ -82,6 +83,10 @@ const preference = {
   )
 }
 
+const codings = {
+  "accept-encoding": header("The content encodings that request bodies may have.", text, contentCodings.join(", "))
+}
+
 /** Every response header, by name. */
 export const components = {
   ...common,
@@ -91,7 +96,8 @@ export const components = {
   ...retry,
   ...file,
   ...location,
-  ...preference
+  ...preference,
+  ...codings
 }
 
 const refs = (names: ReadonlyArray<string>) =>

@@ -2,6 +2,7 @@
 import { Effect, Result } from "effect"
 import type { Readable } from "node:stream"
 import { InvalidRequest, type QueueFull } from "../../../shared/contract/JobError.ts"
+import { type ContentCoding, decode as decoded } from "../../../shared/bounds/ContentCoding.ts"
 import * as Form from "../../../shared/bounds/Form.ts"
 import { JsonBounds, repeatedMember } from "../../../shared/bounds/JsonBounds.ts"
 import type * as Contract from "../../../shared/contract/Operation.ts"
@@ -9,8 +10,9 @@ import { type Decode, decoderOf } from "../../../shared/contract/http/RequestDec
 import { smallBytes, turnFor, Turns } from "../../../shared/bounds/Turns.ts"
 import { BodyCollector } from "../body/BodyCollector.ts"
 import { maxBodyBytes } from "../body/BodyMemory.ts"
+import { codingsOf, refusalOf } from "../body/BodySource.ts"
 import { noMemory, type UploadBudget } from "../body/UploadBudget.ts"
-import { BodyTooLarge, MediaTypeUnsupported } from "../errors/IngressError.ts"
+import { BodyTooLarge, type ContentCodingUnsupported, MediaTypeUnsupported } from "../errors/IngressError.ts"
 import type { RequestHeaders } from "../record/ServerSpan.ts"
 
 /** Bytes of a larger body that are checked in one turn of the event loop, which takes a few milliseconds. */
@@ -18,37 +20,48 @@ const checkedPerTurnBytes = 2 * 1024 * 1024
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 
-type Read = Result.Result<Uint8Array, BodyTooLarge | QueueFull>
+type Read = Result.Result<Uint8Array, BodyTooLarge | InvalidRequest | QueueFull>
+
+/** What the headers announce about a body. */
+interface Announced {
+  /** The size, or 0 if it is not known. */
+  readonly bytes: number
+  readonly codings: ReadonlyArray<ContentCoding>
+}
 
 /** What the headers announce about the body, or why it cannot be read. */
 export const announced = (
   operation: Contract.Operation,
   headers: RequestHeaders
-): Result.Result<number, BodyTooLarge | MediaTypeUnsupported> => {
+): Result.Result<Announced, BodyTooLarge | ContentCodingUnsupported | MediaTypeUnsupported> => {
   if (!isJson(headers) && !(operation.form !== undefined && isForm(headers))) {
     return Result.fail(new MediaTypeUnsupported())
   }
   const bytes = Number(headers["content-length"] ?? 0)
-  return bytes > maxBodyBytes ? tooLarge : Result.succeed(bytes)
+  return bytes > maxBodyBytes
+    ? tooLarge
+    : Result.map(codingsOf(headers), (codings) => ({ bytes: codings.length === 0 ? bytes : 0, codings }))
 }
 
 const tooLarge = Result.fail(new BodyTooLarge({ limitBytes: maxBodyBytes }))
 
 /**
- * Reads the body and passes it to `done`. Its bytes stay reserved in the budget until the caller releases them. While there is no memory
+ * Reads the body, decoded, and passes it to `done`. Its bytes stay reserved in the budget until the caller releases them. While there is no memory
  * for more, the connection is not read. Returns a function that stops reading and releases them.
  */
 export const read = (
-  source: Readable,
-  announcedBytes: number,
+  request: Readable,
+  { bytes, codings }: Announced,
   budget: UploadBudget,
   done: (body: Read) => void
 ): () => void => {
-  const body = new BodyCollector(budget, announcedBytes, maxBodyBytes)
+  const source = decoded(request, codings, { maxBytes: maxBodyBytes })
+  const body = new BodyCollector(budget, bytes, maxBodyBytes)
   let cancelWait = ignore
+  let isStopped = false
   const fail = (error: Read) => {
     stop()
-    source.pause()
+    request.pause()
     done(error)
   }
   const onData = (piece: Uint8Array) => {
@@ -68,10 +81,16 @@ export const read = (
     cancelWait()
     budget.release()
     body.drop()
+    isStopped = true
     source.off("data", onData).off("end", onEnd)
+    if (source !== request) source.destroy()
   }
-  // the response closes if the client disconnects; the listener only keeps the error from being thrown
-  source.on("data", onData).on("end", onEnd).on("error", ignore)
+  // if the client disconnects, the response closes, too
+  const onError = (error: unknown) => {
+    const refusal = refusalOf(error, maxBodyBytes)
+    if (refusal !== undefined && !isStopped) fail(Result.fail(refusal))
+  }
+  source.on("data", onData).on("end", onEnd).on("error", onError)
   return stop
 }
 

@@ -16,7 +16,7 @@ export class MessageRequest extends Readable implements Incoming {
   constructor({ headers, socket }: IncomingMessage, url: string, body: Uint8Array) {
     super({ read: () => undefined })
     this.url = url
-    const { "idempotency-key": _key, prefer: _preference, ...shared } = headers
+    const { "content-encoding": _coding, "idempotency-key": _key, prefer: _preference, ...shared } = headers
     this.headers = shared
     this.socket = socket
     this.push(body)

@@ -15,7 +15,8 @@ import { lookup } from "node:dns"
 import { BlockList, isIP, isIPv4 } from "node:net"
 import { Agent, type Dispatcher, request } from "undici"
 import * as Span from "../../telemetry/Span.ts"
-import { headerOf } from "./ResponseHeaders.ts"
+import { decode, Undecodable } from "../../bounds/ContentCoding.ts"
+import { codingsOf, headerOf } from "./ResponseHeaders.ts"
 
 /** Why nothing was fetched. The message is for the client that sent the URL, and reveals nothing about the host behind it. */
 export class FetchRefused extends Schema.TaggedError<FetchRefused>()("FetchRefused", {
@@ -258,7 +259,9 @@ const exchange = (dispatcher: Dispatcher, url: URL, maximumBytes: number): Effec
       }
       const pieces: Array<Uint8Array> = []
       let size = 0
-      for await (const piece of body as AsyncIterable<Uint8Array>) {
+      const content = decode(body, codingsOf(headers) ?? [], { maxBytes: maximumBytes })
+      if (content !== body) content.once("close", () => body.destroy())
+      for await (const piece of content as AsyncIterable<Uint8Array>) {
         size += piece.length
         if (size > maximumBytes) throw new FetchRefused({ reason: "size" })
         pieces.push(piece)
@@ -287,6 +290,7 @@ const send = (dispatcher: Dispatcher, url: URL, headers: PostOptions["headers"],
 
 const describe = (cause: unknown): FetchRefused => {
   if (cause instanceof FetchRefused) return cause
+  if (cause instanceof Undecodable) return new FetchRefused({ reason: cause.reason === "size" ? "size" : "status" })
   const error = cause as NodeJS.ErrnoException
   if (error.cause instanceof FetchRefused) return error.cause
   switch (error.code) {

@@ -1,5 +1,7 @@
 /** The headers of an answer. A server, or a proxy in front of it, may repeat a header; then its first value counts. */
 
+import { codingsIn } from "../../bounds/ContentCoding.ts"
+
 /** By name in lower case. */
 export type ResponseHeaders = Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
 
@@ -7,6 +9,10 @@ export const headerOf = (headers: ResponseHeaders, name: string): string | undef
   const value = headers[name]
   return typeof value === "string" ? value : value?.[0]
 }
+
+/** The content codings of the answer; `undefined` if one is unknown. */
+export const codingsOf = ({ "content-encoding": value = "" }: ResponseHeaders) =>
+  codingsIn(typeof value === "string" ? value : value.join())
 
 /** The `content-type` with its media type in lower case. Its parameters stay as they are, since their case can matter. */
 export const contentTypeOf = (headers: ResponseHeaders): string | undefined =>

@@ -9,12 +9,13 @@
 import { Cause, Config, Context, Effect, Exit, Layer } from "effect"
 import { Readable } from "node:stream"
 import { Agent, type Dispatcher } from "undici"
+import * as ContentCoding from "../../bounds/ContentCoding.ts"
 import * as Fiberless from "../../bounds/Fiberless.ts"
 import { atLeast } from "../../contract/Fields.ts"
 import { type JobError, ProviderFailed, ProviderTimeout } from "../../contract/JobError.ts"
 import { type Commit, Commitment, none } from "./Commitment.ts"
 import { Deadlines, type Timed } from "./Deadlines.ts"
-import type { ResponseHeaders } from "./ResponseHeaders.ts"
+import { codingsOf, type ResponseHeaders } from "./ResponseHeaders.ts"
 
 /** A URL, split into the parts that a request needs. */
 export interface Address {
@@ -131,6 +132,12 @@ const exchange = (
     return () => running.abandon()
   })
 
+/**
+ * The bounds of answers that are compressed although no request asks for it. Text that repeats itself is compressed to a hundredth;
+ * a larger ratio is an attack.
+ */
+const decodingBounds = { maxBytes: 64 * 1024 * 1024, maxRatio: 200 }
+
 /** The handler of one exchange's events from undici. */
 class Exchange implements Dispatcher.DispatchHandler, ExchangeControl, Timed {
   readonly id: number
@@ -146,6 +153,14 @@ class Exchange implements Dispatcher.DispatchHandler, ExchangeControl, Timed {
   #isHeard = false
   #hasHead = false
   #controller: Dispatcher.DispatchController | undefined
+  /** Decodes an answer that is compressed. */
+  #decoding: ContentCoding.Decoding | undefined
+  #isErrorStatus = false
+  /** Why the connection is not read: the receiver or the decoder has enough. */
+  #isReceiverPaused = false
+  #isDecoderFull = false
+  /** The provider has sent everything, or why not. */
+  #end: Exit.Exit<void, JobError> | undefined
   /** The chunks of one read of the socket, which the receiver gets as one piece, because each piece has a cost. */
   #read: Array<Uint8Array> = []
   #aborted = false
@@ -168,11 +183,19 @@ class Exchange implements Dispatcher.DispatchHandler, ExchangeControl, Timed {
   }
 
   pause(): void {
+    this.#isReceiverPaused = true
+    this.#decoding?.last.pause()
     this.#controller?.pause()
   }
 
   resume(): void {
-    this.#controller?.resume()
+    this.#isReceiverPaused = false
+    this.#decoding?.last.resume()
+    this.#readOn()
+  }
+
+  #readOn(): void {
+    if (!this.#isReceiverPaused && !this.#isDecoderFull) this.#controller?.resume()
   }
 
   noteContent(): void {
@@ -180,7 +203,7 @@ class Exchange implements Dispatcher.DispatchHandler, ExchangeControl, Timed {
   }
 
   check(now: number): void {
-    if (this.#isHeard || this.#controller?.paused === true) {
+    if (this.#end === undefined && (this.#isHeard || this.#controller?.paused === true)) {
       this.#isHeard = false
       this.#silentAt = this.#deadlines.in(this.#hasHead ? this.#request.idleMs : this.#request.firstByteMs)
     }
@@ -201,7 +224,7 @@ class Exchange implements Dispatcher.DispatchHandler, ExchangeControl, Timed {
 
   /** Aborts an interrupted call, without a result. */
   abandon(): void {
-    this.#end()
+    this.#close()
     this.#abort()
   }
 
@@ -219,11 +242,41 @@ class Exchange implements Dispatcher.DispatchHandler, ExchangeControl, Timed {
     if (status < 200) return
     this.#hasHead = true
     if (this.#over) return
+    this.#isErrorStatus = status >= 300
+    const codings = codingsOf(headers)
     try {
       this.#receiver.onHead(status, headers)
+      if (codings === undefined) this.#failDecoding("its content encoding is not supported")
+      else this.#decode(codings)
     } catch (defect) {
       this.#die(defect)
     }
+  }
+
+  #decode(codings: ReadonlyArray<ContentCoding.ContentCoding>): void {
+    const decoding = this.#decoding = ContentCoding.decoding(codings, decodingBounds)
+    if (decoding === undefined) return
+    decoding.first.on("drain", () => {
+      this.#isDecoderFull = false
+      this.#readOn()
+    })
+    decoding.last
+      .on("data", (piece: Uint8Array) => this.#receive(piece))
+      .on("end", () => this.#settle(this.#end ?? Exit.void))
+      .on("error", (error) => {
+        // what was decoded of an answer that is cut has been passed on
+        if (this.#end !== undefined && Exit.isFailure(this.#end)) return this.#settle(this.#end)
+        const isTooLarge = error instanceof ContentCoding.Undecodable && error.reason === "size"
+        this.#failDecoding(isTooLarge ? "it is compressed, and too large" : "it cannot be decompressed")
+      })
+  }
+
+  /** An answer with an error status is read as far as it can be, for its status says enough. */
+  #failDecoding(detail: string): void {
+    this.#settle(
+      this.#isErrorStatus ? Exit.void : Exit.fail(ProviderFailed.malformed(this.#request.provider, detail))
+    )
+    this.#abort()
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Uint8Array): void {
@@ -233,12 +286,20 @@ class Exchange implements Dispatcher.DispatchHandler, ExchangeControl, Timed {
 
   onResponseEnd(): void {
     this.#deliver()
-    this.#settle(Exit.void)
+    this.#finish(Exit.void)
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: NodeJS.ErrnoException): void {
     this.#deliver()
-    this.#settle(Exit.fail(networkFailure(this.#request.provider, error.code, this.#controller !== undefined)))
+    this.#finish(Exit.fail(networkFailure(this.#request.provider, error.code, this.#controller !== undefined)))
+  }
+
+  #finish(end: Exit.Exit<void, JobError>): void {
+    const decoding = this.#decoding
+    if (decoding === undefined || this.#over) return this.#settle(end)
+    this.#end = end
+    this.#silentAt = Infinity
+    decoding.first.end()
   }
 
   #deliver(): void {
@@ -247,8 +308,17 @@ class Exchange implements Dispatcher.DispatchHandler, ExchangeControl, Timed {
     if (first === undefined) return
     this.#read = []
     if (this.#over) return
+    const bytes = read.length === 1 ? first : Buffer.concat(read)
+    if (this.#decoding === undefined) return this.#receive(bytes)
+    if (this.#decoding.first.write(bytes)) return
+    this.#isDecoderFull = true
+    this.#controller?.pause()
+  }
+
+  #receive(bytes: Uint8Array): void {
+    if (this.#over) return
     try {
-      this.#receiver.onData(read.length === 1 ? first : Buffer.concat(read))
+      this.#receiver.onData(bytes)
     } catch (defect) {
       this.#die(defect)
     }
@@ -262,12 +332,13 @@ class Exchange implements Dispatcher.DispatchHandler, ExchangeControl, Timed {
 
   #settle(result: Exit.Exit<void, JobError>): void {
     if (this.#over) return
-    this.#end()
+    this.#close()
     this.#resume(result)
   }
 
-  #end(): void {
+  #close(): void {
     this.#over = true
+    this.#decoding?.last.destroy()
     this.#deadlines.delete(this)
   }
 

@@ -65,7 +65,7 @@ describe("a body", () => {
     const budget = new BodyWaits(new TenantBudget(20_000), 0).upload("key")
     const reading: { stop?: () => void; memory?: WeakRef<ArrayBufferLike> } = {}
     await new Promise<void>((resolve) => {
-      reading.stop = read(source, announcedBytes, budget, (body) => {
+      reading.stop = read(source, { bytes: announcedBytes, codings: [] }, budget, (body) => {
         reading.memory = new WeakRef(Result.getOrThrow(body).buffer)
         resolve()
       })

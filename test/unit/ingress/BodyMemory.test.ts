@@ -18,7 +18,7 @@ class Sent {
 
   constructor(memory: BodyWaits, tenant: string, bytes: number) {
     this.budget = memory.upload(tenant, this.source)
-    this.stop = read(this.source, bytes, this.budget, (body) => {
+    this.stop = read(this.source, { bytes, codings: [] }, this.budget, (body) => {
       this.outcome = body._tag === "Success" ? "complete" : "refused"
     })
   }

@@ -10,6 +10,7 @@ import * as SchemaErrors from "../../../../shared/contract/SchemaErrors.ts"
 import { BodyTooLarge, type RequestError } from "../../errors/IngressError.ts"
 import type { DecodeTurns } from "../../request/DecodeTurns.ts"
 import { maxBodyBytes } from "../../body/BodyMemory.ts"
+import { streamOf } from "../../body/BodySource.ts"
 import { noMemory, type UploadBudget } from "../../body/UploadBudget.ts"
 import { notJson } from "../../request/IncomingBody.ts"
 import type { Asked } from "../OwnedRoutes.ts"
@@ -17,12 +18,11 @@ import { RequestSplitter } from "./RequestSplitter.ts"
 
 type Incoming = HttpServerRequest.HttpServerRequest
 
-const pieces = ({ headers, stream }: Incoming, maxBytes: number): Stream.Stream<Uint8Array, RequestError> => {
+const pieces = (request: Incoming, maxBytes: number): Stream.Stream<Uint8Array, RequestError> => {
   const tooLarge = new BodyTooLarge({ limitBytes: maxBytes })
-  if (Number(headers["content-length"] ?? 0) > maxBytes) return Stream.fail(tooLarge)
+  if (Number(request.headers["content-length"] ?? 0) > maxBytes) return Stream.fail(tooLarge)
   let bytes = 0
-  return stream.pipe(
-    Stream.mapError(() => notJson),
+  return streamOf(request, maxBytes, notJson).pipe(
     Stream.mapEffect((piece) => {
       bytes += piece.length
       return bytes > maxBytes ? Effect.fail(tooLarge) : Effect.succeed(piece)
