@@ -187,7 +187,7 @@ const runAt = (provider: VideoProvider, work: Work, until: number) => {
     Effect.flatMap(
       Clock.currentTimeMillis,
       (now) =>
-        passed.reason === "busy" || now + passed.retryAfterMs > until
+        passed.isBusy || now + passed.retryAfterMs > until
           ? Effect.fail(passed)
           : Effect.andThen(Effect.sleep(passed.retryAfterMs), waiting)
     ))

@@ -30,6 +30,15 @@ export interface LimitReached {
   readonly retryAfterMs: number
 }
 
+/** The result if nobody knows whether units are available: the ledger of the limit cannot be read or written. */
+export interface LimitUnknown {
+  readonly _tag: "LimitUnknown"
+  readonly retryAfterMs: number
+}
+
+/** Why units are missing. */
+export type UnitsMissing = LimitReached | LimitUnknown
+
 /**
  * Reads `GATEWAY_LIMIT_WINDOW_MS`: the window of limits per minute, in milliseconds (default 60,000; set it lower only to see limits
  * take effect sooner).

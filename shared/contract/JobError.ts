@@ -263,6 +263,17 @@ export class Unavailable extends Schema.TaggedError<Unavailable>()("Unavailable"
   }
 }
 
+/** It is unknown whether a limit is reached, because the gateway cannot read or write it, and nobody is served without being counted. */
+export class LimitsUnavailable extends Schema.TaggedError<LimitsUnavailable>()("LimitsUnavailable", {
+  /** Says who has which limit. */
+  limit: Schema.String,
+  retryAfterMs: Schema.Finite
+}) {
+  override get message() {
+    return `${this.limit} that the gateway cannot read or write at the moment: ${tryAgain(this.retryAfterMs)}`
+  }
+}
+
 /** Fails with `Unavailable` whatever the failure: it is the gateway's own, and may be over soon. */
 export const orUnavailable = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, Unavailable, R> =>
   Effect.mapError(effect, Unavailable.briefly)
@@ -352,6 +363,7 @@ export const JobError = Schema.Union([
   AnswerLost,
   Cancelled,
   Unavailable,
+  LimitsUnavailable,
   KeyInvalid,
   KeyInactive,
   ModelNotAllowed,
@@ -378,6 +390,7 @@ export const isProviderFault = (error: JobError): boolean =>
 /** Whether the provider certainly did no work, so that a retry cannot be billed twice. */
 export const isUnsent = (error: JobError): boolean =>
   Predicate.isTagged(error, "ProviderRateLimited") ||
+  Predicate.isTagged(error, "LimitsUnavailable") ||
   (Predicate.isTagged(error, "ProviderTimeout") && error.phase === "connect") ||
   (Predicate.isTagged(error, "ProviderFailed") && (untouched.includes(error.reason) || error.status === 503))
 

@@ -50,7 +50,7 @@ export const serve = Effect.fnUntraced(function*(
         }),
         Effect.catch((error) =>
           Effect.succeed<Answer>(
-            error._tag === "LimitReached" || error._tag === "Unavailable"
+            error._tag === "LimitReached" || error._tag === "LimitsUnavailable" || error._tag === "Unavailable"
               ? { answer: "later", retryAfterMs: error.retryAfterMs }
               : { answer: "refused", error }
           )

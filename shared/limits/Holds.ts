@@ -37,6 +37,16 @@ interface Hold {
   used: Consumed
 }
 
+const unheld = (): Hold => ({ ingress: undefined, used: "nothing" })
+
+/** Work that has begun may have been paid for, so it goes on, but not without a trace. */
+const goesOn = ({ key, task }: Work, reason: string) =>
+  Effect.logWarning("a task goes on without a hold on its key's limits, until an ingress gives one", {
+    task,
+    key,
+    reason
+  })
+
 export class Holds extends Context.Service<Holds, {
   /**
    * Runs `use` while an ingress holds the units of the work. Until `use` calls `spend`, the work counts as having used nothing. Fails
@@ -113,7 +123,7 @@ export class Holds extends Context.Service<Holds, {
           around: (work, use, hasBegun = false) =>
             Effect.acquireUseRelease(
               hasBegun
-                ? Effect.orElseSucceed(acquire(work), (): Hold => ({ ingress: undefined, used: "nothing" }))
+                ? Effect.catch(acquire(work), ({ _tag }) => Effect.as(goesOn(work, _tag), unheld()))
                 : acquire(work),
               (hold) => Effect.raceFirst(use((used) => void (hold.used = used)), renew(work, hold)),
               ({ ingress, used }) =>

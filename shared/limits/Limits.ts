@@ -2,8 +2,8 @@
  * Enforces limits across all replicas of a service: a number of units per time window, or a number of units in use at the same time.
  *
  * A replica leases a few units at a time from a shared ledger and hands them out by itself, so taking a leased unit costs no
- * request. If the ledger is unreachable, a replica uses its leased units until the lease ends, after some seconds. From then on
- * requests wait, so that the limit is not exceeded.
+ * request. If the ledger cannot be read or written, a replica uses its leased units until the lease ends, after some seconds. From then
+ * on requests wait, so that the limit is not exceeded, and fail with `LimitUnknown`: a limit counts as reached only if its ledger says so.
  *
  * Only a limit without a window can be exceeded for a while: a replica that is cut off for longer than its lease finishes the
  * requests it has started.
@@ -11,10 +11,19 @@
 import { Clock, Context, Effect, Exit, FiberSet, Layer, Option, Random, Schema, type Scope } from "effect"
 import { randomUUID } from "node:crypto"
 import type { JetStreamFailed } from "../nats/JetStream.ts"
+import * as Metrics from "../telemetry/Metrics.ts"
 import * as Ledger from "./Ledger.ts"
-import type { Limit, LimitReached, Taken } from "../bounds/Limit.ts"
+import type { Limit, Taken, UnitsMissing } from "../bounds/Limit.ts"
 import { LimitStore } from "./LimitStore.ts"
-import { type Draft, limitReached, type LimitState, ReplicaLease, type Waiter } from "./ReplicaLease.ts"
+import {
+  type Draft,
+  limitReached,
+  type LimitState,
+  limitUnknown,
+  ReplicaLease,
+  unknownRetryMs,
+  type Waiter
+} from "./ReplicaLease.ts"
 
 const encode = Schema.encodeSync(Schema.fromJsonString(Ledger.Ledger))
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Ledger.Ledger))
@@ -25,8 +34,8 @@ const maxTries = 8
 /** Maximum number of unconfirmed entries to remember. If a forgotten entry was made, its units count as used. */
 const maxUnconfirmed = 16
 
-/** The longest pause before an unreachable ledger is tried again, in milliseconds. */
-const maxBackOffMs = 2_000
+/** How long a try may take before requests count as undecided that end without units meanwhile, in milliseconds. */
+const slowTryMs = 250
 
 /** Stands for the revision of a created ledger, which is unknown until the next read. */
 const firstRevision = -1
@@ -44,6 +53,11 @@ interface Account {
   /** Entries that may or may not have been made, each with the revision before it. */
   unconfirmed: ReadonlyArray<{ readonly draft: Draft; readonly revision: number | undefined }>
   failures: number
+  /** Whether the last try to make an entry told what the ledger has for waiting requests; and the same of the current try. */
+  isKnown: boolean
+  isTold: boolean
+  /** When the current try to make an entry began. */
+  triedAt: number | undefined
   /** Whether a fiber maintains this account, and when that fiber wakes up. */
   isMaintained: boolean
   wakesAt: number
@@ -57,7 +71,7 @@ export class Limits extends Context.Service<Limits, {
    * Waits for units, first come, first served among replicas and within each. Fails immediately if they cannot be available
    * before `until` (epoch milliseconds). The wait is interruptible even in an uninterruptible region.
    */
-  readonly take: (limit: Limit, units: number, until: number) => Effect.Effect<Taken, LimitReached>
+  readonly take: (limit: Limit, units: number, until: number) => Effect.Effect<Taken, UnitsMissing>
   /** The state of a limit as far as this replica knows. */
   readonly state: (limit: Limit) => LimitState
 }>()("shared/limits/Limits") {
@@ -86,7 +100,11 @@ const make: Effect.Effect<Limits["Service"], never, LimitStore | Scope.Scope> = 
 
   const read = Effect.fnUntraced(function*(account: Account) {
     const found = Option.getOrUndefined(yield* store.getRevision(account.key))
-    const ledger = found === undefined ? Ledger.empty : Option.getOrElse(decode(found.value), () => Ledger.empty)
+    const decoded = found === undefined ? Option.some(Ledger.empty) : decode(found.value)
+    if (Option.isNone(decoded)) {
+      yield* Effect.logWarning("a limit's ledger is not readable and starts empty", { key: account.key })
+    }
+    const ledger = Option.getOrElse(decoded, () => Ledger.empty)
     const revision = found?.revision
     const made = account.unconfirmed.find(({ draft }) => draft.entry.entry === ledger.held[replica]?.entry)
     // entries based on another revision can no longer be made
@@ -109,10 +127,13 @@ const make: Effect.Effect<Limits["Service"], never, LimitStore | Scope.Scope> = 
       const remembered = account.isSoleWriter ? account.written : undefined
       const { ledger, revision } = remembered ?? (yield* read(account))
       const draft = lease.draft(ledger, ++drafted)
+      // a ledger without free units is the reason to refuse requests even if the entry cannot be made
+      account.isTold = draft.entered.granted === 0 && draft.entry.needs.length > 0
       if (!draft.isNeeded) {
         account.isSoleWriter = false
         // without a write, only a read shows whether another replica has returned units
         if (remembered !== undefined) continue
+        account.isTold = true
         lease.observe(draft)
         return true
       }
@@ -126,6 +147,7 @@ const make: Effect.Effect<Limits["Service"], never, LimitStore | Scope.Scope> = 
       if (next !== undefined) {
         account.unconfirmed = []
         account.written = { ledger: draft.entered.ledger, revision: next }
+        account.isTold = true
         lease.accept(draft)
         return true
       }
@@ -138,9 +160,10 @@ const make: Effect.Effect<Limits["Service"], never, LimitStore | Scope.Scope> = 
   const backOff = Effect.fnUntraced(function*(account: Account, detail: string) {
     account.failures++
     if (account.failures === 1) {
-      yield* Effect.logWarning("a limit's ledger is unreachable", { key: account.key, detail })
+      yield* Effect.logWarning("a limit's ledger cannot be read or written", { key: account.key, detail })
     }
-    const longest = Math.min(maxBackOffMs, 50 * 2 ** account.failures)
+    Metrics.update(Metrics.jetStreamErrors("limits"), 1)
+    const longest = Math.min(unknownRetryMs, 50 * 2 ** account.failures)
     yield* Effect.sleep(longest * (0.5 + (yield* Random.next) / 2))
   })
 
@@ -165,10 +188,14 @@ const make: Effect.Effect<Limits["Service"], never, LimitStore | Scope.Scope> = 
         continue
       }
       account.wakesAt = Number.NEGATIVE_INFINITY
+      account.isTold = false
+      account.triedAt = now()
       const detail = yield* enter(account).pipe(
         Effect.map((made) => made ? undefined : "other replicas write at the same time"),
         Effect.catch(({ detail }) => Effect.succeed(detail))
       )
+      account.triedAt = undefined
+      account.isKnown = account.isTold
       if (detail === undefined) account.failures = 0
       else yield* backOff(account, detail)
     }
@@ -180,7 +207,7 @@ const make: Effect.Effect<Limits["Service"], never, LimitStore | Scope.Scope> = 
       if (account === undefined) return Effect.void
       account.lease.close()
       return account.lease.isRecorded || account.isConsumed ? Effect.void : enter(account)
-    }, { concurrency: "unbounded", discard: true }).pipe(Effect.timeout(maxBackOffMs), Effect.ignore)
+    }, { concurrency: "unbounded", discard: true }).pipe(Effect.timeout(unknownRetryMs), Effect.ignore)
   )
   // made after the finalizer above, so its fibers end before that runs
   const fork = yield* FiberSet.makeRuntime<never, void, never>()
@@ -199,6 +226,9 @@ const make: Effect.Effect<Limits["Service"], never, LimitStore | Scope.Scope> = 
       isSoleWriter: false,
       unconfirmed: [],
       failures: 0,
+      isKnown: false,
+      isTold: false,
+      triedAt: undefined,
       isMaintained: false,
       wakesAt: Number.NEGATIVE_INFINITY,
       wake: () => undefined
@@ -215,19 +245,26 @@ const make: Effect.Effect<Limits["Service"], never, LimitStore | Scope.Scope> = 
     } else if (now() + (account.lease.dueMs ?? Number.POSITIVE_INFINITY) < account.wakesAt) account.wake()
   }
 
+  /** Why a request has waited in vain. */
+  const missing = ({ isKnown, lease, triedAt }: Account): UnitsMissing => {
+    const isSilent = triedAt !== undefined && now() - triedAt >= slowTryMs
+    return isKnown && !isSilent ? limitReached(lease.retryAfterMs) : limitUnknown
+  }
+
   return Limits.of({
     tryTake: (limit, units) => accountOf(limit).lease.take(Math.min(units, limit.limit)),
     state: (limit) => accountOf(limit).lease.state,
     take: (limit, units, until) =>
       Effect.suspend(() => {
-        const { lease } = accountOf(limit)
+        const account = accountOf(limit)
+        const { lease } = account
         const wanted = Math.min(units, limit.limit)
         const leased = lease.take(wanted)
         if (leased !== undefined) return Effect.succeed(leased)
-        const refusal = lease.refusal(wanted, until)
+        const refusal = lease.isCrowded ? missing(account) : lease.refusal(wanted, until)
         if (refusal !== undefined) return Effect.fail(refusal)
         let taken: Taken | undefined
-        return Effect.callback<Taken, LimitReached>((resume) => {
+        return Effect.callback<Taken, UnitsMissing>((resume) => {
           const waiter: Waiter = {
             units: wanted,
             until,
@@ -242,7 +279,7 @@ const make: Effect.Effect<Limits["Service"], never, LimitStore | Scope.Scope> = 
         }).pipe(
           Effect.timeoutOrElse({
             duration: Math.max(0, until - now()),
-            orElse: () => Effect.fail(limitReached(lease.retryAfterMs))
+            orElse: () => Effect.fail(missing(account))
           }),
           Effect.interruptible,
           // returns units that were granted too late to be used

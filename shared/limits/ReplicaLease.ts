@@ -3,7 +3,7 @@
  *
  * All methods are synchronous. `Limits.ts` writes the entries that `draft` prepares into the ledger, when they are due.
  */
-import type { LimitReached, Taken } from "../bounds/Limit.ts"
+import type { LimitReached, LimitUnknown, Taken, UnitsMissing } from "../bounds/Limit.ts"
 import * as Ledger from "./Ledger.ts"
 
 export interface LimitState {
@@ -17,11 +17,16 @@ export const limitReached = (retryAfterMs: number): LimitReached => ({
   retryAfterMs: Math.max(1, Math.ceil(retryAfterMs))
 })
 
+/** The retry time while the ledger cannot be read or written, in milliseconds: the longest pause between two tries. */
+export const unknownRetryMs = 2_000
+
+export const limitUnknown: LimitUnknown = { _tag: "LimitUnknown", retryAfterMs: unknownRetryMs }
+
 export interface Waiter {
   readonly units: number
   /** Epoch milliseconds. */
   readonly until: number
-  readonly resume: (result: Taken | LimitReached) => void
+  readonly resume: (result: Taken | UnitsMissing) => void
 }
 
 /** A prepared entry. */
@@ -131,11 +136,15 @@ export class ReplicaLease {
 
   /** The error for a request that cannot get its units by this time; `undefined` if it may wait. */
   refusal(units: number, until: number): LimitReached | undefined {
-    if (this.#waiters.size >= maxWaiting) return limitReached(defaultRetryMs)
     const now = this.#now()
     if (this.#outlook === undefined || now >= this.#outlook.until) return undefined
     const { at } = afterTurn(this.#outlook, units)
     return until < at ? limitReached(at - now) : undefined
+  }
+
+  /** Whether as many requests wait as may wait. */
+  get isCrowded(): boolean {
+    return this.#waiters.size >= maxWaiting
   }
 
   /** The retry time of a request whose wait was unsuccessful. */
@@ -211,7 +220,7 @@ export class ReplicaLease {
   /** Rejects waiting requests and prepares to return all units, including those of requests that have not ended. */
   close(): void {
     this.#isClosed = true
-    for (const waiter of this.#waiters) waiter.resume(limitReached(defaultRetryMs))
+    for (const waiter of this.#waiters) waiter.resume(limitUnknown)
     this.#waiters.clear()
     this.#inUse = 0
     this.#recentlyUsed = 0

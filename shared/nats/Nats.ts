@@ -124,11 +124,15 @@ const make = <E>(
     // counters start at 0, so that the first increase is visible
     Metrics.update(reconnects, 0)
     Metrics.update(errors, 0)
-    for (const request of ["provision", "confirm", "submit"]) Metrics.update(Metrics.jetStreamErrors(request), 0)
+    for (const request of ["provision", "confirm", "submit", "limits"]) {
+      Metrics.update(Metrics.jetStreamErrors(request), 0)
+    }
     const reconnected = new Set<() => void>()
     const outbox = new Outbox(connection, (subject, cause) => {
       // after close nothing can be sent, and no caller expects it
-      if (connection.isClosed()) return
+      if (connection.isClosed()) {
+        return
+      }
       run(
         Effect.logWarning("NATS client refused a message", { subject: subject.split(".")[0], cause: String(cause) })
       )

@@ -273,7 +273,7 @@ export const catalogueRefused = gauge("gateway_catalogue_refused", [])(
 export const natsReconnects = counter("gateway_nats_reconnects_total", ["account"])("Reconnects to NATS")
 export const natsErrors = counter("gateway_nats_errors_total", ["account"])("Errors reported by NATS on the connection")
 export const jetStreamErrors = counter("gateway_jetstream_errors_total", ["request"])(
-  "Requests that JetStream rejected or did not answer: provision, confirm or submit"
+  "Requests that JetStream rejected or did not answer: provision, confirm, submit or limits"
 )
 
 // the process

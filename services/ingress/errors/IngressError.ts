@@ -56,10 +56,17 @@ export class KeyLimitReached extends Schema.TaggedError<KeyLimitReached>()("Limi
       return `${levelNamed(this.team)} has ${this.max} USD of its budget left, which running requests have reserved: ` +
         tryAgain(this.retryAfterMs)
     }
-    const limit = this.limit === "concurrent" ? "concurrent requests" : `${this.limit} per minute`
-    return `${levelNamed(this.team)} has reached its limit of ${this.max} ${limit}: ${tryAgain(this.retryAfterMs)}`
+    const limit = `${this.max} ${unitsOf(this.limit)}`
+    return `${levelNamed(this.team)} has reached its limit of ${limit}: ${tryAgain(this.retryAfterMs)}`
   }
 }
+
+const unitsOf = (limit: KeyLimitReached["limit"]): string =>
+  limit === "concurrent" ? "concurrent requests" : `${limit} per minute`
+
+/** What a key or team has, such as `a limit of 60 requests per minute`. */
+export const limitNamed = (limit: KeyLimitReached["limit"], max: number): string =>
+  limit === "budget" ? `${max} USD left of a budget` : `a limit of ${max} ${unitsOf(limit)}`
 
 /** The request may use more tokens than the key may use in a minute, so waiting would not help. */
 export class TokensOverLimit extends Schema.TaggedError<TokensOverLimit>()("TokensOverLimit", {

@@ -57,6 +57,10 @@ export const schemas = Object.fromEntries(Object.values(envelopes).map(({ name, 
 const invalid = JobError.InvalidRequest.at
 const provider = "openai"
 const unavailable = JobError.Unavailable.briefly()
+const limitsUnavailable = new JobError.LimitsUnavailable({
+  limit: "The API key has a limit of 600 requests per minute",
+  retryAfterMs: 2_000
+})
 const refusedLinks = [
   new IngressError.LinkRefused({ reason: "expired" }),
   new IngressError.LinkRefused({ reason: "forged" })
@@ -97,7 +101,8 @@ export const of = {
     codingUnsupported,
     new IngressError.KeyLimitReached({ limit: "requests", max: 600, retryAfterMs: 2_000 }),
     new IngressError.TokensOverLimit({ tokens: 8_000, fields: ["max_tokens", "n"], max: 3_000 }),
-    new JobError.BudgetSpent({ budgetUsd: 250, retryAfterMs: 864_000_000 })
+    new JobError.BudgetSpent({ budgetUsd: 250, retryAfterMs: 864_000_000 }),
+    limitsUnavailable
   ],
   /** Operations that require a header with the version of the format. */
   versions: [
@@ -163,6 +168,7 @@ export const of = {
     new JobError.ReferenceNotFound({ param: "input_file_id" }),
     filesFull,
     new IngressError.KeyLimitReached({ limit: "requests", max: 600, retryAfterMs: 2_000 }),
+    limitsUnavailable,
     tooManyBatches
   ],
   messageBatches: [
@@ -176,6 +182,7 @@ export const of = {
     new IngressError.BodyTooLarge({ limitBytes: maxBodyBytes }),
     filesFull,
     new IngressError.KeyLimitReached({ limit: "requests", max: 600, retryAfterMs: 2_000 }),
+    limitsUnavailable,
     tooManyBatches
   ],
   clientFiles: [new JobError.ReferenceNotFound({ param: "file_id" })],
@@ -188,6 +195,7 @@ export const of = {
     new FileRefused({ reason: "size", message: "The file is larger than 200 MiB" }),
     filesFull,
     new IngressError.KeyLimitReached({ limit: "requests", max: 600, retryAfterMs: 2_000 }),
+    limitsUnavailable,
     new JobError.QueueFull({ retryAfterMs: 1_000 })
   ],
   models: [new JobError.ModelNotFound({ model: "gpt-5" })],

@@ -5,8 +5,15 @@
 import { Clock, Config, Context, Effect, Exit, Layer, Predicate } from "effect"
 import { largestCostOf, type Price } from "../../../shared/catalogue/Price.ts"
 import { atLeast } from "../../../shared/contract/Fields.ts"
-import { type Demand, Holding, limitWindowMs, type Taken } from "../../../shared/bounds/Limit.ts"
-import { BudgetSpent, type InvalidRequest, ModelNotAllowed, Unavailable } from "../../../shared/contract/JobError.ts"
+import { type Demand, Holding, limitWindowMs, type Taken, type UnitsMissing } from "../../../shared/bounds/Limit.ts"
+import {
+  BudgetSpent,
+  type InvalidRequest,
+  levelNamed,
+  LimitsUnavailable,
+  ModelNotAllowed,
+  Unavailable
+} from "../../../shared/contract/JobError.ts"
 import type { Dialect, Operation, RequestBody } from "../../../shared/contract/Operation.ts"
 import { largestUsage, type TokenDemand, tokenDemand } from "../../../shared/contract/TokenEstimate.ts"
 import type { Consumed } from "../../../shared/contract/Usage.ts"
@@ -17,7 +24,7 @@ import type { LimitState } from "../../../shared/limits/ReplicaLease.ts"
 import { TeamTree } from "../../../shared/teams/TeamTree.ts"
 import { Spending } from "../../../shared/usage/Spending.ts"
 import { steeringIn } from "../../../shared/contract/outlines/Steering.ts"
-import { KeyLimitReached, TokensOverLimit } from "../errors/IngressError.ts"
+import { KeyLimitReached, limitNamed, TokensOverLimit } from "../errors/IngressError.ts"
 import {
   allowsModel,
   type Budget,
@@ -76,7 +83,9 @@ export class Entry {
 type Kind = KeyLimitReached["limit"]
 /** `Unavailable`: the key's team is not known yet. */
 type NoAccess = ModelNotAllowed | BudgetSpent | Unavailable
-type Refusal = NoAccess | KeyLimitReached | TokensOverLimit | InvalidRequest
+/** The key or a team has no units left, or nobody knows whether it has. */
+type NoUnits = KeyLimitReached | LimitsUnavailable
+type Refusal = NoAccess | NoUnits | TokensOverLimit | InvalidRequest
 
 export class Admission extends Context.Service<Admission, {
   /**
@@ -87,7 +96,7 @@ export class Admission extends Context.Service<Admission, {
   readonly enter: (
     key: ApiKey,
     isConcurrent: boolean
-  ) => Effect.Effect<Entry | undefined, KeyLimitReached | Unavailable>
+  ) => Effect.Effect<Entry | undefined, NoUnits | Unavailable>
   /**
    * Takes what the request needs and has not taken yet, immediately or after a short wait. The caller must settle the request;
    * `undefined` if there are no limits.
@@ -105,7 +114,7 @@ export class Admission extends Context.Service<Admission, {
   readonly admitWork: (
     key: ApiKey,
     work: AdmissionWork
-  ) => Effect.Effect<Settle | undefined, KeyLimitReached | Unavailable>
+  ) => Effect.Effect<Settle | undefined, NoUnits | Unavailable>
   /** Makes the response headers with the tightest limits of the key and its teams; `undefined` if there are none. */
   readonly headers: (key: ApiKey, dialect: Dialect) => (() => Record<string, string>) | undefined
 }>()("services/ingress/request/Admission") {
@@ -136,12 +145,12 @@ export class Admission extends Context.Service<Admission, {
         }
 
       /** Waits for the missing units, for `withinMs` in all. */
-      const takeRest = (holding: Holding<LevelLimit>, withinMs: number): Effect.Effect<void, KeyLimitReached> => {
+      const takeRest = (holding: Holding<LevelLimit>, withinMs: number): Effect.Effect<void, NoUnits> => {
         const until = now() + withinMs
         return holding.takeRest(({ limit, units }) =>
           limits.take(limit, units, until).pipe(
             Effect.map((taken) => untilCounted(limit, taken)),
-            Effect.mapError(({ retryAfterMs }) => reached(limit, retryAfterMs))
+            Effect.mapError((missing) => refused(limit, missing))
           )
         )
       }
@@ -152,7 +161,7 @@ export class Admission extends Context.Service<Admission, {
       }
 
       /** Waits for what is missing, or returns everything: also if the client disconnects. */
-      const takeAll = (holding: Holding<LevelLimit>, withinMs: number): Effect.Effect<void, KeyLimitReached> =>
+      const takeAll = (holding: Holding<LevelLimit>, withinMs: number): Effect.Effect<void, NoUnits> =>
         Effect.onExitPrimitive(Effect.uninterruptible(takeRest(holding, withinMs)), (exit) => {
           if (Exit.isFailure(exit)) holding.returnAll()
           return undefined
@@ -163,7 +172,7 @@ export class Admission extends Context.Service<Admission, {
         tokens: number,
         cost: Cost | undefined,
         { counted = 0, entry, withinMs = waitMs }: TakeOptions = {}
-      ): Effect.Effect<Settle | undefined, KeyLimitReached> => {
+      ): Effect.Effect<Settle | undefined, NoUnits> => {
         const demands: Array<Demand<LevelLimit>> = all.map((limit) => ({
           kind: limit.kind,
           limit,
@@ -288,13 +297,12 @@ export class Admission extends Context.Service<Admission, {
   static readonly layer = this.layerNoDeps.pipe(Layer.provide(TeamTree.layer))
 }
 
-const reached = ({ kind, limit, team }: LevelLimit, retryAfterMs: number): KeyLimitReached =>
-  new KeyLimitReached({
-    limit: kind,
-    max: kind === "budget" ? limit / microsPerDollar : limit,
-    retryAfterMs,
-    ...(team === undefined ? {} : { team })
-  })
+const refused = ({ kind, limit, team }: LevelLimit, { _tag, retryAfterMs }: UnitsMissing): NoUnits => {
+  const max = kind === "budget" ? limit / microsPerDollar : limit
+  return _tag === "LimitUnknown"
+    ? new LimitsUnavailable({ limit: `${levelNamed(team)} has ${limitNamed(kind, max)}`, retryAfterMs })
+    : new KeyLimitReached({ limit: kind, max, retryAfterMs, ...(team === undefined ? {} : { team }) })
+}
 
 interface TakeOptions {
   /** How long to wait for units, in milliseconds. Default: as long as requests wait. */

@@ -15,7 +15,7 @@ const storedWithinMs = 1_500
 /** How often to look whether costs have been counted, while there are some, in milliseconds. */
 const lookMs = 250
 
-/** Maximum number of requests that wait to be counted. Beyond it, the oldest are released. */
+/** Maximum number of requests that wait to be counted. Beyond it, the oldest are released, and the log says so. */
 const maxWaiting = 100_000
 
 interface Ended {
@@ -33,8 +33,18 @@ export const makeUncounted = Effect.fnUntraced(function*(
   /** Ended requests, in the order of their ends. */
   const waiting: Array<Ended> = []
   let first = 0
+  let isOverflowing = false
+
+  /** Reports once that costs are neither counted nor reserved, until all fit again. */
+  const report = (isOver: boolean): void => {
+    if (isOver && !isOverflowing) {
+      fork(Effect.logError("costs of ended requests are released before they are counted: budgets may be exceeded"))
+    }
+    isOverflowing = isOver
+  }
 
   const release = (): void => {
+    report(waiting.length - first > maxWaiting)
     const countedUntil = spending.countedUntil() - storedWithinMs
     for (let next = waiting[first]; next !== undefined; next = waiting[first]) {
       if (next.at > countedUntil && waiting.length - first <= maxWaiting) break

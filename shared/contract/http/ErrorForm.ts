@@ -54,6 +54,7 @@ const constant = {
   PoisonJob: { status: 502, code: "poison_request", headers: { "x-should-retry": "false" } },
   AnswerLost: { status: 502, code: "answer_lost" },
   Unavailable: { status: 503, code: "unavailable" },
+  LimitsUnavailable: { status: 503, code: "limits_unavailable" },
   GuardrailRefused: { status: 400, code: "content_filter" },
   GuardrailUnavailable: { status: 503, code: "guardrail_unavailable" },
   Cancelled: { status: 500, code: "internal_error" },

@@ -144,7 +144,7 @@ export class AttemptHistory {
     const untried = candidates.find((candidate) => !this.#failures.has(candidate) && !this.#skipped.has(candidate))
     if (untried !== undefined) return call(untried, now)
     const busy = candidates.find((candidate) =>
-      this.#skipped.get(candidate)?.by.reason === "busy" && !this.#waited.has(candidate)
+      this.#skipped.get(candidate)?.by.isBusy === true && !this.#waited.has(candidate)
     )
     if (busy !== undefined) {
       // a circuit may close earlier

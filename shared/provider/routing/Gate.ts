@@ -102,7 +102,7 @@ export const make = Effect.gen(function*() {
       const epoch = pace.isHeld(candidate) ? yield* Effect.interruptible(pace.wait(candidate, until)) : 0
       yield* Effect.mapError(
         holding.takeRest(({ limit, units }) => shared.take(limit, units, epochMs(until))),
-        ({ retryAfterMs }) => new Skipped({ reason: "busy", retryAfterMs })
+        ({ _tag, retryAfterMs }) => new Skipped({ reason: _tag === "LimitUnknown" ? "unknown" : "busy", retryAfterMs })
       )
       const waitedMs = now() - startedAt
       yield* Metric.update(Metrics.providerWait(name), waitedMs / 1_000)

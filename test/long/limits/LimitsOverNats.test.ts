@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, ConfigProvider, Context, Effect, Exit, Fiber, Layer, Logger } from "effect"
 import { Nats } from "../../../shared/nats/Nats.ts"
-import type { Limit, LimitReached } from "../../../shared/bounds/Limit.ts"
+import type { Limit, UnitsMissing } from "../../../shared/bounds/Limit.ts"
 import { Limits } from "../../../shared/limits/Limits.ts"
 import { eventually } from "../../fixture/general/Eventually.ts"
 import { NatsServer } from "../../fixture/nats/NatsServer.ts"
@@ -33,7 +33,7 @@ const ask = (log: Log, limits: Limits["Service"], limit: Limit, askers: number, 
       now >= until ? Effect.succeed(false) : limits.take(limit, 1, until).pipe(
         Effect.andThen(log.note),
         Effect.as(true),
-        Effect.catch(({ retryAfterMs }: LimitReached) =>
+        Effect.catch(({ retryAfterMs }: UnitsMissing) =>
           Effect.as(Effect.sleep(Math.min(retryAfterMs, until - now)), true)
         )
       )

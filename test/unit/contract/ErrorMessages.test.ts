@@ -81,6 +81,13 @@ const table: ReadonlyArray<readonly [IngressError.RequestError, ...names: Readon
     "refused the request: it has a name"
   ],
   [new JobError.GuardrailUnavailable({ direction: "answer", retryAfterMs: 900 }), "guardrail", "answer", "1 s"],
+  [
+    new JobError.LimitsUnavailable({ limit: "The API key has a limit of 60 requests per minute", retryAfterMs: 900 }),
+    "The API key",
+    "60 requests per minute",
+    "cannot read or write",
+    "1 s"
+  ],
   [new IngressError.TokenInvalid({ check: "aud" }), "aud", "token"],
   [new IngressError.BodyTooLarge({ limitBytes: 1_024 }), "1024 bytes"],
   [new IngressError.MediaTypeUnsupported(), "Content-Type"],

@@ -8,6 +8,8 @@ import type { ApiKey } from "../../../shared/keys/ApiKey.ts"
 import { defaults as keyDefaults } from "../../../shared/keys/KeySettings.ts"
 import { answerWithinMs } from "../../../shared/limits/HoldMessage.ts"
 import { Limits } from "../../../shared/limits/Limits.ts"
+import { LimitStore } from "../../../shared/limits/LimitStore.ts"
+import { TestStore } from "../../fixture/calls/Replicas.ts"
 import { byId, pathOf, type Team } from "../../../shared/teams/Team.ts"
 import { defaults } from "../../../shared/teams/TeamSettings.ts"
 import { TeamTree } from "../../../shared/teams/TeamTree.ts"
@@ -42,7 +44,7 @@ const chat: AdmissionRequest = { operation, model: "gpt-5", decoded: { max_token
 const dear: AdmissionRequest = { ...chat, highestPrice: { perRequest: 0.5 } }
 
 /** An ingress that knows these teams. */
-const start = (teams: ReadonlyArray<Team>, limitWaitMs = waitMs) =>
+const start = (teams: ReadonlyArray<Team>, limitWaitMs = waitMs, limits = Limits.layerMemory) =>
   Effect.gen(function*() {
     const state = { teams, spent: new Map<string, number>(), countedUntil: 0 }
     const paths = new Map<string, ReadonlyArray<Team> | undefined>()
@@ -60,7 +62,7 @@ const start = (teams: ReadonlyArray<Team>, limitWaitMs = waitMs) =>
     })
     const services = yield* Layer.build(
       Admission.layerNoDeps.pipe(
-        Layer.provide([Layer.succeed(TeamTree, tree), Layer.succeed(Spending, spending), Limits.layerMemory])
+        Layer.provide([Layer.succeed(TeamTree, tree), Layer.succeed(Spending, spending), limits])
       )
     ).pipe(
       Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({ GATEWAY_LIMIT_WAIT_MS: String(limitWaitMs) })))
@@ -317,5 +319,58 @@ describe("a request that would choose another model, host or price at the provid
     Effect.gen(function*() {
       const { admission } = yield* start(teams)
       for (const key of limited) yield* admit(admission, key, asked(members))
+    }))
+})
+
+describe("while the ledgers of limits cannot be read or written", () => {
+  type Refused = Effect.Error<ReturnType<Admission["Service"]["admit"]>>
+  type Act = (admission: Admission["Service"], key: ApiKey) => Effect.Effect<void, Refused>
+  const work: AdmissionWork = { tokens: 100, highestPrice: undefined }
+  const asks: Readonly<Record<string, Act>> = {
+    request: (admission, key) => Effect.asVoid(admit(admission, key, dear)),
+    entry: (admission, key) => Effect.asVoid(admission.enter(key, true)),
+    work: (admission, key) => Effect.asVoid(admitWork(admission, key, { ...work, highestPrice: { perRequest: 0.5 } })),
+    batch: (admission, key) => Effect.asVoid(admitWork(admission, key, { ...work, inBatch: true }))
+  }
+  const own = "The API key"
+  const team = "The team 'parent'"
+  // the limit that the key or the team has is the one that nobody knows
+  const rows = [
+    ["request", { requestsPerMinute: 1_000 }, {}, `${own} has a limit of 1000 requests per minute`],
+    ["request", { tokensPerMinute: 5_000 }, {}, `${own} has a limit of 5000 tokens per minute`],
+    ["request", { concurrentRequests: 8 }, {}, `${own} has a limit of 8 concurrent requests`],
+    ["request", { monthlyBudgetUsd: 20 }, {}, `${own} has 20 USD left of a budget`],
+    ["request", {}, { requestsPerMinute: 60 }, `${team} has a limit of 60 requests per minute`],
+    ["request", {}, { monthlyBudgetUsd: 7 }, `${team} has 7 USD left of a budget`],
+    ["entry", { requestsPerMinute: 1_000 }, {}, `${own} has a limit of 1000 requests per minute`],
+    ["work", { concurrentRequests: 8 }, {}, `${own} has a limit of 8 concurrent requests`],
+    ["work", { monthlyBudgetUsd: 20 }, {}, `${own} has 20 USD left of a budget`],
+    ["batch", { batchConcurrency: 3 }, {}, `${own} has a limit of 3 concurrent requests`]
+  ] as const
+
+  it.effect.each(rows)(
+    "a %s of a key with %j, in a team with %j, is refused as undecided",
+    ([ask, limits, above, says]) =>
+      Effect.gen(function*() {
+        const store = yield* TestStore.make()
+        store.isAway = true
+        const away = Limits.layerNoDeps.pipe(Layer.provide(Layer.succeed(LimitStore, store.service)))
+        const { admission } = yield* start([makeTeam("team_parent", above)], waitMs, away)
+        const fiber = yield* Effect.forkChild(
+          Effect.flip(asks[ask]!(admission, makeKey({ team: "team_parent", ...limits })))
+        )
+        yield* TestClock.adjust("2 seconds")
+        const error = yield* Fiber.join(fiber)
+        assert.deepInclude(error, { _tag: "LimitsUnavailable", limit: says, retryAfterMs: 2_000 })
+      })
+  )
+
+  it.effect("a key without limits is served", () =>
+    Effect.gen(function*() {
+      const store = yield* TestStore.make()
+      store.isAway = true
+      const away = Limits.layerNoDeps.pipe(Layer.provide(Layer.succeed(LimitStore, store.service)))
+      const { admission } = yield* start([], waitMs, away)
+      assert.isUndefined(yield* admit(admission, makeKey({})))
     }))
 })

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Exit, Fiber, Random } from "effect"
 import { TestClock } from "effect/testing"
-import type { Limit, LimitReached, Taken } from "../../../shared/bounds/Limit.ts"
+import type { Limit, Taken, UnitsMissing } from "../../../shared/bounds/Limit.ts"
 import { Log, type Replica, replica, TestStore } from "../../fixture/calls/Replicas.ts"
 import { collectGarbage } from "../../fixture/general/Garbage.ts"
 
@@ -21,7 +21,7 @@ const takeWithin = (
   limit: Limit,
   withinMs: number,
   units = 1
-): Effect.Effect<Taken, LimitReached> =>
+): Effect.Effect<Taken, UnitsMissing> =>
   Effect.flatMap(Clock.currentTimeMillis, (now) => limits.take(limit, units, now + withinMs))
 
 /** The result after one second. */

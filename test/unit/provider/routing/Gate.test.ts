@@ -1,7 +1,10 @@
 /** Requests wait for a provider's limits, its own or the catalogue's, until their deadline. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Tracer } from "effect"
+import { Effect, Fiber, Layer, Tracer } from "effect"
 import { TestClock } from "effect/testing"
+import { Limits } from "../../../../shared/limits/Limits.ts"
+import { LimitStore } from "../../../../shared/limits/LimitStore.ts"
+import { TestStore } from "../../../fixture/calls/Replicas.ts"
 import { answers, type Outcome, rateLimited, Scripted, status, streams } from "./Scripted.ts"
 
 const catalogue = `
@@ -321,5 +324,34 @@ describe("the span of a call", () => {
           "gateway.provider.reason": "fallback"
         }, "Success"]
       ])
+    }))
+})
+
+describe("a provider whose limits cannot be read or written", () => {
+  const away = Effect.map(TestStore.make(), (store) => {
+    store.isAway = true
+    return Limits.layerNoDeps.pipe(Layer.provide(Layer.succeed(LimitStore, store.service)))
+  })
+  // each kind of limit, and the only target or the last of two
+  const rows = [["three"], ["hundred"], ["ten"], ["tokens"], ["three-or-ten"]] as const
+  it.effect.each(rows)(
+    "gets no call: %s waits until its deadline, and is told that nobody knows",
+    ([model]) =>
+      Effect.gen(function*() {
+        const scripted = yield* Scripted.make(catalogue, yield* away)
+        const request = yield* Effect.forkChild(scripted.request(model, { timeoutMs: 5_000 }))
+        yield* TestClock.adjust("10 seconds")
+        assert.deepInclude(failure(yield* Fiber.join(request)), { _tag: "LimitsUnavailable", retryAfterMs: 2_000 })
+        assert.deepStrictEqual(scripted.calls(), [])
+      })
+  )
+
+  it.effect("is replaced by a provider without limits", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(catalogue, yield* away)
+      const request = yield* Effect.forkChild(scripted.request("ten-or-b"))
+      yield* TestClock.adjust("30 seconds")
+      assert.strictEqual((yield* Fiber.join(request)).kind, "answered")
+      assert.deepStrictEqual(scripted.calls(), ["b/ten-or-b"])
     }))
 })

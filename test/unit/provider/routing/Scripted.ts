@@ -78,28 +78,31 @@ export class Scripted {
   #catalogue: (text: string) => Effect.Effect<void> = () => Effect.void
 
   /** The providers of this catalogue, each with `protocol: local`. */
-  static readonly make = Effect.fnUntraced(function*(catalogue: string) {
-    const scripted = new Scripted()
-    let snapshot = yield* parse("gateway.yaml", catalogue)
-    scripted.#catalogue = (text) =>
-      Effect.map(Effect.orDie(parse("gateway.yaml", text)), (parsed) => {
-        snapshot = parsed
-      })
-    const built = yield* Layer.build(Providers.layer.pipe(Layer.provide([
-      Layer.succeed(Catalogue, { current: () => snapshot }),
-      Layer.succeed(LocalEngines, {
-        performs: new Map<string, Perform>([[chatCompletions.name, (call, sink) => scripted.#receive(call, sink)]])
-      }),
-      Layer.succeed(Upstream, { exchange: () => Effect.die("no call over HTTP expected") }),
-      GuardedFetch.layer,
-      secretsIn({}),
-      ResultStore.layerNone,
-      Layer.effect(SharedLimits, Limits).pipe(Layer.provide(Limits.layerMemory)),
-      ConfigProvider.layer(ConfigProvider.fromUnknown({}))
-    ])))
-    scripted.#providers = Context.get(built, Providers)
-    return scripted
-  }, Effect.orDie)
+  static readonly make = Effect.fnUntraced(
+    function*(catalogue: string, limits: Layer.Layer<Limits> = Limits.layerMemory) {
+      const scripted = new Scripted()
+      let snapshot = yield* parse("gateway.yaml", catalogue)
+      scripted.#catalogue = (text) =>
+        Effect.map(Effect.orDie(parse("gateway.yaml", text)), (parsed) => {
+          snapshot = parsed
+        })
+      const built = yield* Layer.build(Providers.layer.pipe(Layer.provide([
+        Layer.succeed(Catalogue, { current: () => snapshot }),
+        Layer.succeed(LocalEngines, {
+          performs: new Map<string, Perform>([[chatCompletions.name, (call, sink) => scripted.#receive(call, sink)]])
+        }),
+        Layer.succeed(Upstream, { exchange: () => Effect.die("no call over HTTP expected") }),
+        GuardedFetch.layer,
+        secretsIn({}),
+        ResultStore.layerNone,
+        Layer.effect(SharedLimits, Limits).pipe(Layer.provide(limits)),
+        ConfigProvider.layer(ConfigProvider.fromUnknown({}))
+      ])))
+      scripted.#providers = Context.get(built, Providers)
+      return scripted
+    },
+    Effect.orDie
+  )
 
   /** Sets what `provider/model` does from now on; the default is to answer. */
   behave(name: string, answers: Perform): void {
