@@ -6,7 +6,7 @@ import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Config, Context, Effect, Layer, type Scope } from "effect"
 import { HttpMiddleware, HttpRouter } from "effect/http"
 import * as Health from "../telemetry/Health.ts"
-import * as HttpServer from "./HttpServer.ts"
+import * as HttpServer from "./http/HttpServer.ts"
 
 export class HealthServer extends Context.Service<HealthServer, {
   /** Sets the readiness check until the scope closes. Without a check, the service is not ready. */

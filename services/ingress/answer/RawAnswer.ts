@@ -2,7 +2,7 @@
 import { STATUS_CODES } from "node:http"
 import type { Duplex } from "node:stream"
 import type { Dialect } from "../../../shared/contract/Operation.ts"
-import { lingerMs } from "../../../shared/process/HttpServer.ts"
+import { lingerMs } from "../../../shared/process/http/HttpServer.ts"
 import * as ErrorEnvelope from "../errors/ErrorEnvelope.ts"
 import type { RequestError } from "../errors/IngressError.ts"
 import { RequestRecord } from "../record/RequestRecord.ts"

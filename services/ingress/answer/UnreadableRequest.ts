@@ -4,9 +4,9 @@
  */
 import type { IncomingMessage, Server, ServerResponse } from "node:http"
 import type { Duplex } from "node:stream"
-import type { Rejection, RejectionAnswer } from "../../../shared/process/HttpServer.ts"
-import { tooSlow } from "../../../shared/process/ReceiveRate.ts"
-import { accepted } from "../../../shared/process/RequestHead.ts"
+import type { Rejection, RejectionAnswer } from "../../../shared/process/http/HttpServer.ts"
+import { tooSlow } from "../../../shared/process/http/ReceiveRate.ts"
+import { accepted } from "../../../shared/process/http/RequestHead.ts"
 import { RequestUnreadable } from "../errors/IngressError.ts"
 import { answerTo, writeTo } from "./RawAnswer.ts"
 

@@ -5,7 +5,7 @@
 import { Effect } from "effect"
 import type { TenantBudget } from "../../../shared/bounds/TenantBudget.ts"
 import { QueueFull } from "../../../shared/contract/JobError.ts"
-import { hold, letGo } from "../../../shared/process/ReceiveRate.ts"
+import { hold, letGo } from "../../../shared/process/http/ReceiveRate.ts"
 
 /** What a body that is read needs. */
 export interface Need {

@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import { contentCodings } from "../../../shared/bounds/ContentCoding.ts"
 import { type JobError, levelNamed, tryAgain } from "../../../shared/contract/JobError.ts"
 import { TokenCheck } from "../../../shared/keys/KeyRing.ts"
-import { leastBytesPerSecond } from "../../../shared/process/ReceiveRate.ts"
+import { leastBytesPerSecond } from "../../../shared/process/http/ReceiveRate.ts"
 import type { FileRefused } from "../../../shared/files/ClientFiles.ts"
 import type { TaskStorageFull } from "../../../shared/tasks/TaskBytes.ts"
 

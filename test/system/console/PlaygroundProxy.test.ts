@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net"
 import { text } from "node:stream/consumers"
 import { afterAll } from "vitest"
 import { cookieName, pageHeader } from "../../../services/console/api/Admin.ts"
-import { answerUnread } from "../../../shared/process/HttpServer.ts"
+import { answerUnread } from "../../../shared/process/http/HttpServer.ts"
 import { ConsoleClient } from "../../fixture/client/ConsoleClient.ts"
 import { sharedGateway } from "../../fixture/gateway/SharedGateway.ts"
 

@@ -6,8 +6,8 @@ import type { IncomingMessage } from "node:http"
 import { type AddressInfo, connect, type Socket } from "node:net"
 import { afterEach, beforeEach, vi } from "vitest"
 import * as UnreadableRequest from "../../../services/ingress/answer/UnreadableRequest.ts"
-import * as HttpServer from "../../../shared/process/HttpServer.ts"
-import { hold, letGo } from "../../../shared/process/ReceiveRate.ts"
+import * as HttpServer from "../../../shared/process/http/HttpServer.ts"
+import { hold, letGo } from "../../../shared/process/http/ReceiveRate.ts"
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] }))
 afterEach(() => void vi.useRealTimers())

@@ -5,7 +5,7 @@ import { once } from "node:events"
 import type { ServerResponse } from "node:http"
 import { type AddressInfo, connect, type Socket } from "node:net"
 import { afterEach, beforeEach, vi } from "vitest"
-import * as HttpServer from "../../../shared/process/HttpServer.ts"
+import * as HttpServer from "../../../shared/process/http/HttpServer.ts"
 
 const sendTimeout = 120_000
 
