@@ -17,7 +17,6 @@ import { untilNoJobs } from "../../fixture/nats/JobStream.ts"
 const pools = ["drained", "cut", "alone"]
 
 const shared = sharedGateway({
-  environment: { WORKER_SLOTS: "128" },
   models: pools.flatMap((pool) =>
     ["free", "paid"].map((provider) =>
       `  ${provider}-${pool}: { workload: chat, pool: ${pool}, targets: [{ provider: ${provider} }] }`
@@ -89,7 +88,7 @@ const assertDraining = async (process: ServiceProcess) => {
 describe("a worker on SIGTERM", () => {
   it("finishes its hundred streams, leaves new jobs to others and exits", async () => {
     const gateway = next()
-    const pool = { WORKER_POOL: "drained", WORKER_SLOTS: "128" }
+    const pool = { WORKER_POOL: "drained" }
     const worker = await startProcess(gateway, "chat", { environment: pool })
     const streams = await beginStreams("free-drained", 100)
     await untilTells(worker, "ready")
