@@ -40,6 +40,8 @@ const makeKey = (settings: Partial<ApiKey>): ApiKey => ({
 const operation = Option.getOrThrow(Option.fromUndefinedOr(operationNamed("chat.completions")))
 
 const chat: AdmissionRequest = { operation, model: "gpt-5", decoded: { max_tokens: 100 } as never, bytes: 400 }
+/** Asks for more tokens than a limit of 1,000. */
+const greedy: AdmissionRequest = { ...chat, decoded: { max_tokens: 2_000 } as never }
 /** Costs at most half a dollar. */
 const dear: AdmissionRequest = { ...chat, highestPrice: { perRequest: 0.5 } }
 
@@ -373,4 +375,52 @@ describe("while the ledgers of limits cannot be read or written", () => {
       const { admission } = yield* start([], waitMs, away)
       assert.isUndefined(yield* admit(admission, makeKey({})))
     }))
+})
+
+describe("a request that is asked for its limits at its head", () => {
+  const key = makeKey({ requestsPerMinute: 1, concurrentRequests: 1, tokensPerMinute: 1_000 })
+
+  /** How a request of the key goes on after its head was admitted. */
+  const cases: ReadonlyArray<{
+    readonly name: string
+    readonly isConcurrent: boolean
+    readonly request: AdmissionRequest | undefined
+    /** Whether another request may enter then, and whether one more may be run. */
+    readonly after: readonly [enters: boolean, runs: boolean]
+  }> = [
+    { name: "that is refused gives back both", isConcurrent: true, request: undefined, after: [true, true] },
+    { name: "whose tokens exceed the limit gives back both", isConcurrent: true, request: greedy, after: [true, true] },
+    { name: "that is admitted holds both", isConcurrent: true, request: chat, after: [false, false] },
+    { name: "that may run later is admitted with both", isConcurrent: false, request: chat, after: [false, false] },
+    {
+      name: "that runs later holds only the request",
+      isConcurrent: false,
+      request: { ...chat, isLater: true },
+      after: [false, true]
+    }
+  ]
+  for (const { after: [enters, runs], isConcurrent, name, request } of cases) {
+    it.effect(name, () =>
+      Effect.gen(function*() {
+        const { admission } = yield* start([])
+        const waited = <A, E>(effect: Effect.Effect<A, E>) =>
+          Effect.gen(function*() {
+            const fiber = yield* Effect.forkChild(effect)
+            yield* TestClock.adjust(2 * waitMs)
+            return yield* Effect.isSuccess(Fiber.join(fiber))
+          })
+        const entry = yield* Effect.forkChild(admission.enter(key, isConcurrent)).pipe(
+          Effect.tap(() => TestClock.adjust(2 * waitMs)),
+          Effect.flatMap(Fiber.join)
+        )
+        if (request !== undefined) yield* waited(admission.admit(key, request, entry))
+        // of no effect for a request that was admitted
+        entry?.giveBack()
+        yield* TestClock.adjust(1_000)
+        assert.strictEqual(yield* waited(admission.enter(key, false)), enters, "enters")
+        // a request of the same concurrency, whatever its rate
+        const concurrent = makeKey({ concurrentRequests: 1 })
+        assert.strictEqual(yield* waited(admission.enter(concurrent, true)), runs, "runs")
+      }))
+  }
 })
