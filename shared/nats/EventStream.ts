@@ -8,7 +8,7 @@ import {
   RetentionPolicy,
   StorageType
 } from "@nats-io/jetstream"
-import { nanos } from "@nats-io/nats-core"
+import { nanos, nuid } from "@nats-io/nats-core"
 import { Effect, Stream } from "effect"
 import {
   attempt,
@@ -35,8 +35,30 @@ export interface Page {
 export const encodePage = (events: ReadonlyArray<string>): Uint8Array => Buffer.from(events.join("\n"))
 export const eventsOf = (payload: string): ReadonlyArray<string> => payload.split("\n")
 
-export const eventConfig = (stream: EventStreamSpec, replicas: number): NamedStream => ({
+/** What precedes the identity of a stream in its description. */
+const identityPrefix = "identity "
+
+/** The parts of JetStream's answers about a stream that can identify it. */
+interface Identified {
+  readonly config: { readonly description?: string | undefined }
+  readonly created: string
+}
+
+/**
+ * The identity of a stream, for records that say up to which page they count. It is ours and in the stream's description, which backups,
+ * restores and moves keep, and not the creation time, which a restore may change. Until provisioning has written one, it is that time.
+ */
+export const identityOf = ({ config: { description = "" }, created }: Identified): string =>
+  description.startsWith(identityPrefix) ? description.slice(identityPrefix.length) : created
+
+/** The description that gives a stream its identity: the one that it has, or, for a new stream, a new one. */
+export const describe = (known: Identified | undefined): string =>
+  identityPrefix + (known === undefined ? nuid.next() : identityOf(known))
+
+/** The configuration of a stream; `known` if it exists. */
+export const eventConfig = (stream: EventStreamSpec, replicas: number, known?: Identified): NamedStream => ({
   name: stream.name,
+  description: describe(known),
   subjects: [stream.subjects],
   retention: RetentionPolicy.Limits,
   storage: StorageType.File,
@@ -48,7 +70,7 @@ export const eventConfig = (stream: EventStreamSpec, replicas: number): NamedStr
 })
 
 /**
- * Opens a stream, or creates it if `mayCreate`. Returns its creation time, because a recreated stream numbers its pages from 1 again.
+ * Opens a stream, or creates it if `mayCreate`. Returns its identity, because a recreated stream numbers its pages from 1 again.
  */
 export const openEvents = Effect.fn("EventStream.openEvents")(function*<K extends EventStreamSpec>(stream: K) {
   const nats = yield* natsOf(stream)
@@ -57,7 +79,7 @@ export const openEvents = Effect.fn("EventStream.openEvents")(function*<K extend
   return yield* attempt(async () => {
     const manager = await jetstreamManager(nats.connection, { checkAPI: false, timeout: 3_000 })
     if (creates) await ensureStream(manager, eventConfig(stream, copies))
-    return { created: (await manager.streams.info(stream.name)).created }
+    return { identity: identityOf(await manager.streams.info(stream.name)) }
   })
 })
 

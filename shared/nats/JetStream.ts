@@ -65,7 +65,13 @@ export const orMissing = <A>(answer: Promise<A>): Promise<A | undefined> =>
 export type NamedStream = Partial<StreamConfig> & { readonly name: string }
 
 export const ensureStream = async (manager: JetStreamManager, config: NamedStream) => {
-  const made = await orMissing(manager.streams.info(config.name)) ?? await manager.streams.add(config)
+  const find = () => orMissing(manager.streams.info(config.name))
+  const made = await find() ?? await manager.streams.add(config).catch(async (cause: unknown) => {
+    // another process may have created it meanwhile, with a description of its own
+    const found = await find()
+    if (found === undefined) throw cause
+    return found
+  })
   // an old server silently drops options that it does not know
   requireKind(config, made.config)
 }

@@ -139,7 +139,7 @@ interface Progress {
 
 /** Counts events from the checkpoint on, until something fails. */
 const countOnce = Effect.fnUntraced(function*(progress: Progress) {
-  const { created: stream } = yield* openEvents(events.usage)
+  const { identity: stream } = yield* openEvents(events.usage)
   const counters = yield* openBucket(dailyTally.bucket)
   const spending = yield* openBucket(monthlyTally.bucket)
   const checkpoint = Option.flatMap(yield* counters.get(checkpointKey), decodeCheckpoint).pipe(
@@ -147,7 +147,9 @@ const countOnce = Effect.fnUntraced(function*(progress: Progress) {
     Option.getOrUndefined
   )
   let next = (checkpoint?.sequence ?? 0) + 1
-  const recent = progress.recent?.stream === stream
+  const isKnown = progress.recent?.stream === stream && progress.recent.next <= (yield* lastSequence(events.usage)) + 1
+  // a restored stream may lack the last pages, whose numbers it uses again
+  const recent = isKnown && progress.recent !== undefined
     ? progress.recent
     : new RecentEvents(stream, checkpoint?.from ?? next)
   progress.recent = recent

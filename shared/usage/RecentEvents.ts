@@ -44,7 +44,7 @@ interface Generation {
 }
 
 export class RecentEvents {
-  /** The stream's creation time. */
+  /** The stream's identity; see `EventStream.identityOf`. */
   readonly stream: string
   #next: number
   #current: Generation | undefined

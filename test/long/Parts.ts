@@ -41,6 +41,11 @@ export const parts: ReadonlyArray<Part> = [
     ...tests(`nats-server-${version}`, ["test/system/bus", "test/system/limits", "test/process/nats"]),
     natsServer: version
   })),
+  // restores differ between versions: the one of `deploy`, and the newest
+  ...["2.14.2", "2.15.1"].map((version) => ({
+    ...tests(`restore-${version}`, ["test/system/operations/Restore.test.ts", "test/long/nats/RestoreDrill.test.ts"]),
+    natsServer: version
+  })),
   tests("seeds", ["test/long/simulation"]),
   { name: "simulation", script: "test/simulation/main.ts", words: [], environment: { SIMULATE_SECONDS: "600" } }
 ]

@@ -5,10 +5,11 @@
  * `backup.json` lists the streams. Not saved are jobs whose clients wait on a connection, results that expire within an hour, ledgers
  * of limits, and console sessions.
  */
-import { jetstreamManager } from "@nats-io/jetstream"
+import { jetstreamManager, type StreamInfo } from "@nats-io/jetstream"
 import { Array, Effect, FileSystem, Option, Path, Schema, Stream } from "effect"
 import { workloads } from "../../contract/Operation.ts"
 import { attempt, orMissing, otherReplicas } from "../../nats/JetStream.ts"
+import { describe } from "../../nats/EventStream.ts"
 import { natsOf } from "../../nats/Nats.ts"
 import { type Account, buckets, bucketStream, events, queues, stores, storeStream } from "../../nats/Storage.ts"
 import { batchQueue, jobStream, type QueueName, taskQueueOf, versionsOf } from "../protocol/Subjects.ts"
@@ -72,12 +73,19 @@ const infoOf = Effect.fnUntraced(function*(account: Account, stream: string) {
   return yield* attempt(() => orMissing(manager.streams.info(stream)))
 })
 
-const saveOnce = Effect.fnUntraced(function*(folder: string, account: Account, stream: string) {
+const eventStreams = new Set<string>(Object.values(events).map(({ name }) => name))
+
+/** The configuration to restore: with the stream's identity, also if provisioning has not written it yet. */
+const identified = (stream: string, config: unknown, known: StreamInfo): unknown =>
+  eventStreams.has(stream) ? { ...config as object, description: describe(known) } : config
+
+const saveOnce = Effect.fnUntraced(function*(folder: string, account: Account, stream: string, known: StreamInfo) {
   const fs = yield* FileSystem.FileSystem
   const files = yield* filesOf(folder, stream)
   const snapshot = yield* Snapshot.take(yield* natsOf({ account }), stream, { consumers: true })
   yield* Stream.run(snapshot.pieces, fs.sink(files.pieces, { mode: 0o600 }))
-  yield* fs.writeFileString(files.about, encode(snapshot), { mode: 0o600 })
+  const { config, state } = snapshot
+  yield* fs.writeFileString(files.about, encode({ config: identified(stream, config, known), state }), { mode: 0o600 })
   return snapshot
 }, Effect.scoped)
 
@@ -90,7 +98,7 @@ const save = Effect.fnUntraced(function*(folder: string, account: Account, strea
   if (info === undefined) return []
   const isBucket = info.config.max_msgs_per_subject === 1
   for (let tries = 1;; tries++) {
-    const snapshot = yield* saveOnce(folder, account, stream)
+    const snapshot = yield* saveOnce(folder, account, stream, info)
     const copied: Copied = { stream, messages: stateIn(snapshot).messages }
     const now = isBucket ? yield* infoOf(account, stream) : undefined
     const writes = now === undefined ? 0 : now.state.last_seq - stateIn(snapshot).last_seq

@@ -104,7 +104,8 @@ export const provisionAll = Effect.fn("Provision.all")(function*(pools: Readonly
   }
   for (const kept of Object.values(events)) {
     const { manager } = yield* placeOf(kept)
-    const config = eventConfig(kept, num_replicas)
+    const known = yield* attempt(() => orMissing(manager.streams.info(kept.name)))
+    const config = eventConfig(kept, num_replicas, known)
     yield* note(() => stream(manager, config.name, () => manager.streams.add(config), config))
   }
   const all = new Map(

@@ -2,12 +2,17 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import { jetstreamManager } from "@nats-io/jetstream"
-import { ConfigProvider, Effect, FileSystem, Layer, Option, PlatformError, Sink } from "effect"
+import { ConfigProvider, Context, Effect, FileSystem, Layer, Option, PlatformError, Schedule, Sink } from "effect"
 import { restoreAll, saveAll } from "../../../shared/bus/provision/Backup.ts"
+import { provisionAll } from "../../../shared/bus/provision/Provision.ts"
+import { lastSequence } from "../../../shared/nats/EventStream.ts"
 import { openBucket } from "../../../shared/nats/KeyValue.ts"
 import { layerBoth, Nats } from "../../../shared/nats/Nats.ts"
-import { buckets } from "../../../shared/nats/Storage.ts"
+import { buckets, events } from "../../../shared/nats/Storage.ts"
+import { countedUntilKey, dailyTally, monthlyTally } from "../../../shared/usage/Tally.ts"
+import { UsageCounters } from "../../../shared/usage/UsageCounters.ts"
 import { type NatsAddress, NatsServer } from "../../fixture/nats/NatsServer.ts"
+import { manyEvents, rowsAt, store, usageEvent, usageProcess } from "../../fixture/nats/UsageEvents.ts"
 
 const settings = (environment: Readonly<Record<string, string>>) =>
   ConfigProvider.layer(ConfigProvider.fromUnknown(environment))
@@ -128,5 +133,77 @@ describe("a backup", () => {
           assert.include(error.message, `The folder ${one} holds no complete backup`)
         }
       }).pipe(Effect.provide(connectionsTo(yield* NatsServer.make())))
+    }).pipe(Effect.provide(NodeServices.layer)))
+})
+
+/** Counts on a server until everything is counted, with a new event, and returns the requests and the spending of the other keys. */
+const countAt = Effect.fnUntraced(function*(server: NatsAddress, round: number) {
+  const context = yield* usageProcess(server, UsageCounters.layer)
+  // of its own key, because the counters of the others must not change
+  yield* store([usageEvent({ id: `round-${round}`, key: `round_${round}` })]).pipe(Effect.provideContext(context))
+  const { daily, monthly } = yield* Effect.gen(function*() {
+    const last = yield* lastSequence(events.usage)
+    const days = yield* openBucket(dailyTally.bucket)
+    // written after all counters
+    yield* days.get("checkpoint").pipe(
+      Effect.repeat({
+        until: (checkpoint) => Option.exists(checkpoint, (text) => JSON.parse(text).sequence === last),
+        schedule: Schedule.spaced("20 millis")
+      })
+    )
+    const months = yield* openBucket(monthlyTally.bucket)
+    return { daily: yield* days.entries, monthly: yield* months.entries }
+  }).pipe(Effect.provideContext(context))
+  return [...daily, ...monthly]
+    .filter(({ key }) => key !== "checkpoint" && key !== countedUntilKey && !key.includes("round_"))
+    .map(({ key, value }) => `${key} ${Option.getOrThrow(value)}`)
+    .toSorted()
+}, Effect.scoped)
+
+type Step = "restore" | "provision" | "forget identity"
+
+/** What an upgrade finds: a stream whose identity was the server's creation time. */
+const forgetIdentity = Effect.gen(function*() {
+  const { connection } = yield* Nats
+  yield* Effect.promise(async () => {
+    const { streams } = await jetstreamManager(connection)
+    await streams.update(events.usage.name, { ...(await streams.info(events.usage.name)).config, description: "" })
+  })
+})
+
+describe("usage and spending", () => {
+  // each event is counted once, whatever NATS has been through: `shared/usage/README.md`
+  it.live.each<readonly [name: string, steps: ReadonlyArray<Step>]>([
+    ["after a restore", ["restore"]],
+    ["after the restore of a restored NATS", ["restore", "restore"]],
+    ["after three restores", ["restore", "restore", "restore"]],
+    ["after an upgrade", ["forget identity", "provision"]],
+    ["after an upgrade and two restores", ["forget identity", "provision", "restore", "restore"]],
+    ["after two restores without provisioning", ["forget identity", "restore", "restore"]],
+    ["after restores and provisioning in turn", ["restore", "provision", "restore", "provision"]]
+  ])("are the same %s", ([_name, steps]) =>
+    Effect.gen(function*() {
+      let server = yield* NatsServer.make()
+      if (steps[0] === "forget identity") {
+        yield* Effect.provide(Effect.andThen(provisionAll([]), forgetIdentity), connectionsTo(server))
+      }
+      yield* Effect.gen(function*() {
+        const context = yield* usageProcess(server, UsageCounters.layer)
+        yield* store(manyEvents(0, 40)).pipe(Effect.provideContext(context))
+        yield* rowsAt(Context.get(context, UsageCounters), 40, { from: "2026-11-01", to: "2026-11-30", by: "key" })
+      }).pipe(Effect.scoped)
+      const before = yield* countAt(server, 0)
+      // a day and a month of each key
+      assert.lengthOf(before, 8)
+      for (const [index, step] of steps.entries()) {
+        if (step === "provision") yield* Effect.provide(provisionAll([]), connectionsTo(server))
+        if (step === "restore") {
+          const folder = yield* folderNamed(`backup-${index}`)
+          yield* Effect.provide(saveAll(folder), connectionsTo(server))
+          server = yield* NatsServer.make()
+          yield* Effect.provide(restoreAll(folder), connectionsTo(server))
+        }
+        assert.deepStrictEqual(yield* countAt(server, index + 1), before, `after ${step}`)
+      }
     }).pipe(Effect.provide(NodeServices.layer)))
 })
