@@ -54,6 +54,20 @@ export class Undecodable extends Error {
 /** The largest window of a zstd frame, as a power of two: 8 MiB, which RFC 9659 sets for HTTP. */
 const zstdWindow = { params: { [Zlib.constants.ZSTD_d_windowLogMax]: 23 } }
 
+/** The memory in which a decoder keeps what it has decoded, in bytes, at most. */
+const windows: Readonly<Record<ContentCoding, number>> = {
+  zstd: 8 * 1024 * 1024,
+  br: 16 * 1024 * 1024,
+  gzip: 32 * 1024,
+  deflate: 32 * 1024
+}
+
+/** The memory of the decoders of a body of which this much has been decoded: of several, the inner ones may decode to nothing. */
+export const decoderBytes = (codings: ReadonlyArray<ContentCoding>, decodedBytes: number): number => {
+  const most = codings.reduce((sum, coding) => sum + windows[coding], 0)
+  return codings.length > 1 ? most : Math.min(most, decodedBytes)
+}
+
 /** Makes the decoder of a body that begins with this byte. */
 const engines = {
   zstd: () => Zlib.createZstdDecompress(zstdWindow),

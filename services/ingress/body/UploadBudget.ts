@@ -30,6 +30,8 @@ export class UploadBudget {
   readonly #memory: SharedMemory
   readonly #request: object
   #reserved = 0
+  /** What is reserved besides the body. */
+  #besides = 0
 
   /** `request`: the request of the body, which is not slow while the body waits for memory. */
   constructor(memory: SharedMemory, tenant: string, request: object = {}) {
@@ -41,17 +43,25 @@ export class UploadBudget {
 
   /** Reserves memory for a body of this total size; `false` if there is not enough. */
   reserve(bytes: number): boolean {
-    if (bytes <= this.#reserved) return true
-    if (!this.#memory.bodies.reserve(this.tenant, bytes - this.#reserved)) return false
-    this.#reserved = bytes
+    const total = bytes + this.#besides
+    if (total <= this.#reserved) return true
+    if (!this.#memory.bodies.reserve(this.tenant, total - this.#reserved)) return false
+    this.#reserved = total
     return true
+  }
+
+  /** Reserves memory besides that of the body, until the body is complete; `false` if there is not enough. */
+  reserveBesides(bytes: number): boolean {
+    this.#besides = bytes
+    return this.reserve(0)
   }
 
   /** Like `reserve`, but beyond the budget by up to `excess`. */
   overdraw(bytes: number, excess: number): boolean {
-    if (bytes <= this.#reserved) return true
-    if (!this.#memory.bodies.overdraw(this.tenant, bytes - this.#reserved, excess)) return false
-    this.#reserved = bytes
+    const total = bytes + this.#besides
+    if (total <= this.#reserved) return true
+    if (!this.#memory.bodies.overdraw(this.tenant, total - this.#reserved, excess)) return false
+    this.#reserved = total
     return true
   }
 
@@ -82,6 +92,7 @@ export class UploadBudget {
 
   /** Returns what exceeds the size of the complete body. */
   shrink(bytes: number): void {
+    this.#besides = 0
     const surplus = this.#reserved - bytes
     if (surplus <= 0) return
     this.#reserved = bytes

@@ -5,6 +5,7 @@
 import { Effect, Pull, Stream } from "effect"
 import { type HttpServerRequest, Multipart } from "effect/http"
 import { createHash } from "node:crypto"
+import { type ContentCoding, decoderBytes } from "../../../shared/bounds/ContentCoding.ts"
 import { InvalidRequest, type QueueFull } from "../../../shared/contract/JobError.ts"
 import { asUnavailable } from "../../../shared/nats/JetStream.ts"
 import type { Owner } from "../../../shared/contract/Owner.ts"
@@ -71,7 +72,7 @@ const fromForm = ({ reason }: Multipart.MultipartError): RequestError => {
 const malformed = Stream.catchDefect(() => Stream.fail(notAForm))
 
 /** Reserves memory for the lines that are being read. */
-const reserveLines = (budget: UploadBudget) => {
+const reserveLines = (budget: UploadBudget, codings: ReadonlyArray<ContentCoding>) => {
   const lines = new LineCount()
   let arrived = 0
   let line = 0
@@ -80,7 +81,8 @@ const reserveLines = (budget: UploadBudget) => {
     const end = piece.lastIndexOf(newline)
     line = end === -1 ? line + piece.length : piece.length - end - 1
     arrived += piece.length
-    return budget.wait(Math.min(keptBytes, keptTimes * arrived) + keptBytesPerLine * lines.count + line)
+    const kept = Math.min(keptBytes, keptTimes * arrived) + decoderBytes(codings, arrived)
+    return budget.wait(kept + keptBytesPerLine * lines.count + line)
   }
 }
 
@@ -95,7 +97,8 @@ export const receive = (
     const key = yield* keyIn(headers)
     if (!isForm(headers)) return yield* notAForm
     const announced = Number(headers["content-length"] ?? 0)
-    yield* Effect.fromResult(codingsOf(headers))
+    const codings = yield* Effect.fromResult(codingsOf(headers))
+    yield* budget.wait(decoderBytes(codings, 0))
     if (announced > maxBodyBytes) return yield* new BodyTooLarge({ limitBytes: maxBodyBytes })
 
     const pull = yield* Stream.toPull(
@@ -150,7 +153,7 @@ export const receive = (
     const about = { purpose: "batch", filename: file.name.slice(0, longestName).toWellFormed(), announced } as const
     const hash = createHash("sha256").update(JSON.stringify(about.filename))
     const content = pieces.pipe(
-      Stream.tap(reserveLines(budget)),
+      Stream.tap(reserveLines(budget, codings)),
       Stream.tap((piece) => Effect.sync(() => hash.update(piece))),
       Stream.concat(Stream.fromEffectDrain(rest))
     )

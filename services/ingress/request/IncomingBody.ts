@@ -2,7 +2,7 @@
 import { Effect, Result } from "effect"
 import type { Readable } from "node:stream"
 import { InvalidRequest, type QueueFull } from "../../../shared/contract/JobError.ts"
-import { type ContentCoding, decode as decoded } from "../../../shared/bounds/ContentCoding.ts"
+import { type ContentCoding, decode as decoded, decoderBytes } from "../../../shared/bounds/ContentCoding.ts"
 import * as Form from "../../../shared/bounds/Form.ts"
 import { JsonBounds, repeatedMember } from "../../../shared/bounds/JsonBounds.ts"
 import type * as Contract from "../../../shared/contract/Operation.ts"
@@ -91,6 +91,7 @@ export const read = (
     if (refusal !== undefined && !isStopped) fail(Result.fail(refusal))
   }
   source.on("data", onData).on("end", onEnd).on("error", onError)
+  if (!budget.reserveBesides(decoderBytes(codings, 0))) fail(Result.fail(noMemory))
   return stop
 }
 

@@ -8,6 +8,7 @@ import {
   type ContentCoding,
   contentCodings,
   decode,
+  decoderBytes,
   type DecodingBounds,
   Undecodable
 } from "../../../shared/bounds/ContentCoding.ts"
@@ -151,4 +152,17 @@ describe("bodies", () => {
     source.push(Buffer.from("more"))
     assert.strictEqual(String(await next), "more")
   })
+})
+
+// the windows: RFC 9659 for zstd, RFC 7932 for br, RFC 1951 for gzip and deflate
+it.each<{ readonly codings: ReadonlyArray<ContentCoding>; readonly decoded: number; readonly bytes: number }>([
+  { codings: [], decoded: 1_000_000, bytes: 0 },
+  { codings: ["gzip"], decoded: 1_000, bytes: 1_000 },
+  { codings: ["gzip"], decoded: 1_000_000, bytes: 32_768 },
+  { codings: ["zstd"], decoded: 100_000_000, bytes: 8_388_608 },
+  { codings: ["br"], decoded: 100_000_000, bytes: 16_777_216 },
+  // the inner ones may have decoded much of which nothing is left
+  { codings: ["deflate", "br"], decoded: 0, bytes: 16_809_984 }
+])("the decoders of $codings keep at most $bytes bytes of $decoded", ({ bytes, codings, decoded }) => {
+  assert.strictEqual(decoderBytes(codings, decoded), bytes)
 })

@@ -2,6 +2,7 @@
 import { Effect, Predicate, Result, Schema, Stream } from "effect"
 import type { HttpServerRequest } from "effect/http"
 import { hash } from "node:crypto"
+import * as ContentCoding from "../../../../shared/bounds/ContentCoding.ts"
 import * as ExactJson from "../../../../shared/bounds/ExactJson.ts"
 import { excessOf } from "../../../../shared/bounds/JsonBounds.ts"
 import { turnFor } from "../../../../shared/bounds/Turns.ts"
@@ -122,9 +123,15 @@ export const requestLines = (
 ): Stream.Stream<Uint8Array, RequestError> =>
   Stream.suspend(() => {
     const splitter = new RequestSplitter(budget)
+    const codings = ContentCoding.codingsIn(request.headers["content-encoding"]) ?? []
     let index = 0
-    const lines = pieces(request, maxBodyBytes).pipe(
-      Stream.tap((piece) => budget.wait(splitter.heldBytes + piece.length)),
+    let decoded = 0
+    const begin = budget.wait(ContentCoding.decoderBytes(codings, 0))
+    const lines = Stream.concat(Stream.fromEffectDrain(begin), pieces(request, maxBodyBytes)).pipe(
+      Stream.tap((piece) => {
+        decoded += piece.length
+        return budget.wait(splitter.heldBytes + piece.length + ContentCoding.decoderBytes(codings, decoded))
+      }),
       Stream.mapEffect((piece) => {
         const found = splitter.push(piece)
         return found === undefined ? Effect.fail(noMemory) : Effect.succeed(found)
