@@ -5,7 +5,7 @@ import type {
   SamplingSetting,
   Setting
 } from "../../shared/provider/dialects/conversation/Conversation.ts"
-import { withoutMarks } from "../../shared/provider/dialects/conversation/Conversation.ts"
+import { warnOfSummary, withoutMarks } from "../../shared/provider/dialects/conversation/Conversation.ts"
 import type { Losses } from "../../shared/provider/dialects/conversation/Losses.ts"
 import { lastTurnOf, readLast } from "./Text.ts"
 import { namedTools } from "./ToolUse.ts"
@@ -23,6 +23,7 @@ export const record = (conversation: Conversation, losses: Losses): void => {
   withoutMarks(conversation, losses)
   for (const setting of samplings) if (sampling[setting] !== undefined) losses.warnOf(setting)
   for (const setting of settings) if (conversation[setting] !== undefined) losses.warnOf(setting)
+  warnOfSummary(conversation, losses)
   if (modalities?.some((modality) => modality !== "text") === true) losses.warnOf("modalities")
   for (const { description, path = "tools" } of tools) {
     if (description !== undefined) losses.warn(path, "has a description, which the built-in engine does not read")

@@ -11,7 +11,7 @@ import type {
   ToolDefinition,
   Turn
 } from "../conversation/Conversation.ts"
-import { isMedia, joinAdjacent, marksIn, systemTexts } from "../conversation/Conversation.ts"
+import { isMedia, joinAdjacent, marksIn, systemTexts, warnOfSummary } from "../conversation/Conversation.ts"
 import type { Target } from "../conversation/Dialect.ts"
 import { foreignReasoning, type Losses } from "../conversation/Losses.ts"
 import { registeredMediaType, textOf, warnOfDetail } from "../conversation/Media.ts"
@@ -280,7 +280,16 @@ interface ThinkingConfig {
   readonly maxTokens?: number
 }
 
+/** Models that hide their reasoning by default show a summary if they are told so. */
 const toThinking = (conversation: Conversation, losses: Losses, options: Options): ThinkingConfig => {
+  const thinking = toBareThinking(conversation, losses, options)
+  if (conversation.summary === undefined) return thinking
+  if (thinking.isOn === true) return { ...thinking, config: { ...thinking.config, display: "summarized" } }
+  warnOfSummary(conversation, losses)
+  return thinking
+}
+
+const toBareThinking = (conversation: Conversation, losses: Losses, options: Options): ThinkingConfig => {
   const { reasoning, toolChoice, tools } = conversation
   const { thinking = "effort" } = options
   if (reasoning === undefined) return {}

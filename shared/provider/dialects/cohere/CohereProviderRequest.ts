@@ -8,6 +8,7 @@ import {
   type SamplingSetting,
   type ToolDefinition,
   type Turn,
+  warnOfSummary,
   withoutMarks
 } from "../conversation/Conversation.ts"
 import type { Target } from "../conversation/Dialect.ts"
@@ -24,6 +25,7 @@ export const toRequest = (marked: Conversation, { losses, model, streams }: Targ
   if (modalities?.some((modality) => modality !== "text") === true) losses.refuseOf("modalities")
   if (user !== undefined) losses.warnOf("user")
   if (parallelToolCalls === false) losses.warnOf("parallelToolCalls")
+  warnOfSummary(conversation, losses)
   return {
     model,
     messages: ChatCompletions.toMessages(turns, losses, { toAssistant, toPart }),

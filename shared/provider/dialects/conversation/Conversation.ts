@@ -252,6 +252,8 @@ export interface Conversation extends Cacheable {
   readonly seed?: Seed | undefined
   readonly sampling?: Sampling
   readonly reasoning?: Reasoning | undefined
+  /** Which summary of its reasoning the model should show, in the words of the responses dialect, and the client's name of the setting. */
+  readonly summary?: { readonly kind: string; readonly path: string } | undefined
   /** Kinds of output; `undefined`: the engine decides. */
   readonly modalities?: ReadonlyArray<Modality> | undefined
   /** End-user identifier supplied by the client. */
@@ -264,6 +266,11 @@ export const seedsOf = ({ seed }: Conversation, calls: number): ReadonlyArray<Se
   return first === undefined
     ? [seed]
     : Array.from({ length: calls }, (_, call) => ExactJson.fromBigInt(first + BigInt(call)))
+}
+
+/** Warns that the provider shows no summary of reasoning, or not as asked. */
+export const warnOfSummary = ({ summary }: Conversation, losses: Losses): void => {
+  if (summary !== undefined) losses.warn(summary.path)
 }
 
 /** The mark for a request with a cache key, which says that other requests begin in the same way. */

@@ -12,7 +12,7 @@ import type {
   ToolChoice,
   Turn
 } from "../conversation/Conversation.ts"
-import { joinAdjacent, systemTexts, withoutMarks } from "../conversation/Conversation.ts"
+import { joinAdjacent, systemTexts, warnOfSummary, withoutMarks } from "../conversation/Conversation.ts"
 import type { Target } from "../conversation/Dialect.ts"
 import { foreignReasoning, type Losses } from "../conversation/Losses.ts"
 import { registeredMediaType, warnOfDetail } from "../conversation/Media.ts"
@@ -26,6 +26,8 @@ export type Options = typeof Options.Type
 export const toRequest = (conversation: Conversation, { losses, model }: Target, options: Options): object => {
   const { choices, maxTokens, modalities, parallelToolCalls, sampling, seed, stop, tools, user } = conversation
   if (user !== undefined) losses.warnOf("user")
+  // thoughts are included with reasoning
+  if (conversation.reasoning === undefined) warnOfSummary(conversation, losses)
   if (parallelToolCalls === false && tools.length > 0) losses.warnOf("parallelToolCalls")
   if (modalities?.includes("audio") === true) losses.refuseOf("modalities")
   for (const { path = "", strict } of tools) if (strict === true) losses.warn(path, "is not enforced strictly")

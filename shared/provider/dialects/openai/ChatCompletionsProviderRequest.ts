@@ -13,7 +13,7 @@ import type {
   ToolDefinition,
   Turn
 } from "../conversation/Conversation.ts"
-import { isMedia, withoutMarks } from "../conversation/Conversation.ts"
+import { isMedia, warnOfSummary, withoutMarks } from "../conversation/Conversation.ts"
 import type { Target } from "../conversation/Dialect.ts"
 import { foreignReasoning, type Losses } from "../conversation/Losses.ts"
 import { textOf, toDataUrl } from "../conversation/Media.ts"
@@ -48,6 +48,7 @@ export const toRequest = (
   const { maxTokens, modalities, sampling, seed, stop, tools, user } = conversation
   if (sampling?.topK !== undefined) losses.warnOf("topK")
   if (modalities?.includes("audio") === true) losses.refuseOf("modalities")
+  warnOfSummary(conversation, losses)
   return {
     model,
     messages: toMessages(conversation.turns, losses, { toAssistant, toPart }),

@@ -30,7 +30,7 @@ export const toRequest = (
   { encryptedReasoning: returnsReasoning = true, promptCacheKey = false, userField }: typeof Options.Type
 ): object => {
   const conversation = withoutMarks(promptCacheKey ? { ...marked, cache: undefined } : marked, losses)
-  const { format, maxTokens, modalities, reasoning, sampling = {}, seed, stop, tools, user } = conversation
+  const { format, maxTokens, modalities, reasoning, sampling = {}, seed, stop, summary, tools, user } = conversation
   for (const setting of ["topK", "presencePenalty", "frequencyPenalty"] as const) {
     if (sampling[setting] !== undefined) losses.warnOf(setting)
   }
@@ -52,7 +52,9 @@ export const toRequest = (
     max_output_tokens: toLimit(maxTokens, losses),
     temperature: sampling.temperature,
     top_p: sampling.topP,
-    reasoning: reasoning === undefined ? undefined : { effort: toEffort(reasoning, losses) },
+    reasoning: reasoning === undefined && summary === undefined
+      ? undefined
+      : { effort: reasoning && toEffort(reasoning, losses), summary: summary?.kind },
     prompt_cache_key: promptCacheKey ? session : undefined,
     ...toUser(user, userField, losses)
   }

@@ -63,7 +63,7 @@ export const fates: Fate = {
     tools
   }],
   tools,
-  reasoning: carried("effort"),
+  reasoning: carried("effort", "summary"),
   text: { format: carried("type", "name", "description", "schema", "strict") },
   ...meaning("conversation", "previous_response_id", "background", "prompt", "moderation")
 }
@@ -98,6 +98,9 @@ export const toConversation = (request: Contract.ResponsesRequest, losses: Losse
     sampling: { temperature: request.temperature ?? undefined, topP: request.top_p ?? undefined },
     reasoning: request.reasoning?.effort
       ? reasoningOf(request.reasoning.effort, "reasoning.effort", losses)
+      : undefined,
+    summary: request.reasoning?.summary
+      ? { kind: request.reasoning.summary, path: "reasoning.summary" }
       : undefined,
     user: userOf(request, losses),
     cache: cacheOf(request)

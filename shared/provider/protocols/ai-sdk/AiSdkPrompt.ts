@@ -21,6 +21,7 @@ import type {
   ToolDefinition,
   Turn
 } from "../../dialects/conversation/Conversation.ts"
+import { warnOfSummary } from "../../dialects/conversation/Conversation.ts"
 import { foreignReasoning, type Losses } from "../../dialects/conversation/Losses.ts"
 import { textOf, warnOfDetail } from "../../dialects/conversation/Media.ts"
 import { effortOf } from "../../dialects/conversation/ReasoningEffort.ts"
@@ -37,6 +38,7 @@ export const toOptions = (
   const { maxTokens, modalities, parallelToolCalls, seed, stop, tools, user } = conversation
   const { frequencyPenalty, presencePenalty, temperature, topK, topP } = conversation.sampling ?? {}
   if (user !== undefined) losses.warnOf("user")
+  warnOfSummary(conversation, losses)
   if (conversation.cache !== undefined) losses.warnOf("cache")
   if (parallelToolCalls === false && tools.length > 0) losses.warnOf("parallelToolCalls")
   if (modalities?.some((modality) => modality !== "text") === true) losses.refuseOf("modalities")
