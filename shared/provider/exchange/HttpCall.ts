@@ -13,6 +13,7 @@ import type { ProviderDialect } from "../dialects/conversation/Dialect.ts"
 import * as InlineMedia from "../dialects/conversation/InlineMedia.ts"
 import * as CountDialects from "../dialects/CountDialects.ts"
 import * as Counts from "../dialects/counting/Counts.ts"
+import * as ToolNames from "../dialects/fitting/ToolNames.ts"
 import * as TokenizerCount from "../dialects/counting/TokenizerCount.ts"
 import * as EmbeddingApi from "../dialects/embeddings/EmbeddingApi.ts"
 import * as Embeddings from "../dialects/embeddings/Embeddings.ts"
@@ -77,7 +78,8 @@ const counterOf = <Options>(
     const options = yield* optionsOf(endpoint)
     const inlined = yield* InlineMedia.inline(conversation, dialect.needsInline, tools.guard)
     const { model } = endpoint
-    const request = dialect.toRequest(inlined, { model, streams: false, session, losses }, options)
+    const fitted = ToolNames.fit(inlined, dialect.toolNames).conversation
+    const request = dialect.toRequest(fitted, { model, streams: false, session, losses }, options)
     yield* losses.failIfRefused
     const body = count.toBody(Json.fields(request), model)
     const answer = yield* exchange(endpoint, { path: count.path(model), headers, body })

@@ -6,10 +6,12 @@ import type { Usage } from "../../contract/Usage.ts"
 import * as ClientRequest from "../dialects/conversation/ClientRequest.ts"
 import { seedsOf, type Setting, type SettingNames } from "../dialects/conversation/Conversation.ts"
 import { type ClientDialect, newIdentity, type ProviderDialect } from "../dialects/conversation/Dialect.ts"
+import * as CallPairs from "../dialects/fitting/CallPairs.ts"
 import * as InlineMedia from "../dialects/conversation/InlineMedia.ts"
 import * as Signature from "../dialects/conversation/Signature.ts"
 import * as SignatureMarks from "../dialects/conversation/SignatureMarks.ts"
 import * as TextUsage from "../dialects/conversation/TextUsage.ts"
+import * as ToolNames from "../dialects/fitting/ToolNames.ts"
 import * as ProviderOptions from "../call/Options.ts"
 import { type Calls, oneCall } from "../call/Calls.ts"
 import * as PaidParts from "../call/PaidParts.ts"
@@ -66,13 +68,17 @@ export const translate = <Request, Options>(
     if (conversations.reduce((sum, { choices }) => sum + exchangesFor(choices, dialect), 0) > maxExchanges) {
       losses.refuseOf("choices", `must be at most ${maxExchanges} for this model, for all prompts together`)
     }
+    for (const conversation of conversations) CallPairs.record(conversation, dialect.pairsCalls, losses)
     yield* losses.failIfRefused
     const turn = turnFor(call)
-    /** The body of each exchange, and the index of its first choice in the whole answer. */
-    const requests: Array<{ readonly body: Uint8Array; readonly firstChoice: number }> = []
+    /** The body of each exchange, the client's names of its tools, and the index of its first choice in the whole answer. */
+    const requests: Array<
+      Pick<ToolNames.Fitted, "originals"> & { readonly body: Uint8Array; readonly firstChoice: number }
+    > = []
     let firstChoice = 0
     for (const conversation of conversations) {
       const inlined = yield* InlineMedia.inline(conversation, dialect.needsInline, guard)
+      const { conversation: fitted, originals } = ToolNames.fit(inlined, dialect.toolNames)
       const times = exchangesFor(conversation.choices, dialect)
       const seeds = dialect.settings.seed === undefined ? [undefined] : seedsOf(conversation, times)
       // calls without seeds of their own share a body
@@ -80,7 +86,7 @@ export const translate = <Request, Options>(
       for (const [index, seed] of seeds.entries()) {
         yield* turn
         const target = { model, streams, session: call.session, losses }
-        const request = dialect.toRequest(seed === undefined ? inlined : { ...inlined, seed }, target, options)
+        const request = dialect.toRequest(seed === undefined ? fitted : { ...fitted, seed }, target, options)
         yield* turn
         const json = JSON.stringify(request)
         yield* turn
@@ -90,7 +96,7 @@ export const translate = <Request, Options>(
           break
         }
         for (let choice = 0; choice < sharers; choice++) {
-          requests.push({ body, firstChoice: firstChoice + index + choice })
+          requests.push({ body, originals, firstChoice: firstChoice + index + choice })
         }
       }
       firstChoice += conversation.choices
@@ -106,7 +112,7 @@ export const translate = <Request, Options>(
     const shared = requests.length === 1 ? sink : new SharedSink(sink)
     // a failed exchange interrupts the others
     yield* PaidParts.metered(call, (paid) =>
-      Effect.forEach(requests, ({ body, firstChoice }) =>
+      Effect.forEach(requests, ({ body, firstChoice, originals }) =>
         exchange({
           upstream,
           secrets,
@@ -123,7 +129,7 @@ export const translate = <Request, Options>(
           reader: (secrets, account) =>
             new TranslatedPart({
               answer,
-              decoder: dialect.decoder(),
+              decoder: ToolNames.restoring(dialect.decoder(), originals),
               grammar,
               firstChoice,
               provider: name,

@@ -1,5 +1,6 @@
 /** The dialect of Cohere's chat API, version 2. */
 import type { ProviderDialect } from "../conversation/Dialect.ts"
+import { cohereNames } from "../fitting/ToolNames.ts"
 import { CohereOptions } from "./CohereOptions.ts"
 import { Decoder } from "./CohereProviderAnswer.ts"
 import { toRequest } from "./CohereProviderRequest.ts"
@@ -20,6 +21,8 @@ export const cohereProvider: ProviderDialect<CohereOptions> = {
     toolChoice: "tool_choice"
   },
   takesChoices: false,
+  toolNames: cohereNames,
+  pairsCalls: true,
   needsInline: (_url, { type }) => type === "file",
   options: CohereOptions,
   toRequest,

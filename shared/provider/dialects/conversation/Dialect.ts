@@ -111,11 +111,24 @@ export interface AnswerDecoder {
   readonly usage: Usage | undefined
 }
 
+/** The names that a provider accepts for tools. */
+export interface NameRule {
+  /** Matches a character that the provider rejects. */
+  readonly rejected: RegExp
+  /** Matches the beginnings that the provider accepts. Default: all. */
+  readonly start?: RegExp
+  readonly most: number
+}
+
 export interface ProviderDialect<Options> {
   readonly origin: Origin
   readonly settings: SettingNames
   /** Whether one request can return several choices. */
   readonly takesChoices: boolean
+  /** The names that its tools may have. */
+  readonly toolNames: NameRule
+  /** Whether the provider rejects calls without results, and results without calls. */
+  readonly pairsCalls: boolean
   /** Whether the provider cannot fetch this URL. */
   readonly needsInline: (url: string, part: MediaPart) => boolean
   /** The provider's `options` in the catalogue. */

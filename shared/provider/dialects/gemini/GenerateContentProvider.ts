@@ -1,5 +1,6 @@
 /** The Gemini dialect of a provider. */
 import type { ProviderDialect } from "../conversation/Dialect.ts"
+import { geminiNames } from "../fitting/ToolNames.ts"
 import { Decoder } from "./GenerateContentProviderAnswer.ts"
 import { Options, toRequest } from "./GenerateContentProviderRequest.ts"
 import { settings } from "./GenerateContentRequest.ts"
@@ -11,6 +12,8 @@ export const generateContentProvider: ProviderDialect<Options> = {
   origin: "gemini",
   settings,
   takesChoices: true,
+  toolNames: geminiNames,
+  pairsCalls: true,
   needsInline: (url) => !own.test(url),
   options: Options,
   toRequest,

@@ -10,6 +10,7 @@ import { isReported } from "../../../contract/Usage.ts"
 import * as TraceParent from "../../../telemetry/TraceParent.ts"
 import * as ClientDialects from "../../dialects/ClientDialects.ts"
 import * as ChatOverEngine from "../../dialects/conversation/ChatOverEngine.ts"
+import * as ToolNames from "../../dialects/fitting/ToolNames.ts"
 import * as Counts from "../../dialects/counting/Counts.ts"
 import * as TokenizerCount from "../../dialects/counting/TokenizerCount.ts"
 import * as InlineMedia from "../../dialects/conversation/InlineMedia.ts"
@@ -61,7 +62,8 @@ const answer = Effect.fnUntraced(function*(
   if (choices > maxChoices) losses.refuseOf("choices", `must be at most ${maxChoices} for this model`)
   const version = model.specificationVersion === "v3" ? "v3" : "v4"
   const inlined = yield* InlineMedia.inline(conversation, () => true, guard)
-  const prompt = toOptions(inlined, version, losses)
+  const { conversation: fitted, originals } = ToolNames.fit(inlined, ToolNames.openAiNames)
+  const prompt = toOptions(fitted, version, losses)
   yield* losses.failIfRefused
   const traceparent = yield* TraceParent.current
 
@@ -102,7 +104,9 @@ const answer = Effect.fnUntraced(function*(
       }
       const taken = events.take(part)
       if ("error" in taken) return yield* taken.error === undefined ? failed("error") : failWith(taken.error)
-      return taken.isElsewhere === true ? yield* failed("result") : taken.events
+      return taken.isElsewhere === true
+        ? yield* failed("result")
+        : taken.events.map((event) => ToolNames.restored(event, originals))
     })
     const onError = (error: unknown) => new Cause.UnknownError(error)
     const parts = Stream.fromReadableStream({ evaluate: () => stream, onError }).pipe(
