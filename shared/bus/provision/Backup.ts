@@ -5,7 +5,7 @@
  * `backup.json` lists the streams. Not saved are jobs whose clients wait on a connection, results that expire within an hour, ledgers
  * of limits, and console sessions.
  */
-import { jetstreamManager, type StreamInfo } from "@nats-io/jetstream"
+import { jetstreamManager, RetentionPolicy, type StreamInfo } from "@nats-io/jetstream"
 import { Array, Effect, FileSystem, Option, Path, Schema, Stream } from "effect"
 import { workloads } from "../../contract/Operation.ts"
 import { attempt, orMissing, otherReplicas } from "../../nats/JetStream.ts"
@@ -82,7 +82,9 @@ const identified = (stream: string, config: unknown, known: StreamInfo): unknown
 const saveOnce = Effect.fnUntraced(function*(folder: string, account: Account, stream: string, known: StreamInfo) {
   const fs = yield* FileSystem.FileSystem
   const files = yield* filesOf(folder, stream)
-  const snapshot = yield* Snapshot.take(yield* natsOf({ account }), stream, { consumers: true })
+  // other streams have only short-lived readers; newer servers end a snapshot if one of its consumers ends meanwhile
+  const consumers = known.config.retention === RetentionPolicy.Workqueue
+  const snapshot = yield* Snapshot.take(yield* natsOf({ account }), stream, { consumers })
   yield* Stream.run(snapshot.pieces, fs.sink(files.pieces, { mode: 0o600 }))
   const { config, state } = snapshot
   yield* fs.writeFileString(files.about, encode({ config: identified(stream, config, known), state }), { mode: 0o600 })
