@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import { drill, makeGround } from "../../proof/restore/Drill.ts"
 
 it.live(
-  "after the loss of all of NATS a backup brings back keys, teams, usage and responses, and tasks and batches continue",
+  "after the loss of all of NATS a backup brings back keys, teams, usage and responses, also a second time, and tasks continue",
   () =>
     Effect.gen(function*() {
       const ground = yield* makeGround
@@ -13,5 +13,5 @@ it.live(
         assert.deepStrictEqual(checks.filter(({ holds }) => !holds), [])
       }).pipe(Effect.onError(() => Effect.sync(() => process.stderr.write(ground.gateway.log))))
     }).pipe(Effect.scoped),
-  180_000
+  300_000
 )

@@ -1,6 +1,7 @@
 /**
  * The restore drill of the guide: a gateway with production's rights loses all of NATS and every process. After the restore of a
- * backup, keys, teams, usage and responses must be as before, and tasks and a batch must continue.
+ * backup, keys, teams, usage and responses must be as before, and tasks and a batch must continue. Then the restored NATS is backed up,
+ * lost and restored itself.
  */
 import { Context, Effect, Exit, Layer, Scope } from "effect"
 import { mkdtemp, rm } from "node:fs/promises"
@@ -167,11 +168,12 @@ export const drill = async (ground: Ground, log: (line: string) => void): Promis
   await endCounting()
   const backup = join(folder, "backup")
   const saved = await step("backup", () => gateway.admin("backup", backup))
-  await step("loss of NATS and of every process", async () => {
+  const loseAll = async () => {
     await nats.server.kill()
     nats.server.loseStore()
     await Promise.all(gateway.processes.filter(({ hasExited }) => !hasExited).map((process) => process.kill()))
-  })
+  }
+  await step("loss of NATS and of every process", loseAll)
   for (const model of held) provider.behave({ kind: "answer" }, { model })
   await step("an empty NATS", () => nats.server.restart())
   await step("restore", () => gateway.admin("restore", backup))
@@ -198,7 +200,42 @@ export const drill = async (ground: Ground, log: (line: string) => void): Promis
     batch: await client.batches.ended(batch.id, patienceMs)
   }))
   const { answers, errors } = await client.batches.results(done.batch)
+
+  /** The keys whose requests only show that everything before is counted. */
+  const markers: Array<string> = []
+  /** What keys have used and what it cost, once the request of a further key is counted; without such keys. */
+  const counted = async (): Promise<string> => {
+    const other = await gateway.createKeyWith({})
+    markers.push(other.id)
+    await client.ask(other.key)
+    const all = await eventually(
+      () => gateway.admin("usage", "--by", "key,team,model", "--csv"),
+      (text) => text.includes(other.id),
+      patienceMs
+    )
+    return all.split("\n").filter((line) => !markers.some((id) => line.includes(id))).join("\n")
+  }
+  /** What must survive a restore as it is. */
+  const state = async () => ({
+    keys: await keysListed(),
+    response: JSON.stringify(await client.responses(`/${stored.id}`)),
+    task: JSON.stringify(await client.responses(`/${running.id}`)),
+    files: JSON.stringify(await client.batches.results(done.batch))
+  })
+  // a NATS that was restored is restored again
+  const first = { usage: await counted(), ...await state() }
   await endCountingAgain()
+  const secondBackup = join(folder, "second-backup")
+  await gateway.admin("backup", secondBackup)
+  await loseAll()
+  await nats.server.restart()
+  await step("restore of the restored NATS", () => gateway.admin("restore", secondBackup))
+  await nats.provision()
+  await Promise.all([gateway.startIngress(), gateway.startWorker(), gateway.startWorker({}, "batches")])
+  const endCountingAtLast = await count(ground)
+  const kept = await state()
+  const second = { usage: await counted(), ...kept }
+  await endCountingAtLast()
 
   const same = (what: string, before: string, after: string, show = (text: string) => text): Check => ({
     what,
@@ -212,6 +249,7 @@ export const drill = async (ground: Ground, log: (line: string) => void): Promis
     after,
     holds: after === expected
   })
+  const byteCount = (text: string) => `${text.length} bytes`
   const lineCount = (text: string) => `${text.trim().split("\n").length} lines`
   return {
     steps,
@@ -219,7 +257,7 @@ export const drill = async (ground: Ground, log: (line: string) => void): Promis
     checks: [
       same("keys, with their teams, limits and budgets", keysBefore, keysAfter, lineCount),
       same("usage by key, model and operation", usageBefore, usageAfter, lineCount),
-      same("a stored response", storedBefore, storedAfter, (text) => `${text.length} bytes`),
+      same("a stored response", storedBefore, storedAfter, byteCount),
       becomes("a request with a restored key", "200", "200", String(status.answered)),
       becomes("a request with a key that was revoked", "401", "401", String(status.refused)),
       becomes("a response in the background whose worker was calling", "in_progress", "completed", done.running),
@@ -229,7 +267,12 @@ export const drill = async (ground: Ground, log: (line: string) => void): Promis
         `${linesBefore} answers`,
         `${lines} answers, 0 errors`,
         `${answers.length} answers, ${errors.length} errors`
-      )
+      ),
+      same("after a second restore, keys", first.keys, second.keys, lineCount),
+      same("after a second restore, usage and cost by key and team", first.usage, second.usage, lineCount),
+      same("after a second restore, a stored response", first.response, second.response, byteCount),
+      same("after a second restore, a response in the background", first.task, second.task, byteCount),
+      same("after a second restore, the results of the batch", first.files, second.files, byteCount)
     ]
   }
 }
