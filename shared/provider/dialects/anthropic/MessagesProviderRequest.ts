@@ -30,7 +30,9 @@ export const Options = Schema.Struct({
   /** Which sampling settings the models accept: all, `one` of temperature and `top_p`, or `none`. Default: by the model's name. */
   sampling: Schema.optionalKey(Schema.Literals(["all", "one", "none"])),
   /** Whether the models accept instructions in the course of the conversation. Default: by the model's name. */
-  laterSystem: Schema.optionalKey(Schema.Boolean)
+  laterSystem: Schema.optionalKey(Schema.Boolean),
+  /** Whether the server keeps the conversations of requests with `thread`. Default: only Anthropic does. */
+  threads: Schema.optionalKey(Schema.Boolean)
 })
 export type Options = typeof Options.Type
 

@@ -95,17 +95,15 @@ export const toConversation = (request: Contract.MessagesRequest, losses: Losses
   }
 }
 
+/** What is wrong with a thread. Official clients know the code and go on without threads. */
+export const noThreads = {
+  problem: "is not supported by this model: send the whole conversation without `thread`",
+  details: { error_code: "thread_unsupported_request", unsupported: ["thread"] }
+}
+
 /** Refuses what asks the provider to keep or to change the conversation: without it, the answer would mean something else. */
 const refuseServerState = ({ compaction, thread }: Contract.MessagesRequest, losses: Losses): void => {
-  if (thread) {
-    // official clients know the code and go on without threads
-    const details = { error_code: "thread_unsupported_request", unsupported: ["thread"] }
-    losses.refuseAlways(
-      "thread",
-      "is not supported by this model: send the whole conversation without `thread`",
-      details
-    )
-  }
+  if (thread) losses.refuseAlways("thread", noThreads.problem, noThreads.details)
   if (compaction) losses.refuseAlways("compaction", "is not supported by this model: leave it out")
 }
 

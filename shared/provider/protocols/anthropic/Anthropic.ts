@@ -1,10 +1,12 @@
 /** The `anthropic` protocol: the Messages API. Its `baseUrl` has no `/v1`, as in the official client. */
 import { Struct } from "effect"
+import type { InvalidRequest } from "../../../contract/JobError.ts"
 import { messages } from "../../../contract/operations/Messages.ts"
 import { messagesCount, MessagesCountRequest } from "../../../contract/operations/TokenCounts.ts"
 import { rulesOf } from "../../dialects/anthropic/ClaudeModels.ts"
 import { messagesProvider } from "../../dialects/anthropic/MessagesProvider.ts"
 import { moveToFront } from "./RelayedInstructions.ts"
+import { refusedThread } from "./RelayedThread.ts"
 import { type AnswerGrammar, anyOf, membersNamed, reasonNamed } from "../../exchange/AnswerGrammar.ts"
 import type { HttpProtocol, Relayed } from "../../exchange/HttpProtocol.ts"
 import { RelayedBody } from "../../exchange/RelayedBody.ts"
@@ -34,9 +36,11 @@ const versionIn = (headers: NonNullable<Call["headers"]>): string => {
 const refusesLaterSystem = ({ model, provider }: Call["endpoint"]): boolean =>
   (Json.fields(provider.options)["laterSystem"] ?? rulesOf(model)?.laterSystem) === false
 
-const relay = (path: string) => (call: Call, recipient?: Recipient): Relayed => {
+const relay = (path: string) => (call: Call, recipient?: Recipient): Relayed | InvalidRequest => {
   const { contentType, headers = {}, operation: { isFree = false } } = call
   const body = new RelayedBody(call, recipient)
+  const refusal = refusedThread(body, call.endpoint)
+  if (refusal !== undefined) return refusal
   body.setModel()
   if (refusesLaterSystem(call.endpoint)) moveToFront(body)
   const betas = headers["anthropic-beta"]
