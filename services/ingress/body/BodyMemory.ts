@@ -104,26 +104,35 @@ export class BodyWaits implements SharedMemory {
     })
   }
 
-  /** A younger body of a tenant does not overtake an older one. */
+  /**
+   * A younger body of a tenant does not overtake an older one, unless that one waits for the younger body's end. Only the oldest that
+   * does not fit may begin to exceed the budget.
+   */
   #grant(): void {
     const blocked = new Set<string>()
+    let isOldest = true
     const granted = this.#waits.filter((wait) => {
-      const { tenant } = wait.budget
-      if (!blocked.has(tenant) && this.#take(wait)) return true
-      blocked.add(tenant)
+      const { budget } = wait
+      const isBeyond = budget === this.#beyond
+      if (isBeyond || !blocked.has(budget.tenant)) {
+        if (fits(wait)) return true
+        if ((isBeyond || (isOldest && this.#beyond === undefined)) && this.#exceed(wait)) return true
+      }
+      isOldest = false
+      blocked.add(budget.tenant)
       return false
     })
     for (const wait of granted) if (this.#remove(wait)) wait.done(true)
   }
 
-  #take({ budget, bytes, least }: Wait): boolean {
-    if (budget.reserve(bytes) || budget.reserve(least)) return true
-    // the first one that does not fit is the oldest
-    this.#beyond ??= budget
-    if (this.#beyond !== budget) return false
-    return budget.overdraw(bytes, this.#excess) || budget.overdraw(least, this.#excess)
+  #exceed({ budget, bytes, least }: Wait): boolean {
+    if (!budget.overdraw(bytes, this.#excess) && !budget.overdraw(least, this.#excess)) return false
+    this.#beyond = budget
+    return true
   }
 }
+
+const fits = ({ budget, bytes, least }: Wait): boolean => budget.reserve(bytes) || budget.reserve(least)
 
 export class BodyMemory extends Context.Service<BodyMemory, BodyWaits>()("services/ingress/body/BodyMemory") {
   /** A body waits for memory as long as a request for a worker: see `queueTimeout`. */

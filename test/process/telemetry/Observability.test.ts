@@ -96,16 +96,6 @@ describe("dashboards and alerts", () => {
     assert.sameMembers(scraped, services.filter((name) => name !== "admin"))
   })
 
-  it("a pod that uses its whole drain time does not count as down", () => {
-    const base = join(folder, "..", "kubernetes", "base")
-    const graces = readdirSync(base, { recursive: true, encoding: "utf8" })
-      .filter((file) => file.endsWith(".yaml"))
-      .flatMap((file) => [...readFileSync(join(base, file), "utf8").matchAll(/terminationGracePeriodSeconds: (\d+)/g)])
-      .map(([, seconds]) => Number(seconds))
-    const down = alerts.find(({ alert }) => alert === "GatewayProcessDown")
-    assert.isAbove(Number(/^(\d+)m$/.exec(down?.for ?? "")?.[1]) * 60, Math.max(...graces))
-  })
-
   it("every alert has an action and a test", () => {
     const tests = read("prometheus", "rules.test.yaml")
     for (const { alert, annotations } of alerts) {

@@ -79,6 +79,26 @@ describe("ten bodies of which nine tenths have come, and no memory for the rest"
   }
 })
 
+describe("a body that exceeds the budget", () => {
+  it.effect("goes on although an older one of its tenant waits for its end", () =>
+    Effect.gen(function*() {
+      const memory = new BodyWaits(new TenantBudget(16 * kibibyte), 2_000)
+      const older = new Sent(memory, "a", 12 * kibibyte).send(6 * kibibyte)
+      yield* settled
+      const beyond = new Sent(memory, "a", 12 * kibibyte).send(4 * kibibyte)
+      yield* settled
+      assert.isFalse(beyond.source.isPaused(), "it has exceeded the budget")
+      older.end(6 * kibibyte)
+      yield* settled
+      beyond.end(4 * kibibyte)
+      yield* settled
+      assert.deepStrictEqual(outcomesOf([older, beyond]), ["waits", "complete"])
+      beyond.stop()
+      yield* settled
+      assert.deepStrictEqual(outcomesOf([older, beyond]), ["complete", "complete"])
+    }))
+})
+
 describe("a body that waits for memory", () => {
   /** A budget of which another tenant holds a half, and the tenant `a` what is left for it. */
   const full = () => {
