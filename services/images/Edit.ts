@@ -1,5 +1,6 @@
 /** Edits pictures by an instruction, and reports the changes. */
 import { Effect } from "effect"
+import * as ExactJson from "../../shared/bounds/ExactJson.ts"
 import { type InternalError, InvalidRequest } from "../../shared/contract/JobError.ts"
 import type { Pixels } from "../../shared/pictures/InputPicture.ts"
 import { sharp } from "../../shared/pictures/PixelFormats.ts"
@@ -56,7 +57,12 @@ export const edit = Effect.fn("Edit.edit")(function*(
   }
   let result = original
   if (isFilling) {
-    result = toPixels(yield* paint({ prompt, negativePrompt, seed, width: original.width, height: original.height }))
+    result = toPixels(
+      yield* paint({
+        ...{ prompt, negativePrompt, seed: ExactJson.toNumber(seed) },
+        ...{ width: original.width, height: original.height }
+      })
+    )
     done.push(`filled with ${describe({ prompt, negativePrompt }).replace(/^A/u, "a")}`)
   }
   for (const { apply, said } of steps) {

@@ -1,5 +1,6 @@
 /** Offers the built-in painter of placeholders and a few picture operations to the `local` protocol. */
 import { Effect, Layer } from "effect"
+import * as ExactJson from "../../shared/bounds/ExactJson.ts"
 import { generateContent, streamGenerateContent } from "../../shared/contract/operations/GenerateContent.ts"
 import { InvalidRequest } from "../../shared/contract/JobError.ts"
 import { describe, writeMachineMark, writePlaceholderMark } from "../../shared/painter/Painting.ts"
@@ -19,12 +20,16 @@ const longestPainted = 2048
 /** Operations with token usage in their answers. */
 const countsTokens: ReadonlyArray<string> = [generateContent.name, streamGenerateContent.name]
 
+/** The seed of a picture: each has its own, whatever the size of the request's. */
+const seedOf = (seed: ImageRequest["seed"], index: number): number =>
+  Number(((ExactJson.toBigInt(seed ?? 0) ?? 0n) + BigInt(index)) % 2n ** 53n)
+
 /** Paints the pictures of a request, each from its own seed. */
 const generate = Effect.fnUntraced(function*(request: ImageRequest) {
-  const { n, negativePrompt = "", prompt, seed = 0, size = { width: 1024, height: 1024 }, watermark } = request
+  const { n, negativePrompt = "", prompt, seed, size = { width: 1024, height: 1024 }, watermark } = request
   const revisedPrompt = `${describe({ prompt, negativePrompt })}.`
   return yield* Effect.forEach(
-    Array.from({ length: n }, (_, index) => seed + index),
+    Array.from({ length: n }, (_, index) => seedOf(seed, index)),
     Effect.fnUntraced(function*(seed) {
       const canvas = yield* paint({ prompt, negativePrompt, ...size, seed })
       writePlaceholderMark(canvas)

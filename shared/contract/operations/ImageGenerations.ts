@@ -5,7 +5,7 @@
  * Both forms accept settings in either place.
  */
 import { Schema, Struct } from "effect"
-import { endUserDescription, EpochSeconds, field, integer, isPresent, ModelName, optional } from "../Fields.ts"
+import { endUserDescription, EpochSeconds, field, integer, isPresent, ModelName, optional, Seed } from "../Fields.ts"
 import { imagesOutline } from "../outlines/Outlines.ts"
 import type { Operation } from "../Operation.ts"
 
@@ -47,7 +47,7 @@ const parameters = {
     expected: `<width>x<height> or <width>*<height>, each side from ${minimumSide} to ${maximumSide}, or auto`,
     toJsonSchema: () => ({ pattern: `^auto$|${sizePattern.source}` })
   })),
-  seed: integer(0, Number.MAX_SAFE_INTEGER).annotate({
+  seed: Seed.check(Schema.isGreaterThanOrEqualTo(0)).annotate({
     description: "With the same seed and request, a model that supports seeds returns the same image."
   }),
   negative_prompt: Schema.String.check(Schema.isMaxLength(4_000)).annotate({

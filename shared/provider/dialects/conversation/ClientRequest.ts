@@ -55,7 +55,7 @@ const parse = (text: string): unknown => {
 }
 
 /** A seed that JavaScript's numbers cannot hold, with all its digits. */
-const exactSeed = ({ body }: Pick<Call, "body">, path = ""): ExactJson.ExactNumber | undefined => {
+export const exactSeed = ({ body }: Pick<Call, "body">, path = ""): ExactJson.ExactNumber | undefined => {
   const seed = path.split(".").reduce<unknown>((value, name) => {
     const fields = Json.fields(value)
     return spellingsOf(name).map((spelling) => fields[spelling]).find(Predicate.isNotNullish)

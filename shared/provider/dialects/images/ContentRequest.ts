@@ -9,7 +9,7 @@ import { reader } from "../../call/RequestBody.ts"
 import type { Call } from "../../call/Protocol.ts"
 import { lossesOf } from "../conversation/ClientRequest.ts"
 import { carried, inBothSpellings } from "../conversation/Losses.ts"
-import type { ImageRequest, ImageSetting } from "./ImageRequest.ts"
+import { type ImageRequest, type ImageSetting, withExactSeed } from "./ImageRequest.ts"
 import type { ImageSource } from "./ImageSource.ts"
 
 /** The kinds of parts in the answer: both unless the client selects some. */
@@ -103,5 +103,5 @@ export const readContent = Effect.fnUntraced(function*(call: Call) {
   if (!wants.text && !wants.image) {
     return yield* InvalidRequest.at("generationConfig.responseModalities", "must contain TEXT or IMAGE for this model")
   }
-  return { picture, wants }
+  return { picture: withExactSeed(picture, call), wants }
 })

@@ -12,8 +12,11 @@ import {
 } from "../../../contract/operations/ImageGenerations.ts"
 import { InvalidRequest } from "../../../contract/JobError.ts"
 import { formOf, formReader, isForm, reader } from "../../call/RequestBody.ts"
+import * as ExactJson from "../../../bounds/ExactJson.ts"
 import type { Call } from "../../call/Protocol.ts"
 import { unknownFields } from "../../json/UnknownFields.ts"
+import { exactSeed } from "../conversation/ClientRequest.ts"
+import type { Seed } from "../conversation/Conversation.ts"
 import * as Losses from "../conversation/Losses.ts"
 import { fatesOf } from "../conversation/SchemaFates.ts"
 import type { ImageSource } from "./ImageSource.ts"
@@ -49,7 +52,8 @@ export interface ImageRequest {
   /** Number of pictures, at least 1. */
   readonly n: number
   readonly size?: Size | undefined
-  readonly seed?: number | undefined
+  /** With all its digits. */
+  readonly seed?: Seed | undefined
   readonly negativePrompt?: string | undefined
   readonly extend?: boolean | undefined
   readonly watermark?: boolean | undefined
@@ -146,6 +150,7 @@ const fromJson = (body: unknown, request: ImageGenerationRequest | ImageEditRequ
 
 const fromForm = (fields: FormData, form: ImageEditForm): ImageRequest => ({
   ...settingsOf(form, undefined),
+  seed: seedIn(fields),
   ...unknownIn(Object.fromEntries([...fields].filter(([, value]) => typeof value === "string"))),
   lost: Losses.lostFiles(fields, known),
   prompt: form.prompt,
@@ -153,6 +158,12 @@ const fromForm = (fields: FormData, form: ImageEditForm): ImageRequest => ({
   images: sourcesOf(form.image),
   mask: form.mask === undefined ? undefined : { content: form.mask, param: "mask" }
 })
+
+const seedIn = (fields: FormData): Seed | undefined => {
+  const seed = fields.get("seed")
+  const digits = typeof seed === "string" ? ExactJson.toBigInt({ rawJSON: seed }) : undefined
+  return digits === undefined ? undefined : ExactJson.fromBigInt(digits)
+}
 
 const sourcesOf = (
   image: string | File | ReadonlyArray<string | File> | null | undefined
@@ -163,13 +174,19 @@ const sourcesOf = (
     : image.map((content, at) => ({ content, param: `image[${at}]` }))
 }
 
+/** Seeds have 64 bits, and JavaScript's numbers 53. */
+export const withExactSeed = (request: ImageRequest, call: Call): ImageRequest =>
+  typeof request.seed !== "number" || Number.isSafeInteger(request.seed)
+    ? request
+    : { ...request, seed: exactSeed(call, request.pathOf("seed")) ?? request.seed }
+
 const generationOf = reader(ImageGenerationRequest)
 const editOf = reader(ImageEditRequest)
 const decodeForm = formReader(ImageEditForm)
 
 export const readGeneration = Effect.fnUntraced(function*(call: Call) {
   const { json, request: decoded } = yield* generationOf(call)
-  const request = fromJson(json, decoded)
+  const request = withExactSeed(fromJson(json, decoded), call)
   const [image] = request.images
   if (image === undefined) return request
   return yield* InvalidRequest.at(image.param, "is not supported here: send images to /v1/images/edits")
@@ -181,5 +198,5 @@ export const readEdit = Effect.fnUntraced(function*(call: Call) {
     return fromForm(form, yield* decodeForm(form))
   }
   const { json, request } = yield* editOf(call)
-  return fromJson(json, request)
+  return withExactSeed(fromJson(json, request), call)
 })

@@ -1,7 +1,7 @@
 /** Makes pictures with AI SDK packages. */
 import { Effect } from "effect"
 import type { ImageModelV4File, ImageModelV4Usage } from "@ai-sdk/provider"
-import type { InvalidRequest, JobError } from "../../../contract/JobError.ts"
+import { InvalidRequest, type JobError } from "../../../contract/JobError.ts"
 import type { Usage } from "../../../contract/Usage.ts"
 import * as UsageSum from "../../../contract/UsageSum.ts"
 import type { GuardedFetch } from "../../transport/GuardedFetch.ts"
@@ -72,6 +72,11 @@ export const make = (open: Opener, guard: GuardedFetch["Service"]): ImageModel =
     if (changes && !(yield* takesPictures(model, at))) return yield* notSupported(call)
     const files = yield* Effect.forEach(request.images, (image) => toFile(image, guard))
     const mask = request.mask === undefined ? undefined : yield* toFile(request.mask, guard)
+    const { seed } = request
+    // the SDK has JavaScript's numbers only
+    if (seed !== undefined && typeof seed !== "number") {
+      return yield* InvalidRequest.at(request.pathOf("seed"), "must be less than 2^53 for this model")
+    }
     const shares = sharesOf(request.n, Math.min(request.n, yield* limit))
     const answers = yield* PaidParts.metered(
       call,
@@ -85,7 +90,7 @@ export const make = (open: Opener, guard: GuardedFetch["Service"]): ImageModel =
               size: request.size === undefined ? undefined : `${request.size.width}x${request.size.height}`,
               aspectRatio: undefined,
               // differs for each call, so that the calls of a request do not make the same pictures
-              seed: request.seed === undefined ? undefined : request.seed + index,
+              seed: seed === undefined ? undefined : seed + index,
               files: changes ? files : undefined,
               mask,
               providerOptions: providerOptions(opened, model, request.extra)
