@@ -44,7 +44,7 @@ const holder = Layer.effectDiscard(Effect.gen(function*() {
   const work = BatchWork.make({ files, log, queue, worker, models: models.current, announcer: yield* openAnnouncer })
   const dependencies = { work, worker, workload: batchQueue, store: RecordStore.make(bucket, patience) }
   // a batch may take a day: without shares, one tenant's slow batches would keep those of all others waiting until they expire
-  const shares = new TenantBudget(Math.max(2, slots))
+  const shares = new TenantBudget(Math.max(2, slots), 0)
   const run = (job: PulledJob) =>
     Effect.acquireUseRelease(
       Effect.sync(() => shares.reserve(job.tenant, 1)),

@@ -18,10 +18,11 @@ export const bodyBudgetBytes = (memory: number, part: 4 | 8): number =>
   Math.max(least, Math.min(most, Math.floor(memory / part)))
 
 /** The part of the total that is kept, and the part of its rest that one tenant may hold. */
-const keptPart = 4
+const quarter = 4
 
 export class TenantBudget {
   readonly total: number
+  readonly #kept: number
   #used = 0
   readonly #usedBy = new Map<string, number>()
   /** What tenants hold beyond the total. */
@@ -29,8 +30,10 @@ export class TenantBudget {
   readonly #overdrawnBy = new Map<string, number>()
   #released: (() => void) | undefined
 
-  constructor(total: number) {
+  /** `kept`: the amount for those who use little. Default: a quarter. */
+  constructor(total: number, kept = total / quarter) {
     this.total = total
+    this.#kept = kept
   }
 
   /** Calls this function, in place of an earlier one, after each release. */
@@ -41,7 +44,7 @@ export class TenantBudget {
   /** Reserves an amount; `false` if that much is not left, in all or for this tenant. */
   reserve(tenant: string, amount: number): boolean {
     const left = this.total - this.#used - amount
-    const share = left >= this.total / keptPart ? this.total / 2 : left / keptPart
+    const share = left >= this.#kept ? this.total / 2 : left / quarter
     if (of(this.#usedBy, tenant) + amount > share) return false
     this.#used += amount
     add(this.#usedBy, tenant, amount)

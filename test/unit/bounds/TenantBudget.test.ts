@@ -39,6 +39,11 @@ describe("the budget for bodies", () => {
     assert.deepStrictEqual([budget.reserve("next", most + 1), budget.reserve("next", most)], [false, true])
   })
 
+  it("keeps nothing if it is told so", () => {
+    const budget = new TenantBudget(2, 0)
+    assert.deepStrictEqual(["a", "a", "b", "c"].map((tenant) => budget.reserve(tenant, 1)), [true, false, true, false])
+  })
+
   it("may be exceeded by a bounded amount, which releases repay first", () => {
     const budget = new TenantBudget(100)
     assert.isTrue(budget.reserve("a", 50))

@@ -99,6 +99,7 @@ const table: ReadonlyArray<readonly [IngressError.RequestError, ...names: Readon
   ],
   [new IngressError.LinkRefused({ reason: "expired" }), "link", "expired"],
   [new IngressError.LinkRefused({ reason: "forged" }), "link", "signature"],
+  [IngressError.ContentCodingUnsupported.of("snappy"), "'snappy'", "zstd, br, gzip, deflate"],
   [new IngressError.FileNotFound(), "file"],
   [
     new IngressError.TokensOverLimit({ tokens: 8_000, fields: ["max_tokens", "n"], max: 3_000 }),

@@ -198,8 +198,9 @@ const vectors: NonNullable<HttpProtocol<never>["embeddings"]> = {
   lost: (names) => names
 }
 
-/** Whether this is the event that ends a picture. */
-const isPicture = ({ type }: Json.Fields): boolean => typeof type === "string" && type.endsWith(".completed")
+/** Whether this is an event of a stream of pictures, and whether it ends one. */
+const isOfPictures = ({ type }: Json.Fields): boolean => typeof type === "string" && type.startsWith("image_")
+const isPicture = (event: Json.Fields): boolean => isOfPictures(event) && String(event["type"]).endsWith(".completed")
 
 /** The grammar of answers with pictures, which are counted because not every model reports tokens. */
 const pictures: AnswerGrammar = {
@@ -207,9 +208,9 @@ const pictures: AnswerGrammar = {
   marks: anyOf(results.marks, /image_\w+\.completed"/),
   isLast: isPicture,
   read: (answer, before) => {
-    if (typeof answer["type"] === "string") {
+    if (isOfPictures(answer)) {
       const { isError, usage } = plain.read(answer, undefined)
-      if (isError === true || answer["type"] === "error") return { isError: true }
+      if (isError === true) return { isError }
       // each picture of a stream has its own usage
       return isPicture(answer) ? { usage: UsageSum.sum(before, { ...UsageSum.none, ...usage, images: 1 }) } : {}
     }
