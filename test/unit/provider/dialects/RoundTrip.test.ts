@@ -841,7 +841,11 @@ No field is dropped silently:
 * Signatures of reasoning go back only to a provider of the dialect they come from. Clients of another dialect get them wrapped
   (\`Signature.ts\`), in chat completions as \`reasoning_details\`, and must send them back with the message. OpenAI's and Google's go
   back only to the same account (a provider with its key): a mark before the signature identifies it. For others the reasoning is
-  left out with a warning. Clients of Gemini's dialect get Gemini's signatures unmarked.
+  left out with a warning. Clients of Gemini's dialect get Gemini's signatures unmarked. Clients of messages get no signature
+  of a text at the end of an answer: Gemini does not require it back, and they take the last block as the answer.
+* A relayed body of messages keeps its messages of the role \`system\`, except for the generations of Claude that refuse them and
+  targets with the option \`laterSystem: false\`: there they join \`system\`. One with a \`thread\` is refused unless its provider is
+  Anthropic or has the option \`threads: true\`.
 * In the responses dialect, a tool of the provider that the target does not have is left out with a warning, unless
   \`tool_choice\` requires it. A custom tool becomes a function with one string argument; a namespace becomes a prefix of its
   tools' names. Their calls come back in the client's form (\`ResponsesTools.ts\`).
