@@ -2,11 +2,16 @@
  * The helpers of the official clients, which run tools, parse answers and keep conversations, with every kind of provider behind the
  * gateway. They are where clients use what is newest in their protocol.
  */
+import { createAnthropic } from "@ai-sdk/anthropic"
+import { createGoogleGenerativeAI } from "@ai-sdk/google"
+import { createOpenAI } from "@ai-sdk/openai"
+import { createOpenAICompatible } from "@ai-sdk/openai-compatible"
 import Anthropic from "@anthropic-ai/sdk"
 import { betaJSONSchemaOutputFormat, betaTool } from "@anthropic-ai/sdk/helpers/beta/json-schema"
 import { jsonSchemaOutputFormat } from "@anthropic-ai/sdk/helpers/json-schema"
 import { assert, beforeEach, describe, it } from "@effect/vitest"
 import { type CallableTool, GoogleGenAI } from "@google/genai"
+import { jsonSchema, type LanguageModel, Output, tool, ToolLoopAgent } from "ai"
 import OpenAI from "openai"
 import { ResponsesToolRunner } from "openai/helpers/responses-tool-runner"
 import { apis, chatProviders } from "../fixture/gateway/ChatProviders.ts"
@@ -40,6 +45,21 @@ const conclusion = "It got rain and noon."
 const memory = ({ messages }: Question): Answer => ({
   text: messages.filter(({ role }) => role === "user").map(({ text }) => text).join(" ")
 })
+
+const at = (path: string) => ({ baseURL: `${shared().url}${path}`, apiKey: shared().key })
+
+/** The AI SDK's provider for each dialect. Only some say that the server follows schemas. */
+const dialects: ReadonlyArray<readonly [string, (model: string) => LanguageModel]> = [
+  [
+    "openai-compatible",
+    (model) =>
+      createOpenAICompatible({ name: "gateway", supportsStructuredOutputs: true, ...at("/v1") }).chatModel(model)
+  ],
+  ["openai chat", (model) => createOpenAI(at("/v1")).chat(model)],
+  ["openai responses", (model) => createOpenAI(at("/v1"))(model)],
+  ["anthropic", (model) => createAnthropic(at("/v1"))(model)],
+  ["google", (model) => createGoogleGenerativeAI(at("/v1beta"))(model)]
+]
 
 describe.each(apis)("with a provider of %s", (provider) => {
   const model = `on-${provider}`
@@ -195,6 +215,31 @@ describe.each(apis)("with a provider of %s", (provider) => {
       const chunks = await Array.fromAsync(await chat.sendMessageStream({ message: "two" }))
       assert.strictEqual(chunks.map(({ text = "" }) => text).join(""), "one two")
       assert.deepStrictEqual(chat.getHistory(true).slice(0, 2).map(({ role }) => role), ["user", "model"])
+    })
+  })
+
+  describe.each(dialects)("AI SDK, %s, helpers", (_, make) => {
+    const settings = { maxRetries: 0, maxOutputTokens: 1_000 }
+    const inputSchema = jsonSchema<{ readonly city: string }>(parameters)
+
+    it("an agent's loop of tools, as a whole and as a stream", async () => {
+      const tools = Object.fromEntries(
+        names.map((name) => [name, tool({ description: name, inputSchema, execute: run(name) })])
+      )
+      const agent = new ToolLoopAgent({ model: make(model), tools, ...settings })
+      assertRan((await agent.generate({ prompt })).text)
+      ran.length = 0
+      assertRan(await (await agent.stream({ prompt })).text)
+    })
+
+    it("an agent's answer with a schema", async () => {
+      shared().provider.say({ text: "{\"city\":\"Oslo\"}" })
+      const agent = new ToolLoopAgent({
+        model: make(model),
+        output: Output.object({ schema: inputSchema }),
+        ...settings
+      })
+      assert.deepStrictEqual((await agent.generate({ prompt })).output, { city: "Oslo" })
     })
   })
 })
