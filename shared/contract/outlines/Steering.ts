@@ -8,7 +8,10 @@ import { InvalidRequest } from "../JobError.ts"
 interface Member {
   /** What it chooses. */
   readonly chooses: "model" | "host" | "price"
-  /** The values that choose nothing beyond the request's own model and price. Default: none. */
+  /**
+   * The values that choose nothing beyond the request's own model and price. Default: none. With it only strings choose: the `speed` of
+   * speech is a number.
+   */
   readonly usual?: ReadonlyArray<string>
 }
 
@@ -58,7 +61,7 @@ export const steeringIn = (request: unknown): InvalidRequest | undefined => {
     const member = members.get(name.toLowerCase())
     const value = request[name]
     if (member === undefined || isEmpty(value)) continue
-    if (Predicate.isString(value) && member.usual?.includes(value) === true) continue
+    if (member.usual !== undefined && (!Predicate.isString(value) || member.usual.includes(value))) continue
     return InvalidRequest.at(
       name,
       `would choose another ${member.chooses} than this API key may use: its models or its budget are limited`,

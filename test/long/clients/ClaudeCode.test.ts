@@ -37,7 +37,9 @@ describe("claude code", { timeout: 200_000 }, () => {
   beforeEach(({ skip }) => skip(missing !== undefined, missing))
 
   it.each(apis)("with a provider of %s", async (api) => {
-    const { key, provider, url } = shared()
+    const { provider, url } = shared()
+    // as a developer has: what Claude Code sends must not count as a choice of something dearer
+    const { key } = await shared().createKeyWith({ allowedModels: [`on-${api}`], monthlyBudgetUsd: 5 })
     provider.say(guide)
     const before = provider.requests.length
     const files = { "quince.png": picture }

@@ -315,6 +315,8 @@ describe("a request that would choose another model, host or price at the provid
     { service_tier: null, fallbacks: null },
     { models: [], fallbacks: [] },
     { speed: "standard", inference_geo: "global" },
+    // of speech
+    { speed: 1.25 },
     { metadata: { models: "a" }, model: "gpt-5" }
   ]
   it.effect.each(passed)("is admitted with %j", (members) =>
