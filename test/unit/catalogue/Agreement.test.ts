@@ -156,13 +156,13 @@ describe("an edit of the catalogue", () => {
       yield* until(() => [lacking, worker, ingress].every((one) => isLogged(one, "MISSING is not set")))
       assert.include(lacking.log.join(), "lacking.yaml:2 providers.p.apiKey: MISSING is not set")
       yield* looks(60)
+      // each reason once, however often the processes ask
+      for (const { log } of [lacking, worker, ingress]) assert.lengthOf(log, new Set(log).size, log.join("\n"))
       assert.deepStrictEqual(models(), ["old", "old", "old"])
       const refused = yield* Metric.value(Metrics.catalogueRefused())
       assert.strictEqual(refused.value, 1)
       yield* editAll(catalogue("new"))
       yield* until(() => models().every((names) => names === "new"))
-      // each reason once, however often the processes ask
-      for (const { log } of [lacking, worker, ingress]) assert.lengthOf(log, new Set(log).size, log.join("\n"))
     }))
 
   it.effect("waits for the process whose file comes last", () =>
