@@ -26,6 +26,7 @@ import { Spending } from "../../shared/usage/Spending.ts"
 import { BodyMemory } from "./body/BodyMemory.ts"
 import { Admission } from "./request/Admission.ts"
 import { Drain, onRelease } from "../../shared/process/Drain.ts"
+import { CrossOrigin } from "./exchange/CrossOrigin.ts"
 import { Front } from "./exchange/Front.ts"
 import { Upgrades } from "./exchange/Upgrades.ts"
 import * as AnswerTaskRoutes from "./owned/AnswerTasks.ts"
@@ -109,6 +110,7 @@ const server = Layer.unwrap(Effect.gen(function*() {
   const host = yield* Config.String("HOST").pipe(Config.withDefault("127.0.0.1"))
   const { take } = yield* Front
   const upgrades = yield* Upgrades
+  const crossOrigin = yield* CrossOrigin
   const graceMs = yield* Config.schema(atLeast(0), "GRACE_MS").pipe(Config.withDefault(1_800_000))
   return NodeHttpServer.layer(
     // a request's headers must arrive within 10 s and the whole request within 10 minutes: 200 MB at 2.7 Mbit/s
@@ -121,7 +123,7 @@ const server = Layer.unwrap(Effect.gen(function*() {
             connectionsCheckingInterval: 1_000,
             keepAliveTimeout: 65_000,
             answerRejected: UnreadableRequest.answerRejected,
-            take,
+            take: (request, response) => crossOrigin.take(request, response) || take(request, response),
             upgrades
           })
         ),
@@ -177,6 +179,6 @@ export const layer = Layer.merge(readiness, onRelease).pipe(
   Layer.provide([server, NodeFileSystem.layer]),
   // closes after the server: answers that exceed the grace period end only when `JobClient` closes
   Layer.provide(RequestLog.layer),
-  Layer.provide([Front.layer, Upgrades.layer]),
+  Layer.provide([Front.layer, Upgrades.layer, CrossOrigin.layer]),
   Layer.provide(HealthServer.layer(8081))
 )

@@ -35,6 +35,7 @@ const constant = {
     param: "content-encoding",
     headers: { "accept-encoding": contentCodings.join(", ") }
   },
+  OriginNotAllowed: { status: 403, code: "origin_not_allowed", param: "origin" },
   RouteNotFound: { status: 404, code: "route_not_found" },
   FileNotFound: { status: 404, code: "file_not_found" },
   TaskNotFound: { status: 404, code: "task_not_found" },

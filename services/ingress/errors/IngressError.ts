@@ -116,6 +116,17 @@ export class RouteNotFound extends Schema.TaggedError<RouteNotFound>()("RouteNot
   }
 }
 
+/** A page of this origin may not call the gateway from a browser. */
+export class OriginNotAllowed extends Schema.TaggedError<OriginNotAllowed>()("OriginNotAllowed", {
+  origin: Schema.String
+}) {
+  /** The error for the value of an `origin`, which may be long. */
+  static readonly of = (origin: string) => new OriginNotAllowed({ origin: origin.slice(0, 100) })
+
+  override readonly message = `Pages of the origin '${this.origin}' may not call this gateway from a browser. ` +
+    "To allow it, its operator adds the origin to GATEWAY_CORS_ORIGINS of the ingress."
+}
+
 /** A signed URL that has expired or whose signature is wrong. */
 export class LinkRefused extends Schema.TaggedError<LinkRefused>()("LinkRefused", {
   reason: Schema.Literals(["expired", "forged"])
@@ -202,6 +213,7 @@ export type RequestError =
   | MediaTypeUnsupported
   | ContentCodingUnsupported
   | RouteNotFound
+  | OriginNotAllowed
   | LinkRefused
   | FileNotFound
   | FileRefused

@@ -1,5 +1,6 @@
 /** The route template of a request, for telemetry. Paths themselves contain ids, so their number is unbounded. */
 import { operations } from "../../../shared/contract/operations/operations.ts"
+import type { Dialect } from "../../../shared/contract/Operation.ts"
 import { resultsPath } from "../../../shared/files/SignedUrl.ts"
 import { RouteNotFound } from "../errors/IngressError.ts"
 import * as PathTemplate from "./PathTemplate.ts"
@@ -104,6 +105,9 @@ export const pathOf = (target: string): string => {
   return end === -1 ? path : path.slice(0, end)
 }
 
+/** The dialect of the errors for a path, whatever the method. */
+export const dialectOf = (url: string): Dialect => matchOperation(pathOf(url))?.operation.dialect ?? "openai"
+
 /** The template of a request's route; `undefined` if no route matches. */
 export const of = (method: string, url: string): string | undefined => {
   const path = pathOf(url)
@@ -111,7 +115,8 @@ export const of = (method: string, url: string): string | undefined => {
     const operation = matchOperation(path)
     if (operation !== undefined) return operation.template
   }
-  const asked = `${method} ${path}`
+  // the router serves `HEAD` wherever it serves `GET`
+  const asked = `${method === "HEAD" ? "GET" : method} ${path}`
   const found = exact.get(asked)
   if (found !== undefined) return found
   for (const [start, template] of byPrefix) {

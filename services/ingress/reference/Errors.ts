@@ -136,7 +136,10 @@ export const of = {
     new JobError.QueueTimeout({ retryAfterMs: 1_000 }),
     new JobError.ProviderTimeout({ provider, phase: "first byte" })
   ],
-  sockets: [new IngressError.UpgradeRequired()],
+  sockets: [
+    new IngressError.UpgradeRequired(),
+    new IngressError.OriginNotAllowed({ origin: "https://app.example.com" })
+  ],
   idempotencyKeys: [
     invalid("idempotency-key", "must be 1 to 255 visible ASCII characters", "invalid_idempotency_key"),
     new IngressError.IdempotencyKeyReused()

@@ -2,7 +2,9 @@
 import { Cause, Context, Effect, Exit, Option, Scope, Tracer } from "effect"
 import { HttpRouter, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { InternalError } from "../../../shared/contract/JobError.ts"
+import { OriginNotAllowed } from "../errors/IngressError.ts"
 import * as ErrorEnvelope from "../errors/ErrorEnvelope.ts"
+import { isPreflight } from "../exchange/CrossOrigin.ts"
 import { CurrentRequest, type RequestRecord } from "../record/RequestRecord.ts"
 import { RequestRecords } from "../record/RequestRecords.ts"
 import * as RouteTemplate from "../paths/RouteTemplate.ts"
@@ -14,10 +16,12 @@ const answerFailure = Effect.fnUntraced(function*<E>(
 ): Effect.fn.Return<HttpServerResponse.HttpServerResponse, E, HttpServerRequest.HttpServerRequest> {
   const failure = Option.getOrUndefined(Cause.findErrorOption(cause))
   if (HttpServerError.isHttpServerError(failure) && failure.reason._tag === "RouteNotFound") {
-    const { method, url } = yield* HttpServerRequest.HttpServerRequest
-    const error = RouteTemplate.notFound(method, url)
+    const { headers, method, url } = yield* HttpServerRequest.HttpServerRequest
+    const error = isPreflight(method, headers)
+      ? OriginNotAllowed.of(headers["origin"] ?? "")
+      : RouteTemplate.notFound(method, url)
     record.markFailed(error._tag)
-    return ErrorEnvelope.toResponse("openai", error, record.id)
+    return ErrorEnvelope.toResponse(RouteTemplate.dialectOf(url), error, record.id)
   }
   if (Cause.hasInterruptsOnly(cause)) return yield* Effect.failCause(cause)
   const error = new InternalError()

@@ -9,7 +9,8 @@ import { Unavailable } from "../../../shared/contract/JobError.ts"
 import { KeyRing } from "../../../shared/keys/KeyRing.ts"
 import { Drain } from "../../../shared/process/Drain.ts"
 import * as RawAnswer from "../answer/RawAnswer.ts"
-import { UpgradeRequired } from "../errors/IngressError.ts"
+import { OriginNotAllowed, UpgradeRequired } from "../errors/IngressError.ts"
+import { CrossOrigin } from "../exchange/CrossOrigin.ts"
 import { Front } from "../exchange/Front.ts"
 import { Upgrades } from "../exchange/Upgrades.ts"
 import * as RouteTemplate from "../paths/RouteTemplate.ts"
@@ -35,6 +36,7 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
   const keys = yield* KeyRing
   const memory = yield* BodyMemory
   const { take } = yield* Front
+  const { refusedIn } = yield* CrossOrigin
   const drain = yield* Drain
   const clock = yield* Clock.Clock
   const now = () => clock.currentTimeMillisUnsafe()
@@ -52,7 +54,8 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
         (record) =>
           Effect.flatMap(authenticate(keys, { headers }, dialect), ({ id }) => {
             record.setKey(id)
-            return Effect.fail(new UpgradeRequired())
+            const origin = refusedIn(headers)
+            return Effect.fail(origin === undefined ? new UpgradeRequired() : OriginNotAllowed.of(origin))
           })
       )
   )
@@ -68,7 +71,8 @@ export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {
   yield* (yield* Upgrades).serve({
     accepts: (request) =>
       request.method === "GET" && RouteTemplate.pathOf(request.url ?? "") === path &&
-      request.headers.upgrade?.toLowerCase() === "websocket" && mayBeKnown(request),
+      request.headers.upgrade?.toLowerCase() === "websocket" && refusedIn(request.headers) === undefined &&
+      mayBeKnown(request),
     take: (request, connection, head) => {
       // without a listener a reset connection would end the process
       connection.on("error", () => connection.destroy())

@@ -113,6 +113,7 @@ const table: ReadonlyArray<readonly [IngressError.RequestError, ...names: Readon
   [new IngressError.AnswerNotKept(), "idempotency key"],
   [new IngressError.RangeNotSatisfiable({ size: 48 }), "range", "48 bytes"],
   [new IngressError.UpgradeRequired(), "only WebSockets, and", "POST"],
+  [new IngressError.OriginNotAllowed({ origin: "https://a.example" }), "'https://a.example'", "GATEWAY_CORS_ORIGINS"],
   [new IngressError.SocketExpired({ minutes: 60 }), "60 minutes"],
   [new IngressError.TooManyLanes({ max: 32 }), "stream_id", "32"],
   ...unreadable.map((reason) => [new IngressError.RequestUnreadable({ reason }), "request"] as const)

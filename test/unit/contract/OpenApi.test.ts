@@ -9,6 +9,7 @@ import { HttpRouter } from "effect/http"
 import { BodyMemory } from "../../../services/ingress/body/BodyMemory.ts"
 import { Admission } from "../../../services/ingress/request/Admission.ts"
 import { Drain } from "../../../shared/process/Drain.ts"
+import { CrossOrigin } from "../../../services/ingress/exchange/CrossOrigin.ts"
 import { Front } from "../../../services/ingress/exchange/Front.ts"
 import { Upgrades } from "../../../services/ingress/exchange/Upgrades.ts"
 import { routes } from "../../../services/ingress/Ingress.ts"
@@ -73,6 +74,7 @@ const everything = routes.pipe(
   Layer.provide([
     untouched(Admission),
     untouched(BodyMemory),
+    untouched(CrossOrigin),
     untouched(Models),
     untouched(Drain),
     untouched(RequestLog),

@@ -29,7 +29,8 @@ const make = Effect.gen(function*() {
     etag: `"${hash("sha256", text, "base64url")}"`,
     // the page changes with the gateway's version, so browsers revalidate it
     "cache-control": "no-cache",
-    vary: "accept-encoding",
+    // the origin because of `CrossOrigin`
+    vary: "accept-encoding, origin",
     "content-security-policy": policy,
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer"
