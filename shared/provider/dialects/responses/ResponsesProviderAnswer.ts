@@ -8,16 +8,30 @@ import type { FinishReason, ModelEvent } from "../conversation/ModelEvent.ts"
 import * as ToolCalls from "../conversation/ToolCalls.ts"
 import { usageOf } from "../openai/OpenAiUsage.ts"
 
-/** An item whose deltas have arrived: its end repeats them. */
+/** An item of the output. Its end repeats its deltas. */
 interface Streamed {
   /** The number of the call, if it is one. */
   readonly call: number | undefined
   hasDeltas: boolean
+  /** The parts whose deltas have arrived: the end of a part repeats them. */
+  readonly parts: Set<unknown>
+  /** Whether the whole item has arrived: the end of the response repeats it. */
+  hasEnded: boolean
   /** The length of the text before it. */
   readonly start: number
 }
 
 type Delta = "text" | "refusal" | "reasoning" | "toolArguments"
+
+/** The events with a whole text, which some servers send without its deltas. */
+const wholes: ReadonlyMap<unknown, readonly [Delta, field: string]> = new Map([
+  ["response.output_text.done", ["text", "text"]],
+  ["response.refusal.done", ["refusal", "refusal"]],
+  ["response.reasoning_summary_text.done", ["reasoning", "text"]],
+  ["response.reasoning_text.done", ["reasoning", "text"]],
+  ["response.function_call_arguments.done", ["toolArguments", "arguments"]],
+  ["response.custom_tool_call_input.done", ["toolArguments", "input"]]
+])
 
 export class Decoder implements AnswerDecoder {
   /** By their place in the output, and by their ids. */
@@ -35,16 +49,22 @@ export class Decoder implements AnswerDecoder {
     if (!Predicate.isReadonlyObject(data)) return undefined
     const { item, item_id: id } = data
     const index = this.#placeOf(data["output_index"], id ?? Json.fields(item)["id"])
+    const part = data["content_index"] ?? data["summary_index"]
+    const [type, field = ""] = wholes.get(data["type"]) ?? []
+    if (type === "toolArguments") return this.#late(index, data[field], true)
+    if (type !== undefined) {
+      return this.#items.get(index)?.parts.has(part) === true ? [] : this.#delta(index, type, data[field], part)
+    }
     switch (data["type"]) {
       case "response.output_item.added":
         return this.#items.has(index) ? [] : this.#start(index, Json.fields(item))
       case "response.output_text.delta":
-        return this.#delta(index, "text", data["delta"])
+        return this.#delta(index, "text", data["delta"], part)
       case "response.refusal.delta":
-        return this.#delta(index, "refusal", data["delta"])
+        return this.#delta(index, "refusal", data["delta"], part)
       case "response.reasoning_summary_text.delta":
       case "response.reasoning_text.delta":
-        return this.#delta(index, "reasoning", data["delta"])
+        return this.#delta(index, "reasoning", data["delta"], part)
       case "response.reasoning_summary_part.added":
         return this.#delta(index, "reasoning", data["summary_index"] === 0 ? "" : "\n\n")
       case "response.function_call_arguments.delta":
@@ -55,7 +75,7 @@ export class Decoder implements AnswerDecoder {
       case "response.completed":
       case "response.incomplete":
         this.#finish(Json.fields(data["response"]))
-        return []
+        return this.#rest(Json.list(Json.fields(data["response"])["output"]).map(Json.fields))
       default:
         return []
     }
@@ -78,8 +98,9 @@ export class Decoder implements AnswerDecoder {
   }
 
   /** Arguments of a call. Those of no item belong to the last call; without one, the answer is malformed. */
-  #late(index: unknown, delta: unknown): ReadonlyArray<ModelEvent> | undefined {
+  #late(index: unknown, delta: unknown, areWhole = false): ReadonlyArray<ModelEvent> | undefined {
     const item = this.#items.get(index)
+    if (areWhole && (item ?? this.#items.get(this.#lastCall))?.hasDeltas === true) return []
     // tools of the provider have arguments as well
     if (item !== undefined && item.call === undefined) return []
     if (item === undefined && this.#lastCall === undefined) return delta === "" ? [] : undefined
@@ -88,7 +109,13 @@ export class Decoder implements AnswerDecoder {
 
   #start(index: unknown, item: Json.Fields): ReadonlyArray<ModelEvent> {
     const isCall = item["type"] === "function_call" || item["type"] === "custom_tool_call"
-    const streamed = { call: isCall ? this.#calls++ : undefined, hasDeltas: false, start: this.#textLength }
+    const streamed = {
+      call: isCall ? this.#calls++ : undefined,
+      hasDeltas: false,
+      parts: new Set(),
+      hasEnded: false,
+      start: this.#textLength
+    }
     for (const key of [index, item["id"]]) if (key !== undefined) this.#items.set(key, streamed)
     if (!isCall) return []
     this.#lastCall = index
@@ -99,21 +126,38 @@ export class Decoder implements AnswerDecoder {
   #delta(
     index: unknown,
     type: Delta,
-    delta: unknown
+    delta: unknown,
+    part?: unknown
   ): ReadonlyArray<ModelEvent> {
     if (typeof delta !== "string" || delta === "") return []
+    if (!this.#items.has(index)) this.#start(index, {})
     const item = this.#items.get(index)
-    if (item !== undefined) item.hasDeltas = true
+    if (item !== undefined) {
+      item.hasDeltas = true
+      item.parts.add(part)
+    }
     if (type === "refusal") this.#hasRefused = true
     if (type === "text") this.#textLength += delta.length
     if (type !== "toolArguments") return [{ type, choice: 0, delta }]
     return item?.call === undefined ? [] : [{ type, choice: 0, call: item.call, delta }]
   }
 
+  /** The items that some servers send only with the whole response. */
+  #rest(output: ReadonlyArray<Json.Fields>): ReadonlyArray<ModelEvent> {
+    const isSilent = [...this.#items.values()].every(({ hasDeltas, hasEnded }) => !hasDeltas && !hasEnded)
+    return output.flatMap((item, index) => {
+      const place = this.#placeOf(index, item["id"])
+      const { hasDeltas, hasEnded } = this.#items.get(place) ?? { hasDeltas: false, hasEnded: !isSilent }
+      return hasDeltas || hasEnded ? [] : this.#end(place, item)
+    })
+  }
+
   /** A whole item: what no delta has brought. */
   #end(index: unknown, item: Json.Fields): ReadonlyArray<ModelEvent> {
     const started = this.#items.has(index) ? [] : this.#start(index, item)
-    const { hasDeltas = false, start = 0 } = this.#items.get(index) ?? {}
+    const streamed = this.#items.get(index)
+    const { hasDeltas = false, start = 0 } = streamed ?? {}
+    if (streamed !== undefined) streamed.hasEnded = true
     const rest = (type: Delta, text: unknown) => hasDeltas ? [] : this.#delta(index, type, text)
     switch (item["type"]) {
       case "message": {
