@@ -18,6 +18,7 @@ import { registeredMediaType, textOf, warnOfDetail } from "../conversation/Media
 import { budgetOf, effortOf, Thinking } from "../conversation/ReasoningEffort.ts"
 import * as ToolCalls from "../conversation/ToolCalls.ts"
 import { anthropicUser, fitted } from "../fitting/Identifiers.ts"
+import { withPlainRoot } from "../fitting/PlainRoot.ts"
 import { anthropicRules, fit, isOpen } from "../fitting/SchemaSubset.ts"
 import { open, rulesOf } from "./ClaudeModels.ts"
 import { inLegalPlaces, leading } from "./LaterInstructions.ts"
@@ -230,9 +231,10 @@ const toSource = ({ media, mediaType }: MediaPart): object | undefined => {
 }
 
 const toTool = (
-  { cache, description, name, parameters, path = "", strict }: ToolDefinition,
+  { cache, description, name, parameters: given, path = "", strict }: ToolDefinition,
   losses: Losses
 ): object => {
+  const parameters = withPlainRoot(given, path, losses)
   const schema = Json.fields(parameters)
   const isStrict = strict === true && !isOpen(parameters)
   if (strict === true && !isStrict) losses.warn(path, "is not enforced: its schema is open")

@@ -155,7 +155,8 @@ const withoutAllOf = (schema: Fields): Fields => {
     : schema
 }
 
-const described = (schema: Record<string, unknown>, moved: Fields): Fields => {
+/** The schema with keywords in its description. */
+export const described = (schema: Fields, moved: Fields): Fields => {
   const entries = Object.entries(moved)
   if (entries.length === 0) return schema
   const { description } = schema

@@ -19,6 +19,7 @@ import { foreignReasoning, type Losses } from "../conversation/Losses.ts"
 import { textOf, toDataUrl } from "../conversation/Media.ts"
 import { effortUpToHigh } from "../conversation/ReasoningEffort.ts"
 import { fitted, fittedName, openAiCallId, openAiUser } from "../fitting/Identifiers.ts"
+import { withPlainRoot } from "../fitting/PlainRoot.ts"
 import { fit, openAiRules } from "../fitting/SchemaSubset.ts"
 import * as ToolCalls from "../conversation/ToolCalls.ts"
 
@@ -239,9 +240,10 @@ export const urlOf = ({ media, mediaType }: MediaPart): string | undefined => {
 }
 
 const toTool = (
-  { cache, description, name, parameters, path = "", strict }: ToolDefinition,
+  { cache, description, name, parameters: given, path = "", strict }: ToolDefinition,
   losses: Losses
 ): object => {
+  const parameters = withPlainRoot(given, path, losses)
   const isStrict = strict === true && isClosed(parameters)
   if (strict === true && !isStrict) losses.warn(path, "is not enforced: its schema is open")
   return {

@@ -21,6 +21,7 @@ import {
   urlOf
 } from "../openai/ChatCompletionsProviderRequest.ts"
 import { fitted, openAiUser } from "../fitting/Identifiers.ts"
+import { withPlainRoot } from "../fitting/PlainRoot.ts"
 import { fit, openAiRules } from "../fitting/SchemaSubset.ts"
 import { encryptedReasoning } from "./ResponsesRequest.ts"
 
@@ -156,7 +157,11 @@ const toPart = (part: ContentPart, losses: Losses): ReadonlyArray<object> => {
 }
 
 /** This dialect is strict by default. */
-const toTool = ({ description, name, parameters, path = "", strict }: ToolDefinition, losses: Losses): object => {
+const toTool = (
+  { description, name, parameters: given, path = "", strict }: ToolDefinition,
+  losses: Losses
+): object => {
+  const parameters = withPlainRoot(given, path, losses)
   const isStrict = strict === true && isClosed(parameters)
   if (strict === true && !isStrict) losses.warn(path, "is not enforced: its schema is open")
   return {
