@@ -223,15 +223,14 @@ describe.concurrent("usage whose worker dies", () => {
         assert.isTrue(outcomes.every(({ kind }) => kind === "whole"))
         await gateway.startWorker()
       }
-      const served = gateway.provider.requests.length
-      assert.strictEqual(served, rounds * atOnce)
-      const rows = await counted(served)
-      assert.strictEqual(total(rows, ({ requests }) => requests), served)
-      assert.strictEqual(total(rows, ({ usage }) => usage.inputTokens), served * words)
-      assert.strictEqual(total(rows, ({ usage }) => usage.outputTokens), served * words)
-      // nor by the workers that receive the unacknowledged jobs
+      const jobs = rounds * atOnce
+      const rows = await counted(jobs)
+      assert.strictEqual(total(rows, ({ requests }) => requests), jobs)
+      assert.strictEqual(total(rows, ({ usage }) => usage.inputTokens), jobs * words)
+      assert.strictEqual(total(rows, ({ usage }) => usage.outputTokens), jobs * words)
+      // nor by the workers that receive the unacknowledged jobs; a job whose worker seemed dead before its answer was called for twice
       await untilNoJobs(gateway.nats)
-      assert.strictEqual(await storedEvents(gateway.nats), served)
+      assert.isAtMost(await storedEvents(gateway.nats), gateway.provider.requests.length)
     }, { wired: true }))
 
   /** Starts a worker for each step. */
