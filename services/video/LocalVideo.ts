@@ -8,6 +8,7 @@
 import { Context, Effect, Layer, Random, Schema } from "effect"
 import { join } from "node:path"
 import { Worker } from "node:worker_threads"
+import * as ExactJson from "../../shared/bounds/ExactJson.ts"
 import { InternalError, type JobError } from "../../shared/contract/JobError.ts"
 import { extentOf, LocalVideoRequest } from "../../shared/contract/operations/LocalVideo.ts"
 import * as SchemaErrors from "../../shared/contract/SchemaErrors.ts"
@@ -71,7 +72,8 @@ const follow = Effect.fn("LocalVideo.follow")(function*(
 ): Effect.fn.Return<Video, JobError, GuardedFetch | Renderer> {
   const { seed } = yield* decodeTask(task).pipe(Effect.mapError(() => new InternalError()))
   // ingress has checked this if the model has no other provider
-  const bounded = yield* decodeRequest(request).pipe(
+  const wished = request.seed ?? undefined
+  const bounded = yield* decodeRequest({ ...request, seed: wished && ExactJson.toNumber(wished) }).pipe(
     Effect.mapError(({ issue }) => SchemaErrors.toInvalidRequest(issue, request))
   )
   const { fps, frames, height, width } = extentOf(bounded)

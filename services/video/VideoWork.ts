@@ -3,6 +3,7 @@
  * it to its end and stores the video. A later worker follows what an earlier one has started.
  */
 import { Clock, Effect, Exit, Option, Schema } from "effect"
+import * as ExactJson from "../../shared/bounds/ExactJson.ts"
 import {
   InternalError,
   isProviderFault,
@@ -16,11 +17,13 @@ import { largestUsage } from "../../shared/contract/TokenEstimate.ts"
 import type { Guardrail } from "../../shared/guardrail/Guardrail.ts"
 import type { Holds, Spend } from "../../shared/limits/Holds.ts"
 import * as TranslationWarnings from "../../shared/provider/call/TranslationWarnings.ts"
+import { exactSeed } from "../../shared/provider/dialects/conversation/ClientRequest.ts"
+import type { Seed } from "../../shared/provider/dialects/conversation/Conversation.ts"
 import { lostIn } from "../../shared/provider/dialects/conversation/Losses.ts"
 import { fatesOf } from "../../shared/provider/dialects/conversation/SchemaFates.ts"
 import * as Json from "../../shared/provider/json/Json.ts"
 import { patience } from "../../shared/provider/exchange/Polling.ts"
-import type { VideoCall } from "../../shared/provider/call/VideoEngine.ts"
+import type { VideoCall, VideoRequest } from "../../shared/provider/call/VideoEngine.ts"
 import * as Endpoint from "../../shared/provider/transport/Endpoint.ts"
 import type { VideoProvider, VideoProviders } from "../../shared/provider/routing/VideoProviders.ts"
 import { deferralMs } from "../../shared/tasks/answers/AnswerWork.ts"
@@ -52,15 +55,22 @@ const fates = fatesOf(VideoGenerationRequest)
 
 /** The request for one video, and warnings about the fields that no provider can get. */
 const requestOf = Effect.fnUntraced(function*(dependencies: Dependencies, task: TaskRecord) {
-  const body = Json.parse(Buffer.from(yield* dependencies.store.readBody(task)).toString("utf8"))
+  const text = Buffer.from(yield* dependencies.store.readBody(task)).toString("utf8")
+  const body = Json.parse(text)
   // ingress has decoded it by the same schema
   const request = yield* Effect.mapError(decodeRequest(body), () => new InternalError())
-  return { request: { ...request, n: 1, seed: seedOf(request, task) }, lost: lostIn(body, fates) }
+  return { request: { ...request, n: 1, seed: seedOf(request.seed, text, task) }, lost: lostIn(body, fates) }
 })
 
 /** Seeds differ between the videos of a request, or all of them would be the same. A negative seed asks for a random one. */
-const seedOf = ({ seed = null }: VideoGenerationRequest, { index }: TaskRecord): number | null =>
-  seed === null || seed < 0 ? seed : seed + index
+const seedOf = (seed: number | null = null, text: string, { index }: TaskRecord): Seed | null => {
+  if (seed === null) return null
+  const step = seed < 0 ? 0 : index
+  if (Number.isSafeInteger(seed + step)) return seed + step
+  // the request's text has the digits that JavaScript's numbers lack
+  const digits = ExactJson.toBigInt(exactSeed({ body: Buffer.from(text) }, "seed") ?? seed)
+  return digits === undefined ? seed : ExactJson.fromBigInt(digits + BigInt(step))
+}
 
 /** Reports a call in a span and in metrics of its outcome and duration. */
 const withTelemetry =
@@ -86,7 +96,7 @@ interface Started {
 
 const toStarted = (
   { id }: TaskRecord,
-  request: VideoGenerationRequest,
+  request: VideoRequest,
   { provider, reference }: { readonly provider: VideoProvider; readonly reference: unknown }
 ): Started => ({ call: { id, request, endpoint: provider.endpoint }, provider, task: reference })
 
@@ -140,7 +150,7 @@ const unconfirmed = (provider: string) =>
 interface Work {
   readonly dependencies: Dependencies
   readonly claimed: ClaimedTask
-  readonly request: VideoGenerationRequest
+  readonly request: VideoRequest
   /** Warnings about unknown fields of the request. */
   readonly lost: ReadonlyArray<string>
   readonly report: (progress: number) => void
@@ -246,7 +256,7 @@ const check = Effect.fnUntraced(function*({ guardrail, store }: Dependencies, ta
 /** The amount that a video takes from budgets. */
 const costOf = (
   { id, model, tenant }: TaskRecord,
-  request: VideoGenerationRequest
+  request: VideoRequest
 ): Parameters<Dependencies["reserve"]>[0] => {
   const fields: Readonly<Record<string, unknown>> = request
   const { seconds = 0 } = largestUsage(videoGenerations, 0, (name) => fields[name])

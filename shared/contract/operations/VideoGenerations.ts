@@ -1,6 +1,6 @@
 /** POST /v1/video/generations: a video from a prompt. The response is a task to poll, since a video takes longer than a client waits. */
 import { Schema } from "effect"
-import { EndUser, field, integer, ModelName, optional } from "../Fields.ts"
+import { EndUser, field, integer, ModelName, optional, Seed } from "../Fields.ts"
 import { type Operation, TaskStatus } from "../Operation.ts"
 import { PictureInput } from "../PictureInput.ts"
 import { LocalVideoRequest, videoDefaults } from "./LocalVideo.ts"
@@ -35,7 +35,7 @@ export const VideoGenerationRequest = Schema.Struct({
   height: optional(Side, `Pixels, within the model's bounds. ${ownDefault(videoDefaults.height)}`),
   fps: optional(integer(1, maximum.fps), `Frames per second. ${ownDefault(videoDefaults.fps)}`),
   seed: optional(
-    Schema.Int,
+    Seed,
     "With the same seed and request, a model that supports seeds returns the same video. " +
       "Each further video of a request has the next seed. Some models take -1 for a random seed."
   ),
@@ -62,7 +62,10 @@ export const VideoMetadata = Schema.Struct({
   fps: field(Schema.Finite, "Frames per second."),
   width: field(Schema.Int, "Pixels."),
   height: field(Schema.Int, "Pixels."),
-  seed: field(Schema.NullOr(Schema.Int), "Makes the same video again; `null` if the provider does not report it."),
+  seed: field(
+    Schema.NullOr(Schema.Int),
+    "Makes the same video again; `null` if the provider does not report it, or beyond 2^53."
+  ),
   warnings: field(
     Schema.optionalKey(Schema.Array(Schema.String)),
     "Fields of the request that have no effect, by path. Beyond 20 they are only counted."

@@ -1,15 +1,19 @@
 /** The interface of engines that make videos: a provider's API for long-running tasks, or the engine built into the worker. */
 import { Context, type Effect } from "effect"
+import type { ExactNumber } from "../../bounds/ExactJson.ts"
 import type { JobError } from "../../contract/JobError.ts"
 import type { VideoFormat, VideoGenerationRequest, VideoMetadata } from "../../contract/operations/VideoGenerations.ts"
 import type { Endpoint } from "../transport/Endpoint.ts"
+
+/** A client's request, whose seed has all its digits. */
+export type VideoRequest = Omit<VideoGenerationRequest, "seed"> & { readonly seed?: number | ExactNumber | null }
 
 /** A call for one video. */
 export interface VideoCall {
   /** The gateway's id of the task. Also the idempotency key at providers that accept one. */
   readonly id: string
   /** The client's request, with `n` set to 1. */
-  readonly request: VideoGenerationRequest
+  readonly request: VideoRequest
   readonly endpoint: Endpoint
 }
 
@@ -20,11 +24,11 @@ export interface Video {
 }
 
 /** The `response_format` as a provider's own parameter, unless it asks for what the gateway returns anyway. */
-export const formatParameter = ({ response_format: format }: VideoGenerationRequest) =>
+export const formatParameter = ({ response_format: format }: VideoRequest) =>
   typeof format !== "string" || format === "url" || format === "mp4" ? {} : { response_format: format }
 
 /** The paths of the request's fields that no provider's video API has. */
-export const lostAtProviders = ({ metadata, user }: VideoGenerationRequest): ReadonlyArray<string> => [
+export const lostAtProviders = ({ metadata, user }: VideoRequest): ReadonlyArray<string> => [
   ...(typeof metadata?.quality_level === "string" ? ["metadata.quality_level"] : []),
   ...(typeof user === "string" ? ["user"] : [])
 ]

@@ -45,10 +45,10 @@ export const read = (
     Effect.map(({ facts, format }): Video => ({
       bytes,
       format,
-      // a negative seed asks the provider to choose one, which only the provider knows
+      // a negative seed asks the provider to choose one, which only the provider knows; records have JavaScript's numbers
       metadata: {
         ...facts,
-        seed: seed === null || seed < 0 ? null : seed,
+        seed: Number.isSafeInteger(seed) && Number(seed) >= 0 ? Number(seed) : null,
         ...(warnings.length === 0 ? {} : { warnings })
       }
     })),

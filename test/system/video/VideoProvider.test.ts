@@ -1,6 +1,7 @@
 /** Video tasks of a provider: exactly one task at the provider for each of the gateway's, whatever dies. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import * as ExactJson from "../../../shared/bounds/ExactJson.ts"
 import { type AnyGateway, Gateway, providerKey } from "../../fixture/gateway/Gateway.ts"
 import { untilNoJobs } from "../../fixture/nats/JobStream.ts"
 import { expireClaims } from "../../fixture/nats/LostWorkers.ts"
@@ -34,6 +35,35 @@ describe("a video task at a provider", () => {
       const { bytes } = await client.content(task.task_id)
       assert.strictEqual((await inspect(bytes)).frames, 16)
       assert.strictEqual(submissions(gateway), 1)
+    }))
+
+  // seeds have up to 64 bits; -1 asks the provider for a random one, as every negative seed may
+  const seeds: ReadonlyArray<readonly [seed: string, sent: ReadonlyArray<string>]> = [
+    ["7", ["7", "8"]],
+    ["9007199254740991", ["9007199254740991", "9007199254740992"]],
+    ["9007199254740993", ["9007199254740993", "9007199254740994"]],
+    ["725653563933458433", ["725653563933458433", "725653563933458434"]],
+    ["9223372036854775807", ["9223372036854775807", "9223372036854775808"]],
+    ["-9223372036854775807", ["-9223372036854775807", "-9223372036854775807"]]
+  ]
+
+  it.live("keeps every digit of its seed", () =>
+    Gateway.runHere({ ...options, services: ["video"] }, async (gateway) => {
+      const client = new VideoClient(gateway)
+      for (const [seed, sent] of seeds) {
+        const before = gateway.provider.requests.length
+        const task = await client.untilEnded(
+          await client.create({ ...wish, seed: ExactJson.fromBigInt(BigInt(seed)), n: 2 })
+        )
+        assert.deepInclude(task, { status: "completed", error: null })
+        const submitted = gateway.provider.requests.slice(before)
+          .filter(({ path }) => path.endsWith("/video-synthesis"))
+          .map(({ body }) => /"seed":([^,}]*)/.exec(body.toString())?.[1])
+        assert.sameMembers(submitted, [...sent])
+        // rather none than a wrong one
+        const shown = Number.isSafeInteger(Number(seed)) && Number(seed) >= 0 ? Number(seed) : null
+        assert.strictEqual(task.metadata?.seed, shown)
+      }
     }))
 
   it.live(

@@ -1,9 +1,9 @@
 /** Makes videos with AI SDK packages. The task stores the SDK's operation, so that any worker can resume it. */
 import type { Experimental_VideoModelV4VideoData } from "@ai-sdk/provider"
-import { Effect, Option, Schema } from "effect"
-import { InternalError, ProviderRejected } from "../../../contract/JobError.ts"
+import { Effect, Option, Predicate, Schema } from "effect"
+import { InternalError, InvalidRequest, ProviderRejected } from "../../../contract/JobError.ts"
 import { extentOf } from "../../../contract/operations/LocalVideo.ts"
-import { type VideoGenerationRequest, videoGenerations } from "../../../contract/operations/VideoGenerations.ts"
+import { videoGenerations } from "../../../contract/operations/VideoGenerations.ts"
 import type { GuardedFetch } from "../../transport/GuardedFetch.ts"
 import { redact } from "../../exchange/ProviderError.ts"
 import * as Polling from "../../exchange/Polling.ts"
@@ -13,7 +13,8 @@ import {
   formatParameter,
   lostAtProviders,
   type VideoCall,
-  type VideoEngine
+  type VideoEngine,
+  type VideoRequest
 } from "../../call/VideoEngine.ts"
 import { type Attempt, attempt } from "./AiSdkCall.ts"
 import { toFile } from "./AiSdkImages.ts"
@@ -25,7 +26,7 @@ import { opener, type PackageTools } from "./AiSdkPackage.ts"
 const settings: Readonly<Record<string, string>> = { resolution: "width, height" }
 
 /** The request's `metadata`, under the SDK's names. */
-const ownOptions = (request: VideoGenerationRequest) => {
+const ownOptions = (request: VideoRequest) => {
   const { negative_prompt: negativePrompt, quality_level: _level, style: _style, ...own } = request.metadata ?? {}
   return { ...own, ...formatParameter(request), ...(typeof negativePrompt === "string" ? { negativePrompt } : {}) }
 }
@@ -34,6 +35,10 @@ const toOptions = Effect.fnUntraced(function*({ request }: VideoCall, guard: Gua
   const { duration, fps, height, image, metadata, prompt, seed, width } = request
   const style = metadata?.style
   const size = extentOf(request)
+  // the SDK has JavaScript's numbers only
+  if (Predicate.isNotNullish(seed) && !Number.isSafeInteger(seed)) {
+    return yield* InvalidRequest.at("seed", "must be less than 2^53 for this model")
+  }
   return {
     prompt: typeof style === "string" ? `${prompt}, ${style}` : prompt,
     n: 1,
@@ -43,7 +48,7 @@ const toOptions = Effect.fnUntraced(function*({ request }: VideoCall, guard: Gua
       : undefined,
     duration: duration ?? undefined,
     fps: fps ?? undefined,
-    seed: seed ?? undefined,
+    seed: typeof seed === "number" ? seed : undefined,
     image: typeof image === "string" ? yield* toFile({ content: image, param: "image" }, guard) : undefined,
     frameImages: undefined,
     inputReferences: undefined,

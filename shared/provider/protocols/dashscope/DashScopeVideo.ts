@@ -1,8 +1,7 @@
 /** Makes videos by the `dashscope` protocol: submits a task, polls it until it has ended, and fetches its video. */
-import { Effect, Schema } from "effect"
+import { Effect, Predicate, Schema } from "effect"
 import { InternalError, type JobError, ProviderFailed, ProviderRejected } from "../../../contract/JobError.ts"
 import { extentOf } from "../../../contract/operations/LocalVideo.ts"
-import type { VideoGenerationRequest } from "../../../contract/operations/VideoGenerations.ts"
 import { urlOf } from "../../dialects/images/ImageSource.ts"
 import type { GuardedTools } from "../../exchange/Exchange.ts"
 import * as JsonExchange from "../../exchange/JsonExchange.ts"
@@ -17,7 +16,8 @@ import {
   lostAtProviders,
   type Video,
   type VideoCall,
-  type VideoEngine
+  type VideoEngine,
+  type VideoRequest
 } from "../../call/VideoEngine.ts"
 
 /** The catalogue's options. */
@@ -57,7 +57,7 @@ const tiers = [480, 720, 1080]
 const ratios: ReadonlyArray<readonly [width: number, height: number]> = [[16, 9], [9, 16], [1, 1], [4, 3], [3, 4]]
 
 /** A video from a picture keeps the picture's ratio. */
-const sizeOf = (request: VideoGenerationRequest, { tiered }: Family, hasPicture: boolean) => {
+const sizeOf = (request: VideoRequest, { tiered }: Family, hasPicture: boolean) => {
   if (typeof request.width !== "number" && typeof request.height !== "number") return { parameters: {}, warnings: [] }
   const { height, width } = extentOf(request)
   if (!tiered && !hasPicture) return { parameters: { size: `${width}*${height}` }, warnings: [] }
@@ -74,7 +74,7 @@ const sizeOf = (request: VideoGenerationRequest, { tiered }: Family, hasPicture:
 
 /** The parameters that only the model knows: `metadata` without its known fields. */
 const known = new Set(["negative_prompt", "style", "quality_level"])
-const ownParameters = ({ metadata }: VideoGenerationRequest) => unknownFields(metadata, known)
+const ownParameters = ({ metadata }: VideoRequest) => unknownFields(metadata, known)
 
 const toBody = Effect.fnUntraced(function*({ endpoint, request }: VideoCall) {
   const { duration, image, metadata, prompt, seed } = request
@@ -93,7 +93,7 @@ const toBody = Effect.fnUntraced(function*({ endpoint, request }: VideoCall) {
       ...formatParameter(request),
       ...sizeOf(request, family, hasPicture).parameters,
       ...(typeof duration === "number" ? { duration } : {}),
-      ...(typeof seed === "number" ? { seed } : {})
+      ...(Predicate.isNotNullish(seed) ? { seed } : {})
     }
   }
 })
