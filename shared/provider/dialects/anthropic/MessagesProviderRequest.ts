@@ -18,6 +18,7 @@ import { registeredMediaType, textOf, warnOfDetail } from "../conversation/Media
 import { budgetOf, effortOf, Thinking } from "../conversation/ReasoningEffort.ts"
 import * as ToolCalls from "../conversation/ToolCalls.ts"
 import { anthropicUser, fitted } from "../fitting/Identifiers.ts"
+import { inJson } from "../fitting/JsonWord.ts"
 import { withPlainRoot } from "../fitting/PlainRoot.ts"
 import { anthropicRules, fit, isOpen } from "../fitting/SchemaSubset.ts"
 import { open, rulesOf } from "./ClaudeModels.ts"
@@ -79,8 +80,6 @@ const toStop = (stop: ReadonlyArray<string>, losses: Losses): ReadonlyArray<stri
   }
   return given.length === 0 ? undefined : given
 }
-
-const inJson = "Answer with one JSON object and with nothing else."
 
 const toSystem = (
   { format, turns }: Conversation,

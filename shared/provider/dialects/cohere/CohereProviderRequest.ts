@@ -15,20 +15,20 @@ import type { Target } from "../conversation/Dialect.ts"
 import { foreignReasoning, type Losses } from "../conversation/Losses.ts"
 import { textOf } from "../conversation/Media.ts"
 import { budgetOf } from "../conversation/ReasoningEffort.ts"
+import { withJsonWord } from "../fitting/JsonWord.ts"
 import { cohereRules, fit } from "../fitting/SchemaSubset.ts"
 import * as ChatCompletions from "../openai/ChatCompletionsProviderRequest.ts"
 
 export const toRequest = (marked: Conversation, { losses, model, streams }: Target): object => {
   const conversation = withoutMarks(marked, losses)
-  const { format, maxTokens, modalities, parallelToolCalls, reasoning, sampling = {}, seed, stop, turns, user } =
-    conversation
+  const { format, maxTokens, modalities, parallelToolCalls, reasoning, sampling = {}, seed, stop, user } = conversation
   if (modalities?.some((modality) => modality !== "text") === true) losses.refuseOf("modalities")
   if (user !== undefined) losses.warnOf("user")
   if (parallelToolCalls === false) losses.warnOf("parallelToolCalls")
   warnOfSummary(conversation, losses)
   return {
     model,
-    messages: ChatCompletions.toMessages(turns, losses, { toAssistant, toPart }),
+    messages: ChatCompletions.toMessages(withJsonWord(conversation), losses, { toAssistant, toPart }),
     stream: streams ? true : undefined,
     ...toTools(conversation, losses),
     response_format: toFormat(format, losses),

@@ -19,6 +19,7 @@ import { foreignReasoning, type Losses } from "../conversation/Losses.ts"
 import { textOf, toDataUrl } from "../conversation/Media.ts"
 import { effortUpToHigh } from "../conversation/ReasoningEffort.ts"
 import { fitted, fittedName, openAiCallId, openAiUser } from "../fitting/Identifiers.ts"
+import { withJsonWord } from "../fitting/JsonWord.ts"
 import { withPlainRoot } from "../fitting/PlainRoot.ts"
 import { fit, openAiRules } from "../fitting/SchemaSubset.ts"
 import * as ToolCalls from "../conversation/ToolCalls.ts"
@@ -52,7 +53,7 @@ export const toRequest = (
   warnOfSummary(conversation, losses)
   return {
     model,
-    messages: toMessages(conversation.turns, losses, { toAssistant, toPart }),
+    messages: toMessages(withJsonWord(conversation), losses, { toAssistant, toPart }),
     ...(streams ? { stream: true, stream_options: { include_usage: true } } : {}),
     ...(tools.length === 0 ? {} : {
       tools: tools.map((tool) => toTool(tool, losses)),

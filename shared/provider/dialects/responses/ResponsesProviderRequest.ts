@@ -21,6 +21,7 @@ import {
   urlOf
 } from "../openai/ChatCompletionsProviderRequest.ts"
 import { fitted, openAiUser } from "../fitting/Identifiers.ts"
+import { withJsonWord } from "../fitting/JsonWord.ts"
 import { withPlainRoot } from "../fitting/PlainRoot.ts"
 import { fit, openAiRules } from "../fitting/SchemaSubset.ts"
 import { encryptedReasoning } from "./ResponsesRequest.ts"
@@ -40,7 +41,7 @@ export const toRequest = (
   if (modalities?.some((modality) => modality !== "text") === true) losses.refuseOf("modalities")
   return {
     model,
-    input: conversation.turns.flatMap((turn) => toItems(turn, losses)),
+    input: withJsonWord(conversation).flatMap((turn) => toItems(turn, losses)),
     store: false,
     include: returnsReasoning ? [encryptedReasoning] : undefined,
     ...(streams ? { stream: true } : {}),

@@ -1,12 +1,12 @@
 /** Parameters of tools with alternatives at their root, which OpenAI and Anthropic refuse. */
 import { assert, describe, it } from "@effect/vitest"
-import { messagesProvider } from "../../../../shared/provider/dialects/anthropic/MessagesProvider.ts"
-import { Losses } from "../../../../shared/provider/dialects/conversation/Losses.ts"
-import { withPlainRoot } from "../../../../shared/provider/dialects/fitting/PlainRoot.ts"
-import { chatCompletions } from "../../../../shared/provider/dialects/openai/ChatCompletions.ts"
-import { chatCompletionsProvider } from "../../../../shared/provider/dialects/openai/ChatCompletionsProvider.ts"
-import { responsesProvider } from "../../../../shared/provider/dialects/responses/ResponsesProvider.ts"
-import { translate } from "../../../fixture/calls/Translated.ts"
+import { messagesProvider } from "../../../../../shared/provider/dialects/anthropic/MessagesProvider.ts"
+import { Losses } from "../../../../../shared/provider/dialects/conversation/Losses.ts"
+import { withPlainRoot } from "../../../../../shared/provider/dialects/fitting/PlainRoot.ts"
+import { chatCompletions } from "../../../../../shared/provider/dialects/openai/ChatCompletions.ts"
+import { chatCompletionsProvider } from "../../../../../shared/provider/dialects/openai/ChatCompletionsProvider.ts"
+import { responsesProvider } from "../../../../../shared/provider/dialects/responses/ResponsesProvider.ts"
+import { translate } from "../../../../fixture/calls/Translated.ts"
 
 const text = { type: "string" }
 const kind = (name: string) => ({ const: name })
