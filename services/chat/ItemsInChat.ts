@@ -149,7 +149,8 @@ const answer = Effect.fnUntraced(function*(perform: Perform, call: Call, sink: S
   }
   const includeUsage = Json.fields(body["stream_options"])["include_usage"] === true
   const tooLarge = Deferred.makeUnsafe<never, JobError>()
-  const chat = new ChatSink(sink, encoder(yield* newIdentity(call.answersAs), includeUsage), () => {
+  const settings = { includeUsage, customTools: new Set<string>() }
+  const chat = new ChatSink(sink, encoder(yield* newIdentity(call.answersAs), settings), () => {
     Deferred.doneUnsafe(tooLarge, Exit.fail(ProviderFailed.malformed(call.endpoint.name, "it is too large")))
   })
   const usage = yield* Effect.raceFirst(perform(toResponses(call, body), chat), Deferred.await(tooLarge))

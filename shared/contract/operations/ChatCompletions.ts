@@ -21,6 +21,7 @@ import { CompactionItem } from "../CompactionItem.ts"
 import { eventsOf, type Operation } from "../Operation.ts"
 import { chatOutline, responsesOutline } from "../outlines/Outlines.ts"
 import { TokenUsage } from "../TokenUsage.ts"
+import { MessageCall, Tool, ToolChoice } from "./chat/ChatTools.ts"
 import { ResponsesRequest } from "./Responses.ts"
 import { sessionHeaders, translationHeader } from "../ChatHeaders.ts"
 
@@ -75,40 +76,6 @@ export const RefusalPart = Schema.Struct({
 
 export const ContentPart = Schema.Union([TextPart, ImagePart, AudioPart, FilePart, VideoPart, RefusalPart])
 export type ContentPart = typeof ContentPart.Type
-
-const FunctionCall = Schema.Struct({
-  id: field(Schema.String, "The result's `tool_call_id` repeats it."),
-  type: constant("function", "A function of the client."),
-  function: field(
-    Schema.Struct({
-      name: field(Schema.String, "One of the names in `tools`."),
-      arguments: field(Schema.String, "JSON as the model wrote it, not necessarily valid.")
-    }),
-    "The function and its arguments."
-  )
-})
-const CustomCall = Schema.Struct({
-  id: field(Schema.String, "The result's `tool_call_id` repeats it."),
-  type: constant("custom", "A tool that takes text."),
-  custom: field(
-    Schema.Struct({
-      name: field(Schema.String, "One of the names in `tools`."),
-      input: field(Schema.String, "Text as the model wrote it.")
-    }),
-    "The tool and its input."
-  )
-})
-export const ToolCall = Schema.Union([FunctionCall, CustomCall])
-
-/** A call of a conversation, with the signature that continues it. */
-const SignedCall = Schema.Struct({
-  ...FunctionCall.fields,
-  extra_content: optional(
-    JsonObject,
-    "The signature of the reasoning before the call, in `google.thought_signature` as on Google's endpoint. Send it back unchanged."
-  )
-})
-const MessageCall = Schema.Union([SignedCall, CustomCall])
 
 /** Every message needs content, except those of the assistant. */
 export const hasContent = Schema.makeFilter(
@@ -176,31 +143,6 @@ export type KeptMessage = typeof KeptMessage.Type
  */
 const CompactedItem = Schema.Union([CompactionItem, KeptMessage])
 
-const FunctionTool = Schema.Struct({
-  type: constant("function", "A function of the client."),
-  function: field(
-    Schema.Struct({
-      name: field(Schema.NonEmptyString, "The model's calls name the function by it."),
-      description: optional(Schema.String, "Tells the model when and how to call the function."),
-      parameters: optional(JsonObject, "JSON Schema of the arguments."),
-      strict: optional(Schema.Boolean, "Follow the schema exactly.", false)
-    }),
-    "The function, as the model sees it."
-  ),
-  ...cacheControl
-})
-
-const otherType = Schema.NonEmptyString.check(
-  Schema.makeFilter((type) => type !== "function", {
-    expected: "a type other than function",
-    toJsonSchema: () => ({ not: { const: "function" } })
-  })
-)
-const OtherTool = Schema.Struct({
-  type: field(otherType, "Another type, such as `custom`. Only some providers have it, and read its other fields.")
-})
-export const Tool = Schema.Union([FunctionTool, OtherTool])
-
 const schemaFields = {
   json_schema: optional(
     JsonObject,
@@ -259,18 +201,8 @@ export const ChatCompletionRequest = Schema.Struct({
   logit_bias: optional(JsonObject, "By token: from -100 (never) to 100 (always)."),
   tools: optional(Schema.Array(Tool), "Functions, and other tools, that the model may call."),
   tool_choice: optional(
-    Schema.Union([
-      Schema.Literals(["none", "auto", "required"]),
-      Schema.Struct({
-        type: constant("function", "Call this function."),
-        function: field(
-          Schema.Struct({ name: field(Schema.NonEmptyString, "One of the names in `tools`.") }),
-          "The function to call."
-        )
-      }),
-      OtherTool
-    ]),
-    "Whether to call a function, or which one. Default `auto` if there are tools, otherwise `none`."
+    ToolChoice,
+    "Whether to call a tool, or which one. Default `auto` if there are tools, otherwise `none`."
   ),
   parallel_tool_calls: optional(Schema.Boolean, "Whether one answer may contain several calls.", true),
   response_format: optional(

@@ -4,7 +4,8 @@
  */
 import { Schema } from "effect"
 import { constant, EpochSeconds, field, ModelName, optional, tokens } from "../Fields.ts"
-import { hasContent, RefusalPart, ToolCall } from "./ChatCompletions.ts"
+import { hasContent, RefusalPart } from "./ChatCompletions.ts"
+import { ToolCall } from "./chat/ChatTools.ts"
 import { CompactionItem } from "../CompactionItem.ts"
 import type { Operation } from "../Operation.ts"
 import { InputTokensDetails, OutputTokensDetails, TokenUsage } from "../TokenUsage.ts"

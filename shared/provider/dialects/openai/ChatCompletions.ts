@@ -13,7 +13,11 @@ export const chatCompletions: ClientDialect<Contract.ChatCompletionRequest> = {
   fates,
   toConversation,
   streams: (request) => request.stream === true,
-  encoder: (request, identity) => encoder(identity, request.stream_options?.include_usage === true),
+  encoder: (request, identity) =>
+    encoder(identity, {
+      includeUsage: request.stream_options?.include_usage === true,
+      customTools: new Set((request.tools ?? []).flatMap((tool) => "custom" in tool ? [tool.custom.name] : []))
+    }),
   continuation: {
     decoder: () => new Decoder(),
     prefill: (body, content) => JsonText.append(body, "messages", { role: "assistant", content })

@@ -2,6 +2,7 @@
 import type * as Contract from "../../../contract/operations/ChatCompletions.ts"
 import { Choices } from "../conversation/Choices.ts"
 import { type AnswerEncoder, type AnswerIdentity, idOf } from "../conversation/Dialect.ts"
+import { inputIn } from "./CustomTools.ts"
 import { toUrlCitation } from "./UrlCitation.ts"
 import { Chunks } from "./Chunks.ts"
 import { toTokenUsage } from "./OpenAiUsage.ts"
@@ -42,8 +43,16 @@ interface Choice {
   finish: FinishReason
 }
 
+export interface AnswerSettings {
+  /** Whether the client wants usage in the stream. */
+  readonly includeUsage: boolean
+  /** The names of the client's tools that take text. */
+  readonly customTools: ReadonlySet<string>
+}
+
 /** Collects events into the body of a JSON answer. */
 class AnswerFold {
+  readonly #customTools: ReadonlySet<string>
   /** By the provider's index, which may have gaps. */
   readonly #choices = new Choices<Choice>(() => ({
     text: undefined,
@@ -58,6 +67,10 @@ class AnswerFold {
     finish: "stop"
   }))
   #usage = UsageSum.none
+
+  constructor({ customTools }: AnswerSettings) {
+    this.#customTools = customTools
+  }
 
   push(event: ModelEvent): void {
     if (event.type === "usage") {
@@ -120,12 +133,11 @@ class AnswerFold {
           ...(choice.annotations.length === 0 ? {} : { annotations: choice.annotations }),
           ...(choice.images.length === 0 ? {} : { images: choice.images }),
           ...(choice.calls.length === 0 ? {} : {
-            tool_calls: choice.calls.map(({ extra, id, ...call }) => ({
-              id,
-              type: "function" as const,
-              function: call,
-              ...extra
-            }))
+            tool_calls: choice.calls.map(({ extra, id, ...call }) =>
+              this.#customTools.has(call.name)
+                ? { id, type: "custom" as const, custom: { name: call.name, input: inputIn(call.arguments) }, ...extra }
+                : { id, type: "function" as const, function: call, ...extra }
+            )
           })
         },
         logprobs: null,
@@ -144,8 +156,12 @@ class AnswerFrames {
   readonly #unsigned = new Map<number, string>()
   /** The last signature of each choice, until a call has it as well. */
   readonly #signatures = new Map<number, Signature.Signature>()
+  readonly #customTools: ReadonlySet<string>
+  /** By choice, the arguments of its calls of custom tools: their text is known only when they are complete. */
+  readonly #customCalls = new Map<number, Map<number, string>>()
 
-  constructor(identity: AnswerIdentity, includeUsage: boolean) {
+  constructor(identity: AnswerIdentity, { customTools, includeUsage }: AnswerSettings) {
+    this.#customTools = customTools
     const head = { id: idOf("chatcmpl-", identity), object: "chat.completion.chunk" }
     this.#chunks = new Chunks(head, identity, includeUsage)
   }
@@ -176,24 +192,39 @@ class AnswerFrames {
       case "toolCall": {
         const extra = Signature.toExtraContent(this.#signatures.get(event.choice))
         this.#signatures.delete(event.choice)
-        return this.#opening(event.choice, null) + this.#delta(event.choice, {
-          tool_calls: [{
-            index: event.call,
-            id: event.id,
-            type: "function",
-            function: { name: event.name, arguments: "" },
-            ...extra
-          }]
-        })
+        const { call: index, choice, id, name } = event
+        const isCustom = this.#customTools.has(name)
+        if (isCustom) this.#customCalls.set(choice, (this.#customCalls.get(choice) ?? new Map()).set(index, ""))
+        const call = isCustom
+          ? { type: "custom", custom: { name, input: "" } }
+          : { type: "function", function: { name, arguments: "" } }
+        return this.#opening(choice, null) + this.#delta(choice, { tool_calls: [{ index, id, ...call, ...extra }] })
       }
-      case "toolArguments":
-        return this.#delta(event.choice, { tool_calls: [{ index: event.call, function: { arguments: event.delta } }] })
+      case "toolArguments": {
+        const { call: index, choice, delta } = event
+        const custom = this.#customCalls.get(choice)
+        const before = custom?.get(index)
+        if (before === undefined) {
+          return this.#delta(choice, { tool_calls: [{ index, function: { arguments: delta } }] })
+        }
+        custom?.set(index, before + delta)
+        return ""
+      }
       case "media":
         return this.#opening(event.choice, "") +
           this.#delta(event.choice, { images: [toImage(event.mediaType, event.data)] })
       case "finish":
-        return this.#opening(event.choice, "") + this.#delta(event.choice, {}, event.reason)
+        return this.#opening(event.choice, "") + this.#customInputs(event.choice) +
+          this.#delta(event.choice, {}, event.reason)
     }
+  }
+
+  /** The texts of all calls of custom tools. */
+  #customInputs(choice: number): string {
+    const calls = [...this.#customCalls.get(choice) ?? []]
+    return calls.map(([index, json]) =>
+      this.#delta(choice, { tool_calls: [{ index, custom: { input: inputIn(json) } }] })
+    ).join("")
   }
 
   /** Every choice starts with its role. */
@@ -208,13 +239,13 @@ class AnswerFrames {
   }
 }
 
-export const encoder = (identity: AnswerIdentity, includeUsage: boolean): AnswerEncoder => {
-  const frames = new AnswerFrames(identity, includeUsage)
+export const encoder = (identity: AnswerIdentity, settings: AnswerSettings): AnswerEncoder => {
+  const frames = new AnswerFrames(identity, settings)
   return {
     frames: (event) => frames.encode(event),
     lastFrames: () => "data: [DONE]\n\n",
     body: (events) => {
-      const fold = new AnswerFold()
+      const fold = new AnswerFold(settings)
       for (const event of events) fold.push(event)
       return fold.toBody(identity)
     }

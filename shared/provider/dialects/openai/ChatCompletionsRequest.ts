@@ -1,8 +1,9 @@
 /** Decodes requests in the chat completions dialect. */
+import type { Tool } from "../../../contract/operations/chat/ChatTools.ts"
 import type * as Contract from "../../../contract/operations/ChatCompletions.ts"
 import type { CompletionRequest } from "../../../contract/operations/Completions.ts"
 import type { CompactionItem } from "../../../contract/CompactionItem.ts"
-import { string } from "../../json/Json.ts"
+import { fields, string } from "../../json/Json.ts"
 import type {
   AnswerFormat,
   CacheControl,
@@ -12,9 +13,11 @@ import type {
   Sampling,
   SettingNames,
   ToolChoice,
+  ToolDefinition,
   Turn
 } from "../conversation/Conversation.ts"
 import { cacheOf, reasoningOf, toSchemaFormat } from "../conversation/Conversation.ts"
+import * as CustomTools from "./CustomTools.ts"
 import { carried, type Fate, type Losses, meaning } from "../conversation/Losses.ts"
 import { fromUrl, sentFile, typeOfName } from "../conversation/Media.ts"
 import * as Signature from "../conversation/Signature.ts"
@@ -56,7 +59,7 @@ export const fates: Fate = {
     ...carried("encrypted_content", "id")
   }],
   ...carried(...Object.values(settings), "max_completion_tokens"),
-  tool_choice: { ...carried("type", "custom"), function: carried("name") },
+  tool_choice: { ...carried("type", "custom", "allowed_tools"), function: carried("name") },
   tools: [{
     ...carried("type", "custom", "cache_control"),
     function: carried("name", "description", "parameters", "strict")
@@ -89,7 +92,7 @@ export const toConversation = (request: Contract.ChatCompletionRequest, losses: 
       for (const [field, role] of fieldsOfRoles) {
         if (own[field] && own.role !== role) losses.warn(`${path}.${field}`, `belongs to messages of the role ${role}`)
       }
-      return [withMark(toTurn(own, path, losses), own, losses)]
+      return [withMark(toTurn(own, path), own, losses)]
     }
     // compactions of this gateway are already expanded; only their own service can decrypt others
     losses.warn(path, "was sealed by another service")
@@ -97,19 +100,9 @@ export const toConversation = (request: Contract.ChatCompletionRequest, losses: 
   }),
   tools: (request.tools ?? []).flatMap((tool, index) => {
     const path = `tools[${index}]`
-    if (!("function" in tool)) {
-      losses.refuseTool(path)
-      return []
-    }
-    const { description, name, parameters, strict } = tool.function
-    return [{
-      name,
-      description: description ?? undefined,
-      parameters: parameters ?? {},
-      ...(strict === true ? { strict } : {}),
-      ...markOf(tool),
-      path
-    }]
+    const own = toDefinition(tool, path, losses)
+    if (own === undefined) losses.refuseTool(path)
+    return own === undefined || !isAllowed(tool, request.tool_choice) ? [] : [own]
   }),
   toolChoice: toToolChoice(request, losses),
   parallelToolCalls: request.parallel_tool_calls ?? undefined,
@@ -126,6 +119,25 @@ export const toConversation = (request: Contract.ChatCompletionRequest, losses: 
   user: userOf(request, losses),
   cache: cacheOf(request)
 })
+
+/** `undefined` for a tool of the provider. */
+const toDefinition = (tool: Tool, path: string, losses: Losses): ToolDefinition | undefined => {
+  if ("custom" in tool) {
+    const { name } = tool.custom
+    const place = { name, path, formatPath: `${path}.custom.format` }
+    return { ...CustomTools.toDefinition(tool.custom, place, losses), ...markOf(tool) }
+  }
+  if (!("function" in tool)) return undefined
+  const { description, name, parameters, strict } = tool.function
+  return {
+    name,
+    description: description ?? undefined,
+    parameters: parameters ?? {},
+    ...(strict === true ? { strict } : {}),
+    ...markOf(tool),
+    path
+  }
+}
 
 const markOf = ({ cache_control: cache }: { readonly cache_control?: CacheControl | null }) => cache ? { cache } : {}
 
@@ -181,7 +193,7 @@ const toOwnPart = (part: Contract.KeptMessage["content"][number]): Contract.Cont
   }
 }
 
-const toTurn = (message: Contract.Message, path: string, losses: Losses): Turn => ({
+const toTurn = (message: Contract.Message, path: string): Turn => ({
   role: message.role === "developer" ? "system" : message.role,
   content: [
     ...toReasoning(message, path),
@@ -193,11 +205,12 @@ const toTurn = (message: Contract.Message, path: string, losses: Losses): Turn =
       }))),
     ...(message.refusal ? [{ type: "text" as const, text: message.refusal, path: `${path}.refusal` }] : [])
   ],
-  toolCalls: (message.tool_calls ?? []).flatMap((call, index) => {
+  toolCalls: (message.tool_calls ?? []).map((call, index) => {
     const at = `${path}.tool_calls[${index}]`
-    if (call.type === "function") return [{ id: call.id, ...call.function, path: at }]
-    losses.refuse(at)
-    return []
+    const { id } = call
+    return call.type === "function"
+      ? { id, ...call.function, path: at }
+      : { id, name: call.custom.name, arguments: CustomTools.toArguments(call.custom.input), path: at }
   }),
   toolCallId: message.tool_call_id ?? undefined,
   path
@@ -263,12 +276,25 @@ const toFile = (
   return sentFile(data, { name, byName, path })
 }
 
+type Choice = Contract.ChatCompletionRequest["tool_choice"]
+
+/** Other dialects cannot restrict the model to some of the tools, so they get only the allowed ones. */
+const isAllowed = (tool: Tool, choice: Choice): boolean => {
+  if (choice === null || typeof choice !== "object" || !("allowed_tools" in choice)) return true
+  return choice.allowed_tools.tools.some((one) => one["type"] === tool.type && nameOf(one) === nameOf(tool))
+}
+
+const nameOf = (tool: object): string | undefined =>
+  string(fields(fields(tool)["function"] ?? fields(tool)["custom"])["name"])
+
 const toToolChoice = (
   { tool_choice: choice, tools }: Contract.ChatCompletionRequest,
   losses: Losses
 ): ToolChoice => {
   if (typeof choice === "string") return { type: choice }
   if (choice && "function" in choice) return { type: "tool", name: choice.function.name }
+  if (choice && "custom" in choice) return { type: "tool", name: choice.custom.name }
+  if (choice && "allowed_tools" in choice) return { type: choice.allowed_tools.mode }
   if (choice) losses.refuseTool("tool_choice")
   return { type: (tools ?? []).length > 0 ? "auto" : "none" }
 }

@@ -9,7 +9,8 @@ import * as Signature from "../conversation/Signature.ts"
 import * as Json from "../../json/Json.ts"
 import { toResponsesUsage } from "../openai/OpenAiUsage.ts"
 import { encryptedReasoning } from "./ResponsesRequest.ts"
-import { inputIn, type OwnTool, toolsIn } from "./ResponsesTools.ts"
+import { inputIn } from "../openai/CustomTools.ts"
+import { type OwnTool, toolsIn } from "./ResponsesTools.ts"
 
 type TextPart = { type: "output_text"; text: string; annotations: Array<object>; logprobs: [] } | {
   type: "refusal"

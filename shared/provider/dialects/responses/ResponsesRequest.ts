@@ -17,6 +17,7 @@ import { carried, type Fate, type Losses, meaning, noSuchTool } from "../convers
 import { fromUrl, sentFile, typeOfName } from "../conversation/Media.ts"
 import { userOf } from "../openai/ChatCompletionsRequest.ts"
 import * as Signature from "../conversation/Signature.ts"
+import * as CustomTools from "../openai/CustomTools.ts"
 import * as Tools from "./ResponsesTools.ts"
 
 export const settings: SettingNames = {
@@ -147,7 +148,7 @@ const toTurns = (items: ReadonlyArray<Item>, losses: Losses): ReadonlyArray<Turn
       assistant(path).toolCalls.push({ id: item.call_id, name, arguments: item.arguments })
     } else if (isOf(item, "custom_tool_call")) {
       const name = Tools.functionNameOf(item.name, item.namespace)
-      assistant(path).toolCalls.push({ id: item.call_id, name, arguments: Tools.toArguments(item.input) })
+      assistant(path).toolCalls.push({ id: item.call_id, name, arguments: CustomTools.toArguments(item.input) })
     } else if (isOf(item, "function_call_output") || isOf(item, "custom_tool_call_output")) {
       add({
         role: "tool",

@@ -1,12 +1,9 @@
-/**
- * The tools of a request in the responses dialect, as other dialects know them: functions only, in no namespace. A custom tool,
- * which takes text, becomes a function with that text as its only argument.
- */
+/** The tools of a request in the responses dialect, as other dialects know them: functions only, in no namespace. */
 import { hash } from "node:crypto"
 import type * as Contract from "../../../contract/operations/Responses.ts"
-import * as Json from "../../json/Json.ts"
 import type { ToolDefinition } from "../conversation/Conversation.ts"
 import type { Losses } from "../conversation/Losses.ts"
+import * as CustomTools from "../openai/CustomTools.ts"
 
 type Own = Extract<Contract.Tool, { readonly type: "function" | "custom" }>
 
@@ -61,43 +58,11 @@ export const toolsIn = (
   return { own, hosted }
 }
 
-/** The only argument of a custom tool's function. */
-const argument = "input"
-
-/** Tells the model the form of a custom tool's text; `undefined` if the form cannot be described. */
-const describeFormat = (format: unknown): string | undefined => {
-  const { definition, syntax, type = "text" } = Json.fields(format)
-  if (typeof definition === "string") {
-    return `The input must match this ${Json.string(syntax) ?? ""} grammar:\n${definition}`
-  }
-  return type === "text" ? "" : undefined
-}
-
 export const toDefinition = ({ functionName: name, path, tool }: OwnTool, losses: Losses): ToolDefinition => {
-  if (tool.type === "function") {
-    const { description, parameters, strict } = tool
-    const isStrict = strict === true ? { strict } : {}
-    return { name, description: description ?? undefined, parameters: parameters ?? {}, ...isStrict, path }
+  if (tool.type === "custom") {
+    return CustomTools.toDefinition(tool, { name, path, formatPath: `${path}.format` }, losses)
   }
-  const format = describeFormat(tool.format)
-  if (format === undefined) losses.warn(`${path}.format`)
-  return {
-    name,
-    description: [tool.description, format].filter(Boolean).join("\n\n") || undefined,
-    parameters: {
-      type: "object",
-      properties: { [argument]: { type: "string" } },
-      required: [argument],
-      additionalProperties: false
-    },
-    path
-  }
-}
-
-export const toArguments = (input: string): string => JSON.stringify({ [argument]: input })
-
-/** The text for a custom tool. A model may leave out the object around it. */
-export const inputIn = (json: string): string => {
-  const parsed = Json.parseBounded(json)
-  return Json.string(Json.fields(parsed)[argument]) ?? Json.string(parsed) ?? json
+  const { description, parameters, strict } = tool
+  const isStrict = strict === true ? { strict } : {}
+  return { name, description: description ?? undefined, parameters: parameters ?? {}, ...isStrict, path }
 }

@@ -370,25 +370,19 @@ describe("a chat completions request", () => {
     assert.strictEqual(sent("huge").refusal?.param, "reasoning_effort")
   })
 
-  it("with custom tools is refused by the path of the tool, its choice or its call", () => {
-    const refused = (more: object, messages: ReadonlyArray<object> = []) =>
+  it("with a tool of the provider is refused by the path of the tool or its choice", () => {
+    const refused = (more: object) =>
       ask(chatCompletions, messagesProvider, {
         model: "alias",
-        messages: [{ role: "user", content: "Hello" }, ...messages],
+        messages: [{ role: "user", content: "Hello" }],
         ...more
       }, {}).refusal?.param
-    const custom = { type: "custom", custom: { name: "run", description: "Runs code" } }
-    assert.strictEqual(refused({ tools: [custom] }), "tools[0]")
-    assert.strictEqual(refused({ tools: body.tools, tool_choice: custom }), "tool_choice")
-    const calls = [{ id: "c", type: "custom", custom: { name: "run", input: "1 + 1" } }]
-    assert.strictEqual(refused({}, [{ role: "assistant", tool_calls: calls }]), "messages[1].tool_calls[0]")
+    const hosted = { type: "web_search" }
+    assert.strictEqual(refused({ tools: [hosted] }), "tools[0]")
+    assert.strictEqual(refused({ tools: body.tools, tool_choice: hosted }), "tool_choice")
     // the built-in engine ignores most losses, but not this one
     const losses = new Losses("lenient", chatCompletions.settings)
-    const request = {
-      model: "local",
-      messages: [{ role: "user" as const, content: "Hello" }],
-      tools: [{ type: "custom" }]
-    }
+    const request = { model: "local", messages: [{ role: "user" as const, content: "Hello" }], tools: [hosted] }
     chatCompletions.toConversation(request, losses)
     const { message } = Effect.runSync(Effect.flip(losses.failIfRefused))
     assert.strictEqual(message, "tools[0]: is a tool that the provider of this model does not have")

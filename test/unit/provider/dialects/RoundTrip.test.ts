@@ -167,6 +167,14 @@ const chatRows = (() => {
     row(base)("tool_choice: none", { tool_choice: "none" }, tools),
     row(base)("tool_choice: required", { tool_choice: "required" }, tools),
     row(base)("tool_choice, a function", { tool_choice: { type: "function", function: { name: "f" } } }, tools),
+    row(base)("tools[].custom", { tools: [...tools.tools, { type: "custom", custom: { name: "g" } }] }, tools),
+    row(base)("tools[], of the provider", { tools: [...tools.tools, { type: "web_search" }] }, tools),
+    row(base)("tool_choice: allowed_tools", {
+      tool_choice: {
+        type: "allowed_tools",
+        allowed_tools: { mode: "required", tools: [{ type: "function", function: { name: "f" } }] }
+      }
+    }, { ...tools, tool_choice: "auto" }),
     row(base)("parallel_tool_calls: false", { parallel_tool_calls: false }, tools),
     row(base)("response_format: json_object", { response_format: { type: "json_object" } }),
     row(base)("response_format: json_schema", schema({ strict: true })),
