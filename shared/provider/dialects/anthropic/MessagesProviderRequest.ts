@@ -17,7 +17,7 @@ import { foreignReasoning, type Losses } from "../conversation/Losses.ts"
 import { registeredMediaType, textOf, warnOfDetail } from "../conversation/Media.ts"
 import { budgetOf, effortOf, Thinking } from "../conversation/ReasoningEffort.ts"
 import * as ToolCalls from "../conversation/ToolCalls.ts"
-import { anthropicUser, fitted } from "../fitting/Identifiers.ts"
+import { anthropicUser, fitted, fittedCallId } from "../fitting/Identifiers.ts"
 import { inJson } from "../fitting/JsonWord.ts"
 import { withPlainRoot } from "../fitting/PlainRoot.ts"
 import { anthropicRules, fit, isOpen } from "../fitting/SchemaSubset.ts"
@@ -163,12 +163,9 @@ const withLastMarked = (blocks: ReadonlyArray<object>, cache: CacheControl | und
     ? blocks
     : blocks.map((block, index) => index === blocks.length - 1 ? { ...block, cache_control: cache } : block)
 
-/** Ids of other dialects may contain characters that this one rejects. */
-const toId = (id: string): string => id.replace(/[^\w-]/g, "_")
-
 const toToolUse = ({ arguments: json, cache, id, name }: ToolCall): object => ({
   type: "tool_use",
-  id: toId(id),
+  id: fittedCallId(id),
   name,
   input: ToolCalls.toObject(json),
   cache_control: cache
@@ -176,7 +173,7 @@ const toToolUse = ({ arguments: json, cache, id, name }: ToolCall): object => ({
 
 const toResult = ({ cache, content, failed, toolCallId = "" }: Turn, losses: Losses): object => ({
   type: "tool_result",
-  tool_use_id: toId(toolCallId),
+  tool_use_id: fittedCallId(toolCallId),
   content: content.flatMap((part) => toBlocks(part, losses)),
   is_error: failed,
   cache_control: cache

@@ -37,7 +37,7 @@ export const toRequest = (marked: Conversation, { losses, model, streams }: Targ
     seed,
     temperature: sampling.temperature,
     p: within("topP", sampling, losses),
-    k: sampling.topK,
+    k: within("topK", sampling, losses),
     presence_penalty: within("presencePenalty", sampling, losses),
     frequency_penalty: within("frequencyPenalty", sampling, losses),
     thinking: toThinking(reasoning)
@@ -45,7 +45,7 @@ export const toRequest = (marked: Conversation, { losses, model, streams }: Targ
 }
 
 /** The provider rejects values beyond these, which other dialects allow. */
-const bounds = { topP: [0.01, 0.99], presencePenalty: [0, 1], frequencyPenalty: [0, 1] } as const
+const bounds = { topP: [0.01, 0.99], topK: [0, 500], presencePenalty: [0, 1], frequencyPenalty: [0, 1] } as const
 
 const within = (name: SamplingSetting & keyof typeof bounds, sampling: Sampling, losses: Losses) => {
   const { [name]: value } = sampling

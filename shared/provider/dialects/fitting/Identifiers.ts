@@ -11,5 +11,9 @@ export const anthropicUser = 256
 export const fitted = (id: string, most: number): string =>
   id.length <= most ? id : hash("sha256", id, "base64url").slice(0, most)
 
+/** The id of a call as Anthropic accepts it: `^[a-zA-Z0-9_-]+$`. A hash keeps ids apart that differ only in other characters. */
+export const fittedCallId = (id: string): string =>
+  /^[\w-]+$/.test(id) ? id : `${id.replaceAll(/[^\w-]/g, "_")}_${hash("sha256", id, "hex").slice(0, 8)}`
+
 /** The name of an answer's schema as OpenAI accepts it. */
 export const fittedName = (name: string): string => name.replaceAll(/[^\w-]/g, "_").slice(0, 64)

@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { chatCompletions } from "../../../../shared/provider/dialects/openai/ChatCompletions.ts"
 import { chatCompletionsProvider } from "../../../../shared/provider/dialects/openai/ChatCompletionsProvider.ts"
+import { cohereProvider } from "../../../../shared/provider/dialects/cohere/CohereProvider.ts"
 import { generateContent } from "../../../../shared/provider/dialects/gemini/GenerateContent.ts"
 import { generateContentProvider } from "../../../../shared/provider/dialects/gemini/GenerateContentProvider.ts"
 import { messages } from "../../../../shared/provider/dialects/anthropic/Messages.ts"
@@ -75,6 +76,33 @@ describe("a value beyond the bounds", () => {
     const id = Json.fields(Json.list(asked?.["tool_calls"])[0])["id"]
     assert.match(String(id), /^[\w-]{40}$/)
     assert.strictEqual(answered?.["tool_call_id"], id)
+  })
+
+  /** `^[a-zA-Z0-9_-]+$`, unique in a conversation: Anthropic's errors. Kimi's ids are `functions.NAME:0`. */
+  it.each([
+    [["a", "b-_1"], ["a", "b-_1"]],
+    [["functions.f:0", "functions.f:1"], [/^functions_f_0_\w{8}$/, /^functions_f_1_\w{8}$/]],
+    [["a.b", "a_b", "a:b"], [/^a_b_\w{8}$/, "a_b", /^a_b_\w{8}$/]],
+    [["", "ü"], [/^_\w{8}$/, /^__\w{8}$/]],
+    [["a\n"], [/^a__\w{8}$/]]
+  ])("are ids of calls that Claude rejects: %j", (ids, right) => {
+    const tool_calls = ids.map((id) => ({ id, type: "function", function: { name: "f", arguments: "{}" } }))
+    const results = ids.map((tool_call_id) => ({ role: "tool", tool_call_id, content: "b" }))
+    const conversation = [...said, { role: "assistant", tool_calls }, ...results]
+    const { sent } = send(chatCompletions, messagesProvider, { ...chat, messages: conversation }, {})
+    const [, asked = {}, answered = {}] = Json.list(sent["messages"]).map(Json.fields)
+    const of = ({ content }: Json.Fields, name: string) =>
+      Json.list(content).map((block) => String(Json.fields(block)[name]))
+    const got = of(asked, "id")
+    assert.deepStrictEqual(of(answered, "tool_use_id"), got)
+    assert.lengthOf([...new Set(got)], ids.length)
+    got.forEach((id, index) => assert.match(id, new RegExp(right[index] ?? "never")))
+  })
+
+  it.each([[0, 0, 0], [500, 500, 0], [501, 500, 1]])("is a top_k of Cohere: %s", (top_k, right, warned) => {
+    const { sent, warnings } = send(messages, cohereProvider, { ...ask, top_k }, {})
+    assert.strictEqual(sent["k"], right)
+    assert.lengthOf(warnings, warned)
   })
 
   it("is a limit below OpenAI's minimum for responses, which Claude Code sends to try a key", () => {

@@ -91,15 +91,19 @@ describe("a chat completions request", () => {
           content: [
             { type: "thinking", thinking: "A harbour.", signature: "c2lnbmVk" },
             { type: "text", text: "Let me see." },
-            { type: "tool_use", id: "call_1", name: "get_weather", input: { city: "Oslo" } },
-            { type: "tool_use", id: "call_2", name: "get_weather", input: { city: "Lima" } }
+            { type: "tool_use", id: "call_1_0af63155", name: "get_weather", input: { city: "Oslo" } },
+            { type: "tool_use", id: "call_2_33331b62", name: "get_weather", input: { city: "Lima" } }
           ]
         },
         {
           role: "user",
           content: [
-            { type: "tool_result", tool_use_id: "call_1", content: [{ type: "text", text: "{\"degrees\":7}" }] },
-            { type: "tool_result", tool_use_id: "call_2", content: [{ type: "text", text: "hot" }] },
+            {
+              type: "tool_result",
+              tool_use_id: "call_1_0af63155",
+              content: [{ type: "text", text: "{\"degrees\":7}" }]
+            },
+            { type: "tool_result", tool_use_id: "call_2_33331b62", content: [{ type: "text", text: "hot" }] },
             { type: "text", text: "And now?" }
           ]
         }
