@@ -21,6 +21,8 @@ interface Call {
   readonly end: JsonEnd
   /** Whether any argument has arrived. */
   hasArguments: boolean
+  /** All arguments that have arrived. */
+  said: string
   /** The arguments that have arrived before the call could start. */
   held: string
   /** What the server said after the start of the call, until its arguments are whole. */
@@ -77,8 +79,13 @@ export class CallPieces {
     if (id !== "" && !this.#byId.has(id)) this.#byId.set(id, call)
     if (call.id === "") call.id = id
     if (call.name === "") call.name = name
-    if (call.isClosed) return delta.trim() === "" ? [] : undefined
+    if (call.isClosed && delta.trim() === "") return []
+    // some servers repeat a whole call at its end; anything else behind whole arguments would break them
+    if (call.isClosed || (call.end.isWhole && delta.trim() !== "")) {
+      return call.end.isWhole && delta.trim() === call.said.trim() ? this.#drain(false) : undefined
+    }
     call.end.push(delta)
+    call.said += delta
     call.hasArguments ||= delta !== ""
     const at = this.#calls.indexOf(call, Math.max(0, this.#started - 1))
     if (at !== this.#started - 1) {
@@ -122,7 +129,7 @@ export class CallPieces {
   }
 
   #add(): Call {
-    const call = { id: "", name: "", end: new JsonEnd(), hasArguments: false, held: "", after: [], isClosed: false }
+    const call = { id: "", name: "", end: new JsonEnd(), ...fresh, after: [] }
     this.#calls.push(call)
     return call
   }
@@ -149,5 +156,7 @@ export class CallPieces {
     return repeats || (index === undefined && last.name === "") ? last : undefined
   }
 }
+
+const fresh = { hasArguments: false, said: "", held: "", isClosed: false }
 
 const isCall = ({ hasArguments, id, name }: Call): boolean => name !== "" || hasArguments || id !== ""

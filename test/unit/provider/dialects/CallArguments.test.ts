@@ -98,7 +98,7 @@ describe("what the server says after a call", () => {
   it("ends the arguments: the answer is malformed if others follow", () => {
     const { read } = start("{}")
     read({ content: "One moment. " })
-    assert.isUndefined(read(called(0, { function: { arguments: "{}" } })))
+    assert.isUndefined(read(called(0, { function: { arguments: "[1]" } })))
   })
 
   it("is in a block of its own at once", () => {

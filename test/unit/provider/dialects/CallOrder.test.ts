@@ -177,9 +177,44 @@ const orders: ReadonlyArray<readonly [string, ReadonlyArray<object>, ReadonlyArr
     { choices: [{ index: 0, delta: { function_call: { arguments: "{\"x\":1}" } }, finish_reason: "function_call" }] }
   ], ["new f {\"x\":1}"]],
   ["no name at all", chat({ index: 0, id: "a", args: "{\"x\":1}" }), "cut"],
+  // servers that send the whole call again when it is complete
+  [
+    "the whole call again",
+    chat({ index: 0, id: "a", name: "f", args: "{\"x\":" }, { index: 0, args: "1}" }, {
+      index: 0,
+      id: "a",
+      name: "f",
+      args: "{\"x\":1}"
+    }),
+    one
+  ],
+  [
+    "the whole call again, without a number",
+    chat({ id: "a", name: "f", args: "{\"x\":1}" }, { id: "a", name: "f", args: "{\"x\":1}" }),
+    one
+  ],
+  [
+    "the whole call again, after a text",
+    chat({ index: 0, id: "a", name: "f", args: "{\"x\":1}" }, "text", { index: 0, id: "a", args: "{\"x\":1}" }),
+    one
+  ],
+  [
+    "both calls again",
+    chat(
+      { index: 0, id: "a", name: "f", args: "{\"x\":1}" },
+      { index: 1, id: "b", name: "g", args: "{\"y\":2}" },
+      [{ index: 0, id: "a", name: "f", args: "{\"x\":1}" }, { index: 1, id: "b", name: "g", args: "{\"y\":2}" }]
+    ),
+    two
+  ],
+  [
+    "other arguments behind whole ones",
+    chat({ index: 0, id: "a", name: "f", args: "{}" }, { index: 0, args: "{\"x\":1}" }),
+    "malformed"
+  ],
   [
     "further arguments after the end",
-    chat({ index: 0, id: "a", name: "f", args: "{}" }, "text", { index: 0, args: "{}" }),
+    chat({ index: 0, id: "a", name: "f", args: "{}" }, "text", { index: 0, args: "{\"x\":1}" }),
     "malformed"
   ]
 ]
