@@ -72,7 +72,7 @@ const follow = Effect.fn("LocalVideo.follow")(function*(
 ): Effect.fn.Return<Video, JobError, GuardedFetch | Renderer> {
   const { seed } = yield* decodeTask(task).pipe(Effect.mapError(() => new InternalError()))
   // ingress has checked this if the model has no other provider
-  const wished = request.seed ?? undefined
+  const wished = request.seed ?? null
   const bounded = yield* decodeRequest({ ...request, seed: wished && ExactJson.toNumber(wished) }).pipe(
     Effect.mapError(({ issue }) => SchemaErrors.toInvalidRequest(issue, request))
   )
