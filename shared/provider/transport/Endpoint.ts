@@ -97,19 +97,26 @@ const latest = new WeakMap<Endpoint, { readonly below: string; readonly address:
 /** A version at the end of a `baseUrl`. Only some vendors' SDKs have it there, so operators write it for others as well. */
 const versionAtEnd = /\/v\d+(?:(?:alpha|beta)\d*)?$/
 const versionFirst = /^\/v\d/
+const versionAnywhere = /\/v\d/
+
+/** The version where a `baseUrl` has none: Google's SDKs take their base URL without it. */
+const usualVersions: { readonly [_ in Provider["protocol"]]?: string } = { gemini: "/v1beta" }
 
 /** A path below the path of a `baseUrl`. A version in both is the lower one's. */
-const joined = (base: string, below: string): string => {
+const joined = (base: string, below: string, usualVersion = ""): string => {
   const upper = base.replace(/\/+$/, "")
-  return (versionFirst.test(below) ? upper.replace(versionAtEnd, "") : upper) + below
+  if (versionFirst.test(below)) return upper.replace(versionAtEnd, "") + below
+  return (versionAnywhere.test(upper) ? upper : upper + usualVersion) + below
 }
 
 /** The address of a path below the provider's `baseUrl`. */
 export const addressOf = (endpoint: Endpoint, below: string): Address => {
   let known = latest.get(endpoint)
   if (known?.below !== below) {
-    const base = new URL(endpoint.provider.baseUrl ?? "")
-    const { origin, pathname, search } = new URL(`${base.origin}${joined(base.pathname, below)}`)
+    const { baseUrl = "", protocol } = endpoint.provider
+    const base = new URL(baseUrl)
+    const path = joined(base.pathname, below, usualVersions[protocol])
+    const { origin, pathname, search } = new URL(`${base.origin}${path}`)
     known = { below, address: { origin, path: pathname + search } }
     latest.set(endpoint, known)
   }

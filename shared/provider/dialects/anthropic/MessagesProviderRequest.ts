@@ -21,6 +21,7 @@ import { anthropicUser, fitted, fittedCallId } from "../fitting/Identifiers.ts"
 import { inJson } from "../fitting/JsonWord.ts"
 import { withPlainRoot } from "../fitting/PlainRoot.ts"
 import { anthropicRules, fit, isOpen } from "../fitting/SchemaSubset.ts"
+import { withUserTurn } from "../fitting/UserTurn.ts"
 import { open, rulesOf } from "./ClaudeModels.ts"
 import { inLegalPlaces, leading } from "./LaterInstructions.ts"
 import { toSampling } from "./MessagesSampling.ts"
@@ -51,7 +52,8 @@ export const toRequest = (conversation: Conversation, { losses, model, streams }
   if (modalities?.some((modality) => modality !== "text") === true) losses.refuseOf("modalities")
   const thinking = toThinking(conversation, losses, options)
   const cache = marksIn(conversation).length === 0 ? conversation.cache : undefined
-  const turns = laterSystem ? inLegalPlaces(conversation.turns, losses) : conversation.turns
+  const asked = withUserTurn(conversation.turns, losses)
+  const turns = laterSystem ? inLegalPlaces(asked, losses) : asked
   const system = withLastMarked(toSystem({ ...conversation, turns }, laterSystem, losses), cache)
   const config = { effort: thinking.effort, format: toFormat(conversation, losses) }
   return {

@@ -18,6 +18,7 @@ import { foreignReasoning, type Losses } from "../conversation/Losses.ts"
 import { registeredMediaType, warnOfDetail } from "../conversation/Media.ts"
 import { budgetOf, effortUpToHigh, Thinking } from "../conversation/ReasoningEffort.ts"
 import { fit, geminiRules } from "../fitting/SchemaSubset.ts"
+import { withUserTurn } from "../fitting/UserTurn.ts"
 import * as ToolCalls from "../conversation/ToolCalls.ts"
 
 export const Options = Schema.Struct({ thinking: Schema.optionalKey(Thinking) })
@@ -32,10 +33,11 @@ export const toRequest = (conversation: Conversation, { losses, model }: Target,
   if (modalities?.includes("audio") === true) losses.refuseOf("modalities")
   for (const { path = "", strict } of tools) if (strict === true) losses.warn(path, "is not enforced strictly")
   withoutMarks(conversation, losses)
-  const system = systemTexts(conversation.turns, losses).flatMap(({ text }) => toText(text))
+  const turns = withUserTurn(conversation.turns, losses)
+  const system = systemTexts(turns, losses).flatMap(({ text }) => toText(text))
   return {
     systemInstruction: system.length === 0 ? undefined : { parts: system },
-    contents: toContents(conversation.turns, losses, noSignatureOf(model, options)),
+    contents: toContents(turns, losses, noSignatureOf(model, options)),
     ...(tools.length === 0 ? {} : {
       tools: [{
         functionDeclarations: tools.map(({ description, name, parameters, path = "" }) => ({

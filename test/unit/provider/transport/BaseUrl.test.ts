@@ -4,7 +4,11 @@ import { findInconsistencies } from "../../../../shared/catalogue/Inconsistencie
 import type { Provider } from "../../../../shared/catalogue/Provider.ts"
 import { addressOf } from "../../../../shared/provider/transport/Endpoint.ts"
 
-const endpoint = (baseUrl: string) => ({ name: "p", model: "m", provider: { protocol: "openai", baseUrl } as Provider })
+const endpoint = (baseUrl: string, protocol = "openai") => ({
+  name: "p",
+  model: "m",
+  provider: { protocol, baseUrl } as Provider
+})
 
 describe("the address of an operation", () => {
   // the right values are the vendors' documented addresses
@@ -27,6 +31,19 @@ describe("the address of an operation", () => {
     ]
   ])("%s and %s", (baseUrl, below, path) => {
     assert.deepStrictEqual(addressOf(endpoint(baseUrl), below), { origin: new URL(baseUrl).origin, path })
+  })
+
+  // Google's SDKs take the first one; the others are Google's, Vertex AI's and Cloudflare's addresses
+  it.each([
+    ["https://generativelanguage.googleapis.com", "/v1beta/models/m:generateContent"],
+    ["https://generativelanguage.googleapis.com/", "/v1beta/models/m:generateContent"],
+    ["https://generativelanguage.googleapis.com/v1beta", "/v1beta/models/m:generateContent"],
+    ["https://generativelanguage.googleapis.com/v1alpha/", "/v1alpha/models/m:generateContent"],
+    ["https://x.example/v1/projects/p/publishers/google", "/v1/projects/p/publishers/google/models/m:generateContent"],
+    ["https://x.example/google-ai-studio", "/google-ai-studio/v1beta/models/m:generateContent"]
+  ])("%s of Gemini", (baseUrl, path) => {
+    const address = addressOf(endpoint(baseUrl, "gemini"), "/models/m:generateContent")
+    assert.deepStrictEqual(address, { origin: new URL(baseUrl).origin, path })
   })
 })
 
