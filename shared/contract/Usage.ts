@@ -43,6 +43,10 @@ export type Consumed = Usage | "nothing" | undefined
 
 const otherUnits = ["characters", "searchUnits", "images", "seconds"] as const
 
+/** The usage of an answer after a further report: none, or zeros, replace nothing. */
+export const latest = (before: Usage | undefined, now: Usage | undefined): Usage | undefined =>
+  now !== undefined && (isReported(now) || !isReported(before)) ? now : before
+
 /** Whether usage is known, in tokens or in another unit. Zeros do not count: some servers that count no tokens report them. */
 export const isReported = (usage: Usage | undefined): usage is Usage =>
   usage !== undefined &&

@@ -3,7 +3,7 @@
  * the client did not ask for; adds an estimate if the client asked for usage and the provider reports none. Meters usage, and checks
  * that the provider ended the answer properly.
  */
-import { isReported, type Usage } from "../../contract/Usage.ts"
+import { isReported, latest, type Usage } from "../../contract/Usage.ts"
 import type * as Json from "../json/Json.ts"
 import * as JsonText from "../json/JsonText.ts"
 import { dataOf, maxFrameBytes, replaceData, SseFrames } from "../../bounds/SseFrames.ts"
@@ -153,7 +153,7 @@ export class PassingStream {
     const { last } = this.#pieces
     let usage = this.#usage
     for (const { fields } of last.slice(Math.max(0, last.length - this.#since))) {
-      if (fields !== undefined) usage = this.#options.grammar.read(fields, usage).usage ?? usage
+      if (fields !== undefined) usage = latest(usage, this.#options.grammar.read(fields, usage).usage)
     }
     return usage
   }
@@ -248,7 +248,7 @@ export class PassingStream {
     this.#hasReason ||= grammar.isLast(fields)
     this.#isClosed ||= grammar.closing?.isIn(fields) === true
     if (usage !== undefined) {
-      this.#usage = usage
+      this.#usage = latest(this.#usage, usage)
       this.#since = 0
       this.hasShownUsage ||= isElsewhere !== true && isReported(usage)
     }

@@ -1,6 +1,6 @@
 /** Decodes answers of providers of the chat completions dialect. */
 import { Predicate } from "effect"
-import type { Usage } from "../../../contract/Usage.ts"
+import { latest, type Usage } from "../../../contract/Usage.ts"
 import * as Json from "../../json/Json.ts"
 import { type CallPiece, CallPieces } from "./CallPieces.ts"
 import { findUsage } from "./OpenAiUsage.ts"
@@ -62,7 +62,7 @@ export class Decoder implements AnswerDecoder {
   #read(data: unknown, member: "delta" | "message"): ReadonlyArray<ModelEvent> | undefined {
     if (!Predicate.isReadonlyObject(data)) return undefined
     const { choices } = data
-    this.usage = findUsage(data)?.usage ?? this.usage
+    this.usage = latest(this.usage, findUsage(data)?.usage)
     const events: Array<ModelEvent> = []
     for (const [position, item] of Json.list(choices).entries()) {
       const { [member]: part, message: whole, finish_reason: reason, index, stop_reason: stop } = Json.fields(item)

@@ -271,6 +271,19 @@ describe("an answer without usage", () => {
       })
   )
 
+  // an event with zeros may follow the one with the usage
+  it.live.each([[chatCompletions, asked], [messages, { ...question, max_tokens: 100, stream: true }]] as const)(
+    "keeps the usage that precedes zeros: %s",
+    ([operation, request]) =>
+      Effect.gen(function*() {
+        const counted = { prompt_tokens: 11, completion_tokens: 4, total_tokens: 15 }
+        const last = [frame({ choices: [], usage: counted }), frame({ choices: [], usage: zeros }), done]
+        const { usage } = yield* ask(operation, request, stream(...last), "upstream")
+        assert.deepInclude(usage, { inputTokens: 11, outputTokens: 4 })
+        assert.isUndefined(usage?.estimatedTokens)
+      })
+  )
+
   it.live("is metered by its size if it is too large to buffer, and passes unchanged", () =>
     Effect.gen(function*() {
       const content = words.repeat(20_000)
