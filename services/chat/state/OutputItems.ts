@@ -7,15 +7,17 @@ import * as JsonText from "../../../shared/provider/json/JsonText.ts"
 
 /** The events before the end of an item that are kept: its start, and what adds to it. */
 const additions =
-  /^response\.(?:output_item\.added|(?:output_text|refusal|function_call_arguments|custom_tool_call_input)\.delta)$/
+  /^response\.(?:output_item\.added|(?:output_text|refusal|function_call_arguments|custom_tool_call_input)\.(?:delta|done))$/
 
-const callDelta = /arguments|input/
+type Part = "text" | "refusal" | "said"
 
-interface OpenItem {
+interface OpenItem extends Record<Part, string> {
   readonly start: Json.Fields
-  text: string
-  refusal: string
-  said: string
+}
+
+const partOf = (type: string): Part => {
+  if (type.startsWith("response.output_text")) return "text"
+  return type.startsWith("response.refusal") ? "refusal" : "said"
 }
 
 export class OutputItems {
@@ -55,19 +57,20 @@ export class OutputItems {
   #unended(): ReadonlyArray<Uint8Array> {
     const items = new Map<unknown, OpenItem>()
     for (const data of this.#open) {
-      const { delta, item, item_id: id, output_index: index, type } = JsonText.parsed(data) ?? {}
+      const event = JsonText.parsed(data) ?? {}
+      const { delta, item, item_id: id, output_index: index, type } = event
       if (type === "response.output_item.added") {
         items.set(index, { start: Json.fields(item), text: "", refusal: "", said: "" })
         continue
       }
-      // some servers send deltas of text without the start of a message
-      const open = items.get(index) ?? (callDelta.test(String(type)) ? undefined : emptyMessage(id))
+      const part = partOf(String(type))
+      // some servers send texts without the start of a message
+      const open = items.get(index) ?? (part === "said" ? undefined : emptyMessage(id))
       if (open === undefined) continue
       items.set(index, open)
-      const text = Json.string(delta) ?? ""
-      if (type === "response.output_text.delta") open.text += text
-      else if (type === "response.refusal.delta") open.refusal += text
-      else open.said += text
+      open[part] += Json.string(delta) ?? ""
+      // the whole at its end, from servers that send no deltas
+      open[part] ||= Json.string(event["text"] ?? event["refusal"] ?? event["arguments"] ?? event["input"]) ?? ""
     }
     return [...items.values()].flatMap((open) => {
       const item = wholeOf(open)

@@ -143,6 +143,12 @@ describe("a response whose last event has no output", () => {
     item_id: "msg_1",
     delta
   })
+  const whole = (type: string, output_index: number, all: object) => ({
+    type: `response.${type}.done`,
+    output_index,
+    item_id: "msg_1",
+    ...all
+  })
   const { content: _content, ...opened } = message
   const spoken = { ...opened, status: "completed", content: [{ type: "output_text", text: "Hi", annotations: [] }] }
   // OpenAI's reference: the end of an item has the item as the output has it
@@ -161,6 +167,15 @@ describe("a response whose last event has no output", () => {
       added(1, { ...call, arguments: "" }),
       delta("function_call_arguments", 1, call.arguments)
     ], [message, { ...call, status: "completed" }]],
+    ["an empty one, and only ends of texts before", [], [
+      whole("output_text", 0, { text: "Hi" }),
+      added(1, { ...call, arguments: "" }),
+      whole("function_call_arguments", 1, { arguments: call.arguments })
+    ], [spoken, { ...call, status: "completed" }]],
+    ["an empty one, and deltas with their end before", [], [
+      delta("output_text", 0, "Hi"),
+      whole("output_text", 0, { text: "Hi" })
+    ], [spoken]],
     ["its own items", [call], [done(0, message)], [call]],
     ["no items at all", [], [], []]
   ]
