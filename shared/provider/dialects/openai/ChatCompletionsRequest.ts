@@ -40,6 +40,8 @@ export const settings: SettingNames = {
   cache: "prompt_cache_key"
 }
 
+const namedTool: Fate = { type: "carried", function: carried("name"), custom: carried("name") }
+
 export const fates: Fate = {
   ...carried("model", "stream"),
   stream_options: carried("include_usage"),
@@ -52,17 +54,22 @@ export const fates: Fate = {
       file: carried("filename", "file_data", "file_id"),
       video_url: carried("url")
     }],
-    tool_calls: [{ ...carried("id", "type", "custom", "extra_content"), function: carried("name", "arguments") }],
+    tool_calls: [{
+      ...carried("id", "type", "extra_content"),
+      function: carried("name", "arguments"),
+      custom: carried("name", "input")
+    }],
     ...carried("tool_call_id", "reasoning_content", "reasoning_details", "refusal"),
     ...meaning("audio", "function_call"),
     // of a compaction by another service
     ...carried("encrypted_content", "id")
   }],
   ...carried(...Object.values(settings), "max_completion_tokens"),
-  tool_choice: { ...carried("type", "custom", "allowed_tools"), function: carried("name") },
+  tool_choice: { ...namedTool, allowed_tools: { mode: "carried", tools: [namedTool] } },
   tools: [{
-    ...carried("type", "custom", "cache_control"),
-    function: carried("name", "description", "parameters", "strict")
+    ...carried("type", "cache_control"),
+    function: carried("name", "description", "parameters", "strict"),
+    custom: carried("name", "description", "format")
   }],
   response_format: carried("type", "json_schema", "schema"),
   ...meaning("logit_bias", "logprobs", "top_logprobs", "functions", "function_call", "web_search_options"),
@@ -281,8 +288,11 @@ type Choice = Contract.ChatCompletionRequest["tool_choice"]
 /** Other dialects cannot restrict the model to some of the tools, so they get only the allowed ones. */
 const isAllowed = (tool: Tool, choice: Choice): boolean => {
   if (choice === null || typeof choice !== "object" || !("allowed_tools" in choice)) return true
-  return choice.allowed_tools.tools.some((one) => one["type"] === tool.type && nameOf(one) === nameOf(tool))
+  return choice.allowed_tools.tools.some((one) => isSame(one, tool))
 }
+
+const isSame = (one: object, other: object): boolean =>
+  fields(one)["type"] === fields(other)["type"] && nameOf(one) !== undefined && nameOf(one) === nameOf(other)
 
 const nameOf = (tool: object): string | undefined =>
   string(fields(fields(tool)["function"] ?? fields(tool)["custom"])["name"])
@@ -294,7 +304,14 @@ const toToolChoice = (
   if (typeof choice === "string") return { type: choice }
   if (choice && "function" in choice) return { type: "tool", name: choice.function.name }
   if (choice && "custom" in choice) return { type: "tool", name: choice.custom.name }
-  if (choice && "allowed_tools" in choice) return { type: choice.allowed_tools.mode }
+  if (choice && "allowed_tools" in choice) {
+    const { mode, tools: allowed } = choice.allowed_tools
+    for (const [index, one] of allowed.entries()) {
+      if (tools?.some((tool) => isSame(one, tool)) === true) continue
+      losses.refuse(`tool_choice.allowed_tools.tools[${index}]`, "is none of `tools`")
+    }
+    return { type: mode }
+  }
   if (choice) losses.refuseTool("tool_choice")
   return { type: (tools ?? []).length > 0 ? "auto" : "none" }
 }

@@ -81,6 +81,13 @@ describe("a request with custom tools", () => {
     const found = sent as Readonly<Record<string, unknown>>
     for (const [name, value] of Object.entries(expected)) assert.deepStrictEqual(found[name], value, name)
   })
+
+  it("that allows none of its tools is refused", () => {
+    const choice = allowed("auto", { type: "custom", custom: { name: "walk" } })
+    const body = { model: "alias", messages: [hello], tools: [run], tool_choice: choice }
+    const { refusal } = translate(chatCompletions, messagesProvider, body, { options: {} })
+    assert.strictEqual(refusal?.message, "tool_choice.allowed_tools.tools[0]: is none of `tools`")
+  })
 })
 
 const identity = { id: "0".repeat(32), created: 1, model: "m", fingerprint: undefined }
