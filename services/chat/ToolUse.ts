@@ -63,8 +63,10 @@ export const namedTools = (
 ): ReadonlyArray<ToolDefinition> => {
   const text = ` ${spaced(asked)} `
   const words = contentWords(text)
-  return tools.filter(({ name }) => results.every(({ tool }) => tool !== name))
-    .map((tool) => ({ tool, at: mention(tool.name, text, words) }))
+  const said = { text, lower: text.toLowerCase(), words: new Set(words), joined: ` ${words.join(" ")} ` }
+  const called = new Set(results.map(({ tool }) => tool))
+  return tools.filter(({ name }) => !called.has(name))
+    .map((tool) => ({ tool, at: mention(tool.name, said) }))
     .filter(({ at }) => at !== -1).toSorted((a, b) => a.at - b.at).map(({ tool }) => tool)
 }
 
@@ -75,17 +77,26 @@ const spaced = (text: string): string =>
 /** Verbs of tools that only read. The user need not say them: "the weather" names `get_weather`, but "the file" not `write_file`. */
 const readingVerbs = new Set(contentWords("get fetch find look lookup search query list show"))
 
+/** A text, also in lower case, and its content words, also joined by spaces. */
+interface Said {
+  readonly text: string
+  readonly lower: string
+  readonly words: ReadonlySet<string>
+  readonly joined: string
+}
+
 /**
  * The position of a tool's name in the text, with or without articles in between, or of its words other than reading verbs; or -1. The case
  * counts for names of one word: "write a poem" does not name `Write`.
  */
-const mention = (name: string, text: string, words: ReadonlyArray<string>): number => {
+const mention = (name: string, { joined, lower, text, words }: Said): number => {
   const own = spaced(name)
   if (!own.includes(" ")) return text.indexOf(` ${own} `)
   const all = contentWords(own)
-  const first = all[0] === undefined ? -1 : text.toLowerCase().indexOf(all[0])
-  if (first !== -1 && ` ${words.join(" ")} `.includes(` ${all.join(" ")} `)) return first
   const parts = all.filter((word) => !readingVerbs.has(word))
-  const isRead = parts.length > 0 && parts.length < all.length
-  return isRead && parts.every((word) => words.includes(word)) ? text.toLowerCase().indexOf(parts[0]!) : -1
+  // most names end here, before the text is searched
+  if (!parts.every((word) => words.has(word))) return -1
+  const first = all[0] === undefined ? -1 : lower.indexOf(all[0])
+  if (first !== -1 && joined.includes(` ${all.join(" ")} `)) return first
+  return parts.length > 0 && parts.length < all.length ? lower.indexOf(parts[0]!) : -1
 }

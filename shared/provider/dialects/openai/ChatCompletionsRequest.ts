@@ -91,41 +91,46 @@ export const userOf = (
   return user || newer
 }
 
-export const toConversation = (request: Contract.ChatCompletionRequest, losses: Losses): Conversation => ({
-  turns: request.messages.flatMap((message, index) => {
-    const path = `messages[${index}]`
-    if (!isEncrypted(message)) {
-      const own = toMessage(message)
-      for (const [field, role] of fieldsOfRoles) {
-        if (own[field] && own.role !== role) losses.warn(`${path}.${field}`, `belongs to messages of the role ${role}`)
+export const toConversation = (request: Contract.ChatCompletionRequest, losses: Losses): Conversation => {
+  const isAllowed = allowedBy(request.tool_choice)
+  return {
+    turns: request.messages.flatMap((message, index) => {
+      const path = `messages[${index}]`
+      if (!isEncrypted(message)) {
+        const own = toMessage(message)
+        for (const [field, role] of fieldsOfRoles) {
+          if (own[field] && own.role !== role) {
+            losses.warn(`${path}.${field}`, `belongs to messages of the role ${role}`)
+          }
+        }
+        return [withMark(toTurn(own, path), own, losses)]
       }
-      return [withMark(toTurn(own, path), own, losses)]
-    }
-    // compactions of this gateway are already expanded; only their own service can decrypt others
-    losses.warn(path, "was sealed by another service")
-    return []
-  }),
-  tools: (request.tools ?? []).flatMap((tool, index) => {
-    const path = `tools[${index}]`
-    const own = toDefinition(tool, path, losses)
-    if (own === undefined) losses.refuseTool(path)
-    return own === undefined || !isAllowed(tool, request.tool_choice) ? [] : [own]
-  }),
-  toolChoice: toToolChoice(request, losses),
-  parallelToolCalls: request.parallel_tool_calls ?? undefined,
-  format: toFormat(request.response_format),
-  stop: typeof request.stop === "string" ? [request.stop] : request.stop ?? [],
-  maxTokens: request.max_completion_tokens ?? request.max_tokens ?? undefined,
-  choices: request.n ?? 1,
-  seed: request.seed ?? undefined,
-  sampling: toSampling(request),
-  reasoning: request.reasoning_effort
-    ? reasoningOf(request.reasoning_effort, "reasoning_effort", losses)
-    : undefined,
-  modalities: toModalities(request, losses),
-  user: userOf(request, losses),
-  cache: cacheOf(request)
-})
+      // compactions of this gateway are already expanded; only their own service can decrypt others
+      losses.warn(path, "was sealed by another service")
+      return []
+    }),
+    tools: (request.tools ?? []).flatMap((tool, index) => {
+      const path = `tools[${index}]`
+      const own = toDefinition(tool, path, losses)
+      if (own === undefined) losses.refuseTool(path)
+      return own === undefined || !isAllowed(tool) ? [] : [own]
+    }),
+    toolChoice: toToolChoice(request, losses),
+    parallelToolCalls: request.parallel_tool_calls ?? undefined,
+    format: toFormat(request.response_format),
+    stop: typeof request.stop === "string" ? [request.stop] : request.stop ?? [],
+    maxTokens: request.max_completion_tokens ?? request.max_tokens ?? undefined,
+    choices: request.n ?? 1,
+    seed: request.seed ?? undefined,
+    sampling: toSampling(request),
+    reasoning: request.reasoning_effort
+      ? reasoningOf(request.reasoning_effort, "reasoning_effort", losses)
+      : undefined,
+    modalities: toModalities(request, losses),
+    user: userOf(request, losses),
+    cache: cacheOf(request)
+  }
+}
 
 /** `undefined` for a tool of the provider. */
 const toDefinition = (tool: Tool, path: string, losses: Losses): ToolDefinition | undefined => {
@@ -286,16 +291,24 @@ const toFile = (
 type Choice = Contract.ChatCompletionRequest["tool_choice"]
 
 /** Other dialects cannot restrict the model to some of the tools, so they get only the allowed ones. */
-const isAllowed = (tool: Tool, choice: Choice): boolean => {
-  if (choice === null || typeof choice !== "object" || !("allowed_tools" in choice)) return true
-  return choice.allowed_tools.tools.some((one) => isSame(one, tool))
+const allowedBy = (choice: Choice): (tool: Tool) => boolean => {
+  if (choice === null || typeof choice !== "object" || !("allowed_tools" in choice)) return () => true
+  const allowed = identitiesOf(choice.allowed_tools.tools)
+  return (tool) => allowed.has(identityOf(tool))
 }
 
-const isSame = (one: object, other: object): boolean =>
-  fields(one)["type"] === fields(other)["type"] && nameOf(one) !== undefined && nameOf(one) === nameOf(other)
+/** The type and the name; `undefined` for a tool without a name. */
+const identityOf = (tool: object): string | undefined => {
+  const { custom, function: own, type } = fields(tool)
+  const name = string(fields(own ?? custom)["name"])
+  return name === undefined ? undefined : `${String(type)} ${name}`
+}
 
-const nameOf = (tool: object): string | undefined =>
-  string(fields(fields(tool)["function"] ?? fields(tool)["custom"])["name"])
+const identitiesOf = (tools: ReadonlyArray<object>): ReadonlySet<string | undefined> => {
+  const identities = new Set(tools.map(identityOf))
+  identities.delete(undefined)
+  return identities
+}
 
 const toToolChoice = (
   { tool_choice: choice, tools }: Contract.ChatCompletionRequest,
@@ -306,8 +319,9 @@ const toToolChoice = (
   if (choice && "custom" in choice) return { type: "tool", name: choice.custom.name }
   if (choice && "allowed_tools" in choice) {
     const { mode, tools: allowed } = choice.allowed_tools
+    const known = identitiesOf(tools ?? [])
     for (const [index, one] of allowed.entries()) {
-      if (tools?.some((tool) => isSame(one, tool)) === true) continue
+      if (known.has(identityOf(one))) continue
       losses.refuse(`tool_choice.allowed_tools.tools[${index}]`, "is none of `tools`")
     }
     return { type: mode }

@@ -17,16 +17,15 @@ const blocksOf = (content: unknown): ReadonlyArray<unknown> =>
 
 const isText = (block: unknown): boolean => Json.fields(block)["type"] === "text"
 
-/** Whether a later message of the user takes the instructions back. */
-const isCleared = ({ clear_at: end }: Message, later: ReadonlyArray<Message>): boolean =>
-  end === "next_user_message" && later.some(({ role }) => role === "user")
-
 /** Changes nothing where instructions add or remove tools: the provider's error says more than an answer without them. */
 export const moveToFront = (body: RelayedBody): void => {
   if (!body.mentions(marks)) return
   const messages = Json.list(body.exactValueOf("messages")).map(Json.fields)
+  const lastOfUser = messages.findLastIndex(({ role }) => role === "user")
+  // a later message of the user takes some instructions back
+  const isCleared = ({ clear_at: end }: Message, index: number) => end === "next_user_message" && index < lastOfUser
   const moved = messages.flatMap((message, index) =>
-    isSystem(message) && !isCleared(message, messages.slice(index + 1)) ? blocksOf(message["content"]) : []
+    isSystem(message) && !isCleared(message, index) ? blocksOf(message["content"]) : []
   )
   if (!messages.some(isSystem) || !moved.every(isText)) return
   body.set("messages", messages.filter((message) => !isSystem(message)))
