@@ -30,7 +30,7 @@ export interface LimitReached {
   readonly retryAfterMs: number
 }
 
-/** The result if nobody knows whether units are available: the ledger of the limit cannot be read or written. */
+/** The result if the ledger of the limit cannot be read or written, so that units may or may not be available. */
 export interface LimitUnknown {
   readonly _tag: "LimitUnknown"
   readonly retryAfterMs: number

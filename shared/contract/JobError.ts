@@ -263,7 +263,7 @@ export class Unavailable extends Schema.TaggedError<Unavailable>()("Unavailable"
   }
 }
 
-/** It is unknown whether a limit is reached, because the gateway cannot read or write it, and nobody is served without being counted. */
+/** The gateway cannot read or write a limit, so it does not know whether the limit is reached, and serves no request uncounted. */
 export class LimitsUnavailable extends Schema.TaggedError<LimitsUnavailable>()("LimitsUnavailable", {
   /** Says who has which limit. */
   limit: Schema.String,

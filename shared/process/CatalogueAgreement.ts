@@ -7,7 +7,7 @@ import { attempt } from "../nats/JetStream.ts"
 import { Nats } from "../nats/Nats.ts"
 import { ServiceName } from "../telemetry/ServiceName.ts"
 
-/** A question whether others object to an edit, or, if `isAgreed`, the news that nobody does. */
+/** A question whether others object to an edit, or, if `isAgreed`, the news that no process does. */
 const Message = Schema.fromJsonString(Schema.Struct({ ...Edit.fields, isAgreed: Schema.optionalKey(Schema.Boolean) }))
 
 const Answer = Schema.fromJsonString(Schema.Struct({ objection: Schema.optionalKey(Schema.String) }))

@@ -83,7 +83,7 @@ export class Entry {
 type Kind = KeyLimitReached["limit"]
 /** `Unavailable`: the key's team is not known yet. */
 type NoAccess = ModelNotAllowed | BudgetSpent | Unavailable
-/** The key or a team has no units left, or nobody knows whether it has. */
+/** The key or a team has no units left, or the gateway cannot find out. */
 type NoUnits = KeyLimitReached | LimitsUnavailable
 type Refusal = NoAccess | NoUnits | TokensOverLimit | InvalidRequest
 

@@ -58,7 +58,7 @@ export const Agreement = Context.Reference<{
   ) => Effect.Effect<void, never, Scope.Scope>
   /** The objections of other processes, each with the name of its process. */
   readonly objections: (edit: Edit) => Effect.Effect<ReadonlyArray<string>>
-  /** Tells the others that nobody objected. */
+  /** Tells the others that no process objected. */
   readonly announce: (edit: Edit) => Effect.Effect<void>
 }>("shared/catalogue/Agreement", {
   defaultValue: () => ({

@@ -36,7 +36,7 @@ interface Arrival {
 const hasBody = ({ headers }: IncomingMessage): boolean =>
   headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0
 
-/** Whether the client has to wait for us: nobody reads what has already arrived. */
+/** Whether the client has to wait for us: we have not read what has already arrived. */
 const isOurTurn = (request: IncomingMessage): boolean => held.has(request) || request.readableLength > 0
 
 /** Refuses slow requests of a server. Seconds are counted as checks, because a process that was frozen has received nothing. */

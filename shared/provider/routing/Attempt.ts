@@ -24,7 +24,7 @@ import type { Candidate } from "./Route.ts"
 export interface Request extends Omit<Call, "continues" | "endpoint" | "workload" | "answersAs"> {
   /** Whether the body ends with the beginning of the answer. */
   readonly isContinuation?: boolean
-  /** Whether nobody waits on a connection for the answer. */
+  /** Whether no client waits on a connection for the answer. */
   readonly isBackground?: boolean
   /** Called before each call is made; `isRepeated` if the provider may bill the failed call before it. */
   readonly onCall?: (endpoint: Pick<Endpoint.Endpoint, "name" | "model">, isRepeated: boolean) => void

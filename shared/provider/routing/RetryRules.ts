@@ -38,8 +38,8 @@ const failures: Readonly<Record<ProviderFailed["reason"], RetryRule>> = {
 }
 
 /**
- * A call that may be billed and has taken as long as the defaults allow is not repeated anywhere. Who sets a shorter limit wants another
- * target's answer instead; the same one would take as long, and be paid twice.
+ * A call that may be billed and has taken as long as the defaults allow is not repeated anywhere. An operator who sets a shorter limit
+ * wants another target's answer instead; the same one would take as long, and be paid twice.
  */
 const ofTimeout = (error: ProviderTimeout, endpoint: Endpoint): RetryRule => {
   if (!mayBeBilled(error) || isIdempotent(endpoint.provider)) return lasting

@@ -3,7 +3,7 @@ import { Data } from "effect"
 import { type JobError, LimitsUnavailable, ProviderFailed, ProviderRateLimited } from "../../contract/JobError.ts"
 
 export class Skipped extends Data.TaggedClass("Skipped")<{
-  /** `unknown`: nobody knows whether the provider's limits are reached. */
+  /** `unknown`: the provider's limits cannot be read, so they may be reached. */
   readonly reason: "busy" | "unknown" | "resting" | "retries"
   /** The time until the candidate may accept a call, in milliseconds. */
   readonly retryAfterMs: number

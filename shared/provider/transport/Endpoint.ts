@@ -16,7 +16,7 @@ export interface Endpoint {
   readonly model: string
   /** The time limits that go before the provider's, the nearest first. */
   readonly timeouts?: ReadonlyArray<TimeoutLevel>
-  /** Whether nobody waits on a connection for the answer. */
+  /** Whether no client waits on a connection for the answer. */
   readonly isBackground?: boolean
 }
 

@@ -338,7 +338,7 @@ describe("while the ledgers of limits cannot be read or written", () => {
   }
   const own = "The API key"
   const team = "The team 'parent'"
-  // the limit that the key or the team has is the one that nobody knows
+  // the error names the limit that the key or the team has
   const rows = [
     ["request", { requestsPerMinute: 1_000 }, {}, `${own} has a limit of 1000 requests per minute`],
     ["request", { tokensPerMinute: 5_000 }, {}, `${own} has a limit of 5000 tokens per minute`],

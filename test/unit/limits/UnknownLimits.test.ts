@@ -1,4 +1,4 @@
-/** A limit is told as reached only if its ledger says so: while the ledger cannot be read or written, nobody knows. */
+/** A limit counts as reached only if its ledger says so: while the ledger cannot be read or written, that is unknown. */
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Exit, Fiber } from "effect"
 import { TestClock } from "effect/testing"

@@ -335,7 +335,7 @@ describe("a provider whose limits cannot be read or written", () => {
   // each kind of limit, and the only target or the last of two
   const rows = [["three"], ["hundred"], ["ten"], ["tokens"], ["three-or-ten"]] as const
   it.effect.each(rows)(
-    "gets no call: %s waits until its deadline, and is told that nobody knows",
+    "gets no call: %s waits until its deadline, and learns that the limit is unknown",
     ([model]) =>
       Effect.gen(function*() {
         const scripted = yield* Scripted.make(catalogue, yield* away)
