@@ -26,7 +26,7 @@ const base = ["contract", "telemetry", "bounds"].map(shared)
 const bus = [...base, "shared/nats", "shared/bus"]
 
 /** The layers of shared/provider from bottom to top: each may import those before it. */
-const providerRooms = ["json", "transport", "call", "dialects", "exchange", "protocols", "routing"]
+const providerRooms = ["json", "transport", "call", "dialects", "exchange", "protocols", "health", "routing"]
 
 const providers = Object.fromEntries(providerRooms.map((name, at): [string, Room] => [
   `shared/provider/${name}`,

@@ -7,14 +7,11 @@ import type { Snapshot } from "../../catalogue/Catalogue.ts"
 import { isIdempotent, sendsCacheKey } from "../../catalogue/Provider.ts"
 import { type Continues, isOff, type Sticky } from "../../catalogue/Model.ts"
 import type { Workload } from "../../contract/Operation.ts"
-import type { Endpoint } from "../transport/Endpoint.ts"
+import { keyOf, type Target } from "../health/Target.ts"
 
 /** A model at a provider that may be called for a request. */
-export interface Candidate {
-  /** The same for a model at a provider across changes of the catalogue. */
-  readonly key: string
+export interface Candidate extends Target {
   readonly workload: Workload
-  readonly endpoint: Endpoint
   readonly weight: number
   /** The context window in tokens; `undefined` if unknown. */
   readonly contextWindow?: number | undefined
@@ -33,22 +30,6 @@ export interface Route {
   readonly continuation: boolean
   /** Whether every target's provider is idempotent; see the catalogue's `idempotent`. */
   readonly isIdempotent: boolean
-}
-
-/** See `Candidate`. */
-export const keyOf = (provider: string, model: string): string => `${provider}\0${model}`
-
-/** The keys of all targets of each catalogue, made on first use. */
-const targets = new WeakMap<Snapshot, ReadonlySet<string>>()
-
-/** Whether the candidate with this key is a target of a model. */
-export const isTarget = (snapshot: Snapshot, key: string): boolean => {
-  let keys = targets.get(snapshot)
-  if (keys === undefined) {
-    const all = [...snapshot.models].flatMap(([name, model]) => model.targets.map((target) => ({ name, ...target })))
-    targets.set(snapshot, keys = new Set(all.map(({ model, name, provider }) => keyOf(provider, model ?? name))))
-  }
-  return keys.has(key)
 }
 
 /** The routes of each catalogue, made on first use. */

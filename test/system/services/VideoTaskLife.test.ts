@@ -14,7 +14,7 @@ import {
   ProviderRejected,
   ProviderTimeout
 } from "../../../shared/contract/JobError.ts"
-import { Skipped } from "../../../shared/provider/routing/Skipped.ts"
+import { Skipped } from "../../../shared/provider/health/Skipped.ts"
 import type { Video, VideoEngine } from "../../../shared/provider/call/VideoEngine.ts"
 import { type VideoProvider, VideoProviders } from "../../../shared/provider/routing/VideoProviders.ts"
 import * as TaskLife from "../../../shared/tasks/TaskLife.ts"

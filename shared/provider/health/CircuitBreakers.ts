@@ -12,20 +12,20 @@ import { type Breaker, defaultBreaker } from "../../catalogue/Provider.ts"
 import type { JobError } from "../../contract/JobError.ts"
 import * as Metrics from "../../telemetry/Metrics.ts"
 import { Skipped } from "./Skipped.ts"
-import { type Candidate, isTarget } from "./Route.ts"
+import { isTarget, type Target } from "./Target.ts"
 
 /** Permission for a call. While a `probe` runs, all other calls are rejected. */
 export type Admission = CircuitBreaker.Admission
 
 export interface CircuitBreakers {
-  readonly admit: (candidate: Candidate) => Effect.Effect<Admission, Skipped>
+  readonly admit: (candidate: Target) => Effect.Effect<Admission, Skipped>
   /** Until when the circuit stays open, in milliseconds of the monotonic clock; `-Infinity` if it is not open. */
-  readonly openUntil: (candidate: Candidate) => number
+  readonly openUntil: (candidate: Target) => number
   /** Records a successful call; `undefined` if there is nothing to record. */
-  readonly recordSuccess: (candidate: Candidate, admission: Admission) => Effect.Effect<void> | undefined
-  readonly recordFailure: (candidate: Candidate, admission: Admission, error: JobError) => Effect.Effect<void>
+  readonly recordSuccess: (candidate: Target, admission: Admission) => Effect.Effect<void> | undefined
+  readonly recordFailure: (candidate: Target, admission: Admission, error: JobError) => Effect.Effect<void>
   /** The gateway has ended the call, which says nothing about the provider. */
-  readonly recordAbandoned: (candidate: Candidate, admission: Admission) => Effect.Effect<void>
+  readonly recordAbandoned: (candidate: Target, admission: Admission) => Effect.Effect<void>
 }
 
 /** The retry time while a probe runs, in milliseconds. */
@@ -53,17 +53,17 @@ const skippedBy = ({ reason }: CircuitBreaker.CircuitBreakerError): Skipped =>
     retryAfterMs: reason._tag === "CircuitOpen" ? Math.ceil(Duration.toMillis(reason.retryAfter)) : probingMs
   })
 
-const settingsOf = ({ endpoint }: Candidate): Breaker => endpoint.provider.breaker ?? defaultBreaker
+const settingsOf = ({ endpoint }: Target): Breaker => endpoint.provider.breaker ?? defaultBreaker
 
 /** The values of the metric `gateway_provider_breaker_state`. */
 const level = { Closed: 0, HalfOpen: 1, Open: 2 } as const
 
 /** Whether calls depend on the candidate's circuit. An edit of the catalogue may remove the target, or disable its breaker. */
-const isInUse = ({ endpoint, key }: Candidate, snapshot: Snapshot): boolean =>
+const isInUse = ({ endpoint, key }: Target, snapshot: Snapshot): boolean =>
   isTarget(snapshot, key) && (snapshot.providers.get(endpoint.name)?.breaker ?? defaultBreaker).enabled
 
 const report = (
-  { endpoint }: Candidate,
+  { endpoint }: Target,
   circuit: Circuit,
   transition: CircuitBreaker.Transition
 ): Effect.Effect<void> => {
@@ -102,7 +102,7 @@ export const make: Effect.Effect<
     const circuits = new Map<string, Circuit>()
     const gauges: Array<() => void> = []
     yield* Effect.addFinalizer(() => Effect.sync(() => gauges.forEach((forget) => forget())))
-    const add = (candidate: Candidate): Circuit => {
+    const add = (candidate: Target): Circuit => {
       const { endpoint, key } = candidate
       const circuit: Circuit = { level: level.Closed, closed: undefined, successes: 0, openUntil: notOpen }
       circuits.set(key, circuit)
@@ -110,9 +110,9 @@ export const make: Effect.Effect<
       gauges.push(Metrics.observeUnsafe(Metrics.breakerState(endpoint.name, endpoint.model), read))
       return circuit
     }
-    const circuitOf = (candidate: Candidate): Circuit => circuits.get(candidate.key) ?? add(candidate)
+    const circuitOf = (candidate: Target): Circuit => circuits.get(candidate.key) ?? add(candidate)
 
-    const admit = (candidate: Candidate, circuit: Circuit): Effect.Effect<Admission, Skipped> =>
+    const admit = (candidate: Target, circuit: Circuit): Effect.Effect<Admission, Skipped> =>
       Effect.matchEffect(onSteadyClock(Scope.provide(store.admit(candidate.key), scope)), {
         onSuccess: (admission) => {
           if (admission.transition !== undefined) {
@@ -126,7 +126,7 @@ export const make: Effect.Effect<
       })
 
     const record = (
-      candidate: Candidate,
+      candidate: Target,
       { consecutiveOpenings, generation }: Admission,
       outcome: CircuitBreaker.Outcome["_tag"],
       hintMs = 0

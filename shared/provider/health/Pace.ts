@@ -6,15 +6,15 @@ import { Clock, Duration, Effect, Random } from "effect"
 import { RateLimiter } from "effect/persistence"
 import { steady } from "../../bounds/MonotonicClock.ts"
 import { Skipped } from "./Skipped.ts"
-import type { Candidate } from "./Route.ts"
+import type { Target } from "./Target.ts"
 
 export interface Pace {
   /** Whether calls must `wait`. */
-  readonly isHeld: (candidate: Candidate) => boolean
+  readonly isHeld: (candidate: Target) => boolean
   /** Waits until a call is allowed, if that is before `until` (of the monotonic clock, ms). Returns the epoch for `slowDown`. */
-  readonly wait: (candidate: Candidate, until: number) => Effect.Effect<number, Skipped>
+  readonly wait: (candidate: Target, until: number) => Effect.Effect<number, Skipped>
   /** The provider has answered 429 to a call of this epoch: 0 if the call did not `wait`. */
-  readonly slowDown: (candidate: Candidate, epoch: number, retryAfterMs: number) => Effect.Effect<void>
+  readonly slowDown: (candidate: Target, epoch: number, retryAfterMs: number) => Effect.Effect<void>
 }
 
 /** The pause if a provider names none, in milliseconds. */
@@ -40,7 +40,7 @@ export const make: Effect.Effect<Pace, never, RateLimiter.RateLimiterStore> = Ef
   /** Unused turns of calls that went to another candidate. The limiter does not take them back, so the next call gets them. */
   const unused = new Map<string, Turn>()
 
-  const take = ({ key }: Candidate, now: number): Effect.Effect<Turn> => {
+  const take = ({ key }: Target, now: number): Effect.Effect<Turn> => {
     const left = unused.get(key)
     unused.delete(key)
     if (left !== undefined && left.at > now) return Effect.succeed(left)
