@@ -188,6 +188,7 @@ const runAt = (provider: VideoProvider, work: Work, until: number) => {
   const { claimed, request } = work
   const call = { id: claimed.current().id, request, endpoint: provider.endpoint }
   const begun = provider.begin({
+    owner: claimed.current().tenant,
     until,
     submit: submit(work, call, provider),
     failureOf: (error) => isInterruption(error) ? undefined : error,

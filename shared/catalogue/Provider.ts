@@ -45,8 +45,8 @@ const Limits = Schema.Struct({
   /** Tokens of requests and answers within any 60 seconds, 1 to 1,000,000,000,000. */
   tokensPerMinute: Schema.optionalKey(upTo(1_000_000_000_000)),
   /**
-   * Whether a 429 makes the worker hold its other requests for this model for the provider's `retry-after`, and then limit
-   * them to the rate that the provider accepted. Default true.
+   * Whether a 429 makes a worker hold the other requests of the same key to this model for the provider's `retry-after`, or those of
+   * all keys if it concerns them too, and then keep them to the rate that the provider accepts. Default true.
    */
   adaptive: Schema.optionalKey(Schema.Boolean)
 })
@@ -72,7 +72,7 @@ const Retry = Schema.Struct({
 })
 export type Retry = typeof Retry.Type
 
-/** Circuit breaker per model at this provider. Each worker has its own. */
+/** Circuit breakers per model at this provider: one per key, and one for all if calls of several keys fail. Each worker has its own. */
 const Breaker = Schema.Struct({
   /** Default true. */
   enabled: Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed(true))),

@@ -99,13 +99,23 @@ export class ProviderRejected extends Schema.TaggedError<ProviderRejected>()("Pr
   code: nullByDefault(Text)
 }) {}
 
+/** What a provider has said with a 429 about the limits of the account that all share. */
+export const Quota = Schema.Struct({
+  requestsLeft: Schema.optionalKey(Schema.Finite),
+  tokensLeft: Schema.optionalKey(Schema.Finite),
+  tokensLimit: Schema.optionalKey(Schema.Finite)
+})
+export type Quota = typeof Quota.Type
+
 /**
  * The provider rate-limited the request, or the gateway rejected the request to stay within the provider's limits. `retryAfterMs`
  * is `null` if the time to wait is unknown.
  */
 export class ProviderRateLimited extends Schema.TaggedError<ProviderRateLimited>()("ProviderRateLimited", {
   provider: Text,
-  retryAfterMs: Schema.NullOr(Schema.Finite)
+  retryAfterMs: Schema.NullOr(Schema.Finite),
+  /** For the gateway itself; the client does not get it. */
+  quota: Schema.optionalKey(Quota)
 }) {
   override get message() {
     const reached = `The provider '${this.provider}' is at its rate limit`

@@ -1,8 +1,15 @@
 /** Turns a provider's error, in any dialect, into one that the client may see. */
 import { Clock, DateTime, Effect, Option, Predicate } from "effect"
-import { type JobError, ProviderFailed, ProviderRateLimited, ProviderRejected } from "../../contract/JobError.ts"
+import {
+  type JobError,
+  ProviderFailed,
+  ProviderRateLimited,
+  ProviderRejected,
+  type Quota
+} from "../../contract/JobError.ts"
 import * as SchemaErrors from "../../contract/SchemaErrors.ts"
 import * as Json from "../json/Json.ts"
+import { quotaIn } from "../transport/QuotaHeaders.ts"
 import { headerOf, type ResponseHeaders } from "../transport/ResponseHeaders.ts"
 
 /** How much of an error's body is read, in bytes. */
@@ -95,17 +102,38 @@ export const fromAnswer = Effect.fnUntraced(function*(
   secrets: ReadonlyArray<string>
 ): Effect.fn.Return<JobError> {
   const said = saidIn(Json.parse(body))
-  const retryAfterMs = (yield* retryAfter(headers)) ?? retryDelay(said)
-  return describe(provider, status, said, retryAfterMs, secrets) ??
-    new ProviderFailed({ provider, reason: "status", status, retryAfterMs })
+  const named = (yield* retryAfter(headers)) ?? retryDelay(said)
+  const told = { secrets, retryAfterMs: named, quota: undefined }
+  if (status !== 429) return describe(provider, status, said, told) ?? statusFailure(provider, status, named)
+  const { quota = quotaOf(said), resetMs = null } = quotaIn(headers, yield* Clock.currentTimeMillis)
+  return describe(provider, status, said, { ...told, retryAfterMs: named ?? resetMs, quota }) ??
+    statusFailure(provider, status, named)
 })
+
+const statusFailure = (provider: string, status: number, retryAfterMs: number | null): ProviderFailed =>
+  new ProviderFailed({ provider, reason: "status", status, retryAfterMs })
+
+/** What Google says in the body: a quota of requests is used up. One of tokens may still have room for a smaller request. */
+const quotaOf = (said: Json.Fields): Quota | undefined => {
+  const violations = Json.list(detailOf(said, "QuotaFailure")["violations"]).map(Json.fields)
+  const isOfRequests = violations.some(({ quotaMetric }) => Json.string(quotaMetric)?.endsWith("requests") === true)
+  return isOfRequests ? { requestsLeft: 0 } : undefined
+}
+
+/** What an error's answer says besides its description, and the secrets that it must not show. */
+interface Told {
+  readonly retryAfterMs: number | null
+  readonly quota: Quota | undefined
+  readonly secrets: ReadonlyArray<string>
+}
 
 /** The error that a provider reports instead of an answer, or in the middle of one. */
 export const inAnswer = (provider: string, body: unknown, secrets: ReadonlyArray<string>): JobError => {
   const said = saidIn(body)
   const status = statusOf(said)
   const retryAfterMs = retryDelay(said)
-  return (status === undefined ? undefined : describe(provider, status, said, retryAfterMs, secrets)) ??
+  const told = { retryAfterMs, secrets, quota: quotaOf(said) }
+  return (status === undefined ? undefined : describe(provider, status, said, told)) ??
     new ProviderFailed({ provider, reason: "error", status: status ?? null, retryAfterMs })
 }
 
@@ -114,12 +142,13 @@ const describe = (
   provider: string,
   status: number,
   said: Json.Fields,
-  retryAfterMs: number | null,
-  secrets: ReadonlyArray<string>
+  { quota, retryAfterMs, secrets }: Told
 ): JobError | undefined => {
   const refused = (reason: "credentials" | "credit") => new ProviderFailed({ provider, reason, status })
   if (isWithoutCredit(status, said)) return refused("credit")
-  if (status === 429) return new ProviderRateLimited({ provider, retryAfterMs })
+  if (status === 429) {
+    return new ProviderRateLimited({ provider, retryAfterMs, ...(quota === undefined ? {} : { quota }) })
+  }
   if (areCredentialsRefused(status, said)) return refused("credentials")
   if (status < 400 || status >= 500 || status === 408) return undefined
   const shown = (value: unknown): string | undefined => {

@@ -1,189 +1,293 @@
 /**
- * Circuit breakers per provider and model. An open circuit rejects calls; after a while one request probes the provider.
+ * Circuit breakers per target: an open circuit rejects calls; after a while, requests probe the target. Each worker has its own.
  *
- * Each worker has its own circuits, from `effect/persistence`. This file uses the store of the circuits directly, because a probe
- * succeeds with the first byte of its answer, long before the call ends.
+ * Each owner has a circuit of its own, so that the calls that one owner makes to fail are not refused to others. If calls of two owners
+ * have failed and none has succeeded since, one circuit for all replaces those. A circuit is made at an owner's first failure; until then
+ * the target only counts its successes.
  */
-import { Clock, Duration, Effect, Predicate, Scope } from "effect"
-import { CircuitBreaker } from "effect/persistence"
-import { monotonicMs, steady } from "../../bounds/MonotonicClock.ts"
+import { Clock, Effect, Predicate, type Scope } from "effect"
+import { monotonicMs } from "../../bounds/MonotonicClock.ts"
 import { Catalogue, type Snapshot } from "../../catalogue/Catalogue.ts"
 import { type Breaker, defaultBreaker } from "../../catalogue/Provider.ts"
 import type { JobError } from "../../contract/JobError.ts"
 import * as Metrics from "../../telemetry/Metrics.ts"
+import * as Circuit from "./Circuit.ts"
 import { Skipped } from "./Skipped.ts"
 import { isTarget, type Target } from "./Target.ts"
 
-/** Permission for a call. While a `probe` runs, all other calls are rejected. */
-export type Admission = CircuitBreaker.Admission
-
-export interface CircuitBreakers {
-  readonly admit: (candidate: Target) => Effect.Effect<Admission, Skipped>
-  /** Until when the circuit stays open, in milliseconds of the monotonic clock; `-Infinity` if it is not open. */
-  readonly openUntil: (candidate: Target) => number
-  /** Records a successful call; `undefined` if there is nothing to record. */
-  readonly recordSuccess: (candidate: Target, admission: Admission) => Effect.Effect<void> | undefined
-  readonly recordFailure: (candidate: Target, admission: Admission, error: JobError) => Effect.Effect<void>
-  /** The gateway has ended the call, which says nothing about the provider. */
-  readonly recordAbandoned: (candidate: Target, admission: Admission) => Effect.Effect<void>
+/** Permission for a call of an owner. */
+export interface Admission {
+  readonly owner: string
+  readonly at: number
+  /** The circuit that has admitted the call; `undefined` if there was none. */
+  readonly by: { readonly circuit: Circuit.Circuit; readonly admission: Circuit.Admission } | undefined
+  /** Whether the start of the answer must be recorded. */
+  readonly isWatched: boolean
 }
 
-/** The retry time while a probe runs, in milliseconds. */
-const probingMs = 1_000
+/** An open or half-open circuit, for operators. */
+export interface Rest {
+  /** `undefined` for all owners. */
+  readonly owner: string | undefined
+  readonly untilMs: number
+}
+
+export interface CircuitBreakers {
+  readonly admit: (target: Target, owner: string) => Effect.Effect<Admission, Skipped>
+  /** Until when the circuit rejects the owner's calls, in milliseconds of the monotonic clock; `-Infinity` if it is not open. */
+  readonly openUntil: (target: Target, owner: string) => number
+  /** The answer to a watched call has begun. */
+  readonly recordStart: (target: Target, admission: Admission) => void
+  /** Records a successful call; `undefined` if there is nothing to record. */
+  readonly recordSuccess: (target: Target, admission: Admission) => Effect.Effect<void> | undefined
+  readonly recordFailure: (target: Target, admission: Admission, error: JobError) => Effect.Effect<void>
+  /** The gateway has ended the call, which says nothing about the provider. */
+  readonly recordAbandoned: (target: Target, admission: Admission) => Effect.Effect<void>
+  /** The circuits that are not closed, at each target that has any. */
+  readonly rests: () => ReadonlyArray<{ readonly target: Target; readonly rests: ReadonlyArray<Rest> }>
+}
 
 /** The longest time for which a provider's `retry-after` can keep its circuit open, in milliseconds. */
 const maxHintMs = 3_600_000
 
-const notOpen = Number.NEGATIVE_INFINITY
+/** How many owners with failures a target knows, and for how long without calls, in milliseconds. The oldest are forgotten. */
+const mostOwners = 1_000
+const unusedMs = 10 * 60_000
 
 /** The permission if the circuit breaker is disabled. */
-const always: Admission = { generation: -1, probe: false, consecutiveOpenings: 0, transition: undefined }
+const always: Admission = { owner: "", at: 0, by: undefined, isWatched: false }
 
-/** The outcome of a failed call for the circuit. Rate limits and the client's errors do not count as failures. */
-const outcomeOf = (error: JobError): CircuitBreaker.Outcome["_tag"] => {
-  if (Predicate.isTagged(error, "ProviderFailed") || Predicate.isTagged(error, "ProviderTimeout")) return "Failure"
-  return Predicate.isTagged(error, "ProviderRejected") ? "Success" : "Ignored"
+/** The admission by a circuit that did not exist when its call was sent. */
+const earlier: Circuit.Admission = { generation: 0, isProbe: false }
+
+/**
+ * The outcome of a failed call for the circuit. The client's errors prove that the provider works. Rate limits say nothing about calls
+ * that are not refused, but a provider that sends them is back. A result that cannot be fetched is at another server.
+ */
+const outcomeOf = (error: JobError, isProbe: boolean): Circuit.Outcome => {
+  if (Predicate.isTagged(error, "ProviderTimeout")) return "failure"
+  if (Predicate.isTagged(error, "ProviderFailed")) return error.reason === "result" ? "neither" : "failure"
+  if (Predicate.isTagged(error, "ProviderRejected")) return "success"
+  return isProbe && Predicate.isTagged(error, "ProviderRateLimited") ? "success" : "neither"
 }
 
 const hintOf = (error: JobError): number => "retryAfterMs" in error ? Math.min(error.retryAfterMs ?? 0, maxHintMs) : 0
 
-const skippedBy = ({ reason }: CircuitBreaker.CircuitBreakerError): Skipped =>
-  new Skipped({
-    reason: "resting",
-    retryAfterMs: reason._tag === "CircuitOpen" ? Math.ceil(Duration.toMillis(reason.retryAfter)) : probingMs
-  })
-
 const settingsOf = ({ endpoint }: Target): Breaker => endpoint.provider.breaker ?? defaultBreaker
 
 /** The values of the metric `gateway_provider_breaker_state`. */
-const level = { Closed: 0, HalfOpen: 1, Open: 2 } as const
+const levels: Readonly<Record<Circuit.State, number>> = { closed: 0, "half open": 1, open: 2 }
 
-/** Whether calls depend on the candidate's circuit. An edit of the catalogue may remove the target, or disable its breaker. */
+/** Whether calls depend on the target's circuits. An edit of the catalogue may remove the target, or disable its breaker. */
 const isInUse = ({ endpoint, key }: Target, snapshot: Snapshot): boolean =>
   isTarget(snapshot, key) && (snapshot.providers.get(endpoint.name)?.breaker ?? defaultBreaker).enabled
 
-const report = (
-  { endpoint }: Target,
-  circuit: Circuit,
-  transition: CircuitBreaker.Transition
-): Effect.Effect<void> => {
-  const { model, name: provider } = endpoint
-  circuit.level = level[transition.to]
-  const text = transition.to === "Closed" ? "circuit closed" : "circuit half-open: probing the provider"
-  return transition.to === "Open"
-    ? Effect.logWarning("circuit opened", { provider, model, restMs: Duration.toMillis(transition.retryAfter) })
-    : Effect.logInfo(text, { provider, model })
-}
+/** A part of the former durations in the usual one. */
+const smoothing = 7 / 8
 
-/** A circuit's state outside the store: a cache for the start and the end of every call. */
-interface Circuit {
-  /** The state after the last transition. */
-  level: typeof level[keyof typeof level]
-  /** The shared permission while the circuit is closed and has never opened. */
-  closed: Effect.Effect<Admission> | undefined
-  /** Consecutive successful calls. */
-  successes: number
-  /** See `CircuitBreakers`. */
-  openUntil: number
-}
+/** The circuits of one target. */
+class Circuits {
+  readonly target: Target
+  /** The circuit for all owners, if it has replaced theirs. */
+  shared: Circuit.Circuit | undefined
+  readonly owners = new Map<string, Circuit.Circuit>()
+  #successes = 0
+  /** Failed calls since the last success, the owner of the first, and whether there are others. */
+  #failures = 0
+  #failing: string | undefined
+  #areSeveral = false
+  /** Failed calls since the last one that was successful to its end. */
+  #incomplete = 0
+  /** How long successful calls take, in milliseconds. */
+  usualMs = Number.POSITIVE_INFINITY
+  #sweepAt = Number.NEGATIVE_INFINITY
 
-export const make: Effect.Effect<
-  CircuitBreakers,
-  never,
-  Catalogue | CircuitBreaker.CircuitBreakerStore | Scope.Scope
-> = Effect.gen(
-  function*() {
-    const catalogue = yield* Catalogue
-    const store = yield* CircuitBreaker.CircuitBreakerStore
-    const scope = yield* Effect.scope
-    const clock = yield* Clock.Clock
-    const now = monotonicMs(clock)
-    const onSteadyClock = Effect.provideService(Clock.Clock, steady(clock))
-    const circuits = new Map<string, Circuit>()
-    const gauges: Array<() => void> = []
-    yield* Effect.addFinalizer(() => Effect.sync(() => gauges.forEach((forget) => forget())))
-    const add = (candidate: Target): Circuit => {
-      const { endpoint, key } = candidate
-      const circuit: Circuit = { level: level.Closed, closed: undefined, successes: 0, openUntil: notOpen }
-      circuits.set(key, circuit)
-      const read = () => isInUse(candidate, catalogue.current()) ? circuit.level : level.Closed
-      gauges.push(Metrics.observeUnsafe(Metrics.breakerState(endpoint.name, endpoint.model), read))
-      return circuit
+  constructor(target: Target) {
+    this.target = target
+  }
+
+  /** Whether no call has failed lately, so that there are no circuits. */
+  get isSound(): boolean {
+    return this.#failures === 0 && this.owners.size === 0 && this.shared === undefined
+  }
+
+  get settings(): Breaker {
+    return settingsOf(this.target)
+  }
+
+  /** The circuit for an owner's calls. */
+  of(owner: string): Circuit.Circuit | undefined {
+    return this.shared ?? this.owners.get(owner)
+  }
+
+  succeeded(tookMs: number): void {
+    this.#successes++
+    this.#incomplete = 0
+    this.hasAnswered()
+    const isFirst = this.usualMs === Number.POSITIVE_INFINITY
+    this.usualMs = isFirst ? tookMs : smoothing * this.usualMs + (1 - smoothing) * tookMs
+  }
+
+  /** An answer has begun. */
+  hasAnswered(): void {
+    this.#failures = 0
+    this.#failing = undefined
+    this.#areSeveral = false
+  }
+
+  /** A call of this owner has failed. Returns the circuit that counts it. */
+  failed(owner: string, now: number, restMs: number): Circuit.Circuit {
+    this.#failures++
+    this.#incomplete++
+    this.#areSeveral ||= this.#failing !== undefined && this.#failing !== owner
+    this.#failing ??= owner
+    if (this.shared !== undefined) return this.shared
+    if (this.#areSeveral && this.#failures >= this.settings.minimumCalls) {
+      const circuits = [...this.owners.values()]
+      this.shared = new Circuit.Circuit(this.settings, now)
+      const longestMs = Math.max(restMs, ...circuits.map(({ openUntil }) => openUntil - now))
+      this.shared.open(now, longestMs, Math.max(0, ...circuits.map(({ openings }) => openings)))
+      this.owners.clear()
+      return this.shared
     }
-    const circuitOf = (candidate: Target): Circuit => circuits.get(candidate.key) ?? add(candidate)
+    let circuit = this.owners.get(owner)
+    if (circuit === undefined) {
+      const [oldest = owner] = this.owners.keys()
+      if (this.owners.size >= mostOwners) this.owners.delete(oldest)
+      this.owners.set(owner, circuit = new Circuit.Circuit(this.settings, now, this.#successes))
+    }
+    return circuit
+  }
 
-    const admit = (candidate: Target, circuit: Circuit): Effect.Effect<Admission, Skipped> =>
-      Effect.matchEffect(onSteadyClock(Scope.provide(store.admit(candidate.key), scope)), {
-        onSuccess: (admission) => {
-          if (admission.transition !== undefined) {
-            return Effect.as(report(candidate, circuit, admission.transition), admission)
-          }
-          const admitted = Effect.succeed(admission)
-          if (!admission.probe && admission.consecutiveOpenings === 0) circuit.closed = admitted
-          return admitted
-        },
-        onFailure: (error) => Effect.fail(skippedBy(error))
-      })
+  /** Forgets circuits without failures, and those of owners that no longer call. */
+  sweep(owner: string, now: number): void {
+    if (this.shared?.isSound(now) === true) this.shared = undefined
+    if (this.owners.get(owner)?.isSound(now) === true) this.owners.delete(owner)
+    if (now < this.#sweepAt) return
+    this.#sweepAt = now + unusedMs / 10
+    for (const [each, circuit] of this.owners) if (now - circuit.usedAt > unusedMs) this.owners.delete(each)
+  }
 
-    const record = (
-      candidate: Target,
-      { consecutiveOpenings, generation }: Admission,
-      outcome: CircuitBreaker.Outcome["_tag"],
-      hintMs = 0
-    ): Effect.Effect<void> => {
-      const settings = settingsOf(candidate)
-      const openMs = Math.min(settings.openMs * 2 ** consecutiveOpenings, settings.maxOpenMs)
-      return store.record({
-        key: candidate.key,
-        generation,
-        outcome,
-        tripPolicy: {
-          _tag: "Rate",
-          // a success must not open the circuit, even if it completes the minimum number of calls
-          threshold: outcome === "Failure" ? settings.failureRate : Number.POSITIVE_INFINITY,
-          minimumCalls: settings.minimumCalls,
-          size: settings.lastCalls
-        },
-        openFor: Duration.millis(Math.max(openMs, hintMs))
-      }).pipe(
-        onSteadyClock,
-        Effect.matchEffect({
-          onSuccess: (transition) => {
-            if (transition === undefined) return Effect.void
-            const circuit = circuitOf(candidate)
-            circuit.closed = undefined
-            circuit.openUntil = transition.to === "Open"
-              ? now() + Duration.toMillis(transition.retryAfter)
-              : notOpen
-            return report(candidate, circuit, transition)
-          },
-          onFailure: Effect.die
-        })
+  /** The level of the metric: that for all calls, or the highest of an owner while no call succeeds. */
+  level(now: number): number {
+    const isDown = this.#incomplete >= this.settings.minimumCalls
+    const circuits = this.shared !== undefined ? [this.shared] : isDown ? [...this.owners.values()] : []
+    return Math.max(levels.closed, ...circuits.map((circuit) => levels[circuit.stateAt(now)]))
+  }
+}
+
+export const make: Effect.Effect<CircuitBreakers, never, Catalogue | Scope.Scope> = Effect.gen(function*() {
+  const catalogue = yield* Catalogue
+  const now = monotonicMs(yield* Clock.Clock)
+  const targets = new Map<string, Circuits>()
+  const gauges: Array<() => void> = []
+  yield* Effect.addFinalizer(() => Effect.sync(() => gauges.forEach((forget) => forget())))
+
+  const add = (target: Target): Circuits => {
+    const circuits = new Circuits(target)
+    const { endpoint: { model, name } } = target
+    targets.set(target.key, circuits)
+    const read = () => isInUse(target, catalogue.current()) ? circuits.level(now()) : levels.closed
+    gauges.push(Metrics.observeUnsafe(Metrics.breakerState(name, model), read))
+    return circuits
+  }
+  const of = (target: Target): Circuits => targets.get(target.key) ?? add(target)
+
+  /** Runs a step of a circuit, and logs the change of its state. `owner`: `undefined` for the circuit for all. */
+  const step = <A>(
+    { endpoint: { model, name: provider } }: Target,
+    circuit: Circuit.Circuit,
+    before: Circuit.State,
+    owner: string | undefined,
+    result: A
+  ): Effect.Effect<A> => {
+    const at = now()
+    const after = circuit.stateAt(at)
+    if (after === before) return Effect.succeed(result)
+    const about = { provider, model, ...(owner === undefined ? {} : { owner }) }
+    const log = after === "open"
+      ? Effect.logWarning("circuit opened", { ...about, restMs: circuit.openUntil - at })
+      : Effect.logInfo(after === "closed" ? "circuit closed" : "circuit half-open: probing the provider", about)
+    return Effect.as(log, result)
+  }
+
+  const record = (
+    target: Target,
+    { by, owner }: Admission,
+    outcome: Circuit.Outcome,
+    restMs = 0
+  ): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      const circuits = of(target)
+      const at = now()
+      const known = circuits.of(owner)
+      const before = known?.stateAt(at) ?? "closed"
+      const circuit = outcome === "failure" ? circuits.failed(owner, at, restMs) : known
+      if (circuit === undefined) return Effect.void
+      const isNew = circuit !== known
+      // a circuit that was just opened for all has counted the call
+      const admission = by?.circuit === circuit
+        ? by.admission
+        : isNew && circuit === circuits.shared
+        ? undefined
+        : earlier
+      if (admission !== undefined) circuit.record(admission, outcome, at, restMs)
+      return step(
+        target,
+        circuit,
+        isNew ? "closed" : before,
+        circuit === circuits.shared ? undefined : owner,
+        undefined
       )
-    }
+    })
 
-    return {
-      admit: (candidate) => {
-        if (!settingsOf(candidate).enabled) return Effect.succeed(always)
-        const circuit = circuitOf(candidate)
-        return circuit.closed ?? admit(candidate, circuit)
-      },
-      openUntil: ({ key }) => circuits.get(key)?.openUntil ?? notOpen,
-      recordSuccess: (candidate, admission) => {
-        const circuit = circuitOf(candidate)
-        circuit.successes++
-        // nothing to record: the window already consists of successes
-        if (circuit.closed !== undefined && circuit.successes > settingsOf(candidate).lastCalls) return undefined
-        return record(candidate, admission, "Success")
-      },
-      recordFailure: (candidate, admission, error) => {
-        circuitOf(candidate).successes = 0
-        return record(candidate, admission, outcomeOf(error), hintOf(error))
-      },
-      recordAbandoned: (candidate, admission) => record(candidate, admission, "Ignored")
+  return {
+    admit: (target, owner) => {
+      if (!settingsOf(target).enabled) return Effect.succeed(always)
+      const circuits = of(target)
+      const at = now()
+      if (circuits.isSound) return Effect.succeed({ owner, at, by: undefined, isWatched: false })
+      circuits.sweep(owner, at)
+      const circuit = circuits.of(owner)
+      if (circuit === undefined) return Effect.succeed({ owner, at, by: undefined, isWatched: true })
+      const before = circuit.stateAt(at)
+      const admission = circuit.admit(at, circuits.usualMs)
+      if (typeof admission === "number") {
+        return Effect.fail(new Skipped({ reason: "resting", retryAfterMs: Math.ceil(admission) }))
+      }
+      const admitted = { owner, at, by: { circuit, admission }, isWatched: true }
+      return step(target, circuit, before, circuit === circuits.shared ? undefined : owner, admitted)
+    },
+    openUntil: ({ key }, owner) => targets.get(key)?.of(owner)?.openUntil ?? Number.NEGATIVE_INFINITY,
+    recordStart: (target, { by }) => {
+      of(target).hasAnswered()
+      if (by?.admission.isProbe === true) by.circuit.record(by.admission, "success", now())
+    },
+    recordSuccess: (target, admission) => {
+      if (!settingsOf(target).enabled) return undefined
+      const circuits = of(target)
+      const { isSound } = circuits
+      circuits.succeeded(now() - admission.at)
+      return isSound ? undefined : record(target, admission, "success")
+    },
+    recordFailure: (target, admission, error) =>
+      settingsOf(target).enabled
+        ? record(target, admission, outcomeOf(error, admission.by?.admission.isProbe === true), hintOf(error))
+        : Effect.void,
+    recordAbandoned: (target, admission) =>
+      settingsOf(target).enabled ? record(target, admission, "neither") : Effect.void,
+    rests: () => {
+      const at = now()
+      return [...targets.values()].flatMap(({ owners, shared, target }) => {
+        const all: ReadonlyArray<readonly [string | undefined, Circuit.Circuit]> = [
+          ...(shared === undefined ? [] : [[undefined, shared] as const]),
+          ...owners
+        ]
+        const rests = all.flatMap(([owner, circuit]) =>
+          circuit.stateAt(at) === "closed" ? [] : [{ owner, untilMs: Math.max(0, circuit.openUntil - at) }]
+        )
+        return rests.length === 0 ? [] : [{ target, rests }]
+      })
     }
   }
-)
-
-/** The store of the circuits. They never expire, because the cache above hides calls from the store. There is one per candidate. */
-export const layerStore = CircuitBreaker.layerStoreMemory({ idleTimeToLive: Duration.infinity })
+})

@@ -1,87 +1,145 @@
 /**
- * Paces the calls to a provider that has answered 429: none before the time that the provider names, then for a while no more than the
- * provider has accepted. Each worker learns its own share.
+ * Delays calls to targets that have answered 429, as `TargetPace.ts` decides; those that wait take turns by owner. Each worker learns its
+ * own pace.
  */
-import { Clock, Duration, Effect, Random } from "effect"
-import { RateLimiter } from "effect/persistence"
-import { steady } from "../../bounds/MonotonicClock.ts"
+import { Clock, Effect, type Fiber } from "effect"
+import { monotonicMs } from "../../bounds/MonotonicClock.ts"
+import type { ProviderRateLimited } from "../../contract/JobError.ts"
 import { Skipped } from "./Skipped.ts"
 import type { Target } from "./Target.ts"
+import { type Caller, type Delay, type Refusal, TargetPace, type Turn } from "./TargetPace.ts"
+import type { WaitingCall } from "./WaitingCalls.ts"
 
 export interface Pace {
-  /** Whether calls must `wait`. */
-  readonly isHeld: (candidate: Target) => boolean
-  /** Waits until a call is allowed, if that is before `until` (of the monotonic clock, ms). Returns the epoch for `slowDown`. */
-  readonly wait: (candidate: Target, until: number) => Effect.Effect<number, Skipped>
-  /** The provider has answered 429 to a call of this epoch: 0 if the call did not `wait`. */
-  readonly slowDown: (candidate: Target, epoch: number, retryAfterMs: number) => Effect.Effect<void>
+  /** Takes a turn now; `undefined` if the call has to `wait`. */
+  readonly tryTake: (target: Target, caller: Caller) => Turn | undefined
+  /** Waits for a turn, if that comes before `until` (of the monotonic clock, in milliseconds). */
+  readonly wait: (target: Target, caller: Caller, until: number) => Effect.Effect<Turn, Skipped>
+  /** The call of a turn was not sent. */
+  readonly giveBack: (target: Target, turn: Turn) => void
+  /** Whether the outcome of a call matters as soon as it is known. */
+  readonly isWatched: (target: Target) => boolean
+  /** The provider has accepted the call of a turn. */
+  readonly accepted: (target: Target, turn: Turn) => void
+  /** The provider has answered 429. */
+  readonly refused: (target: Target, turn: Turn, caller: Caller, error: ProviderRateLimited) => Refusal
+  /** The delays at each target that has any. */
+  readonly delays: () => ReadonlyArray<{ readonly target: Target; readonly delays: ReadonlyArray<Delay> }>
 }
-
-/** The pause if a provider names none, in milliseconds. */
-export const defaultRetryMs = 1_000
 
 /** The longest wait for a candidate's limits while there are other candidates, in milliseconds. */
 export const momentMs = 100
 
-/** How far to spread calls that wait for the same time, so that the result of the first one reaches the others. */
-const spreadMs = (delayMs: number): number => Math.min(1_000, Math.max(100, delayMs / 4))
-
-interface Turn {
-  readonly phase: RateLimiter.AdaptivePhase
-  readonly epoch: number
-  /** In milliseconds of the monotonic clock. */
-  readonly at: number
+interface Waiting extends WaitingCall, Caller {
+  readonly start: (turn: Turn) => void
 }
 
-export const make: Effect.Effect<Pace, never, RateLimiter.RateLimiterStore> = Effect.gen(function*() {
-  const limiter = yield* RateLimiter.make
-  const onSteadyClock = Effect.provideService(Clock.Clock, steady(yield* Clock.Clock))
-  const held = new Set<string>()
-  /** Unused turns of calls that went to another candidate. The limiter does not take them back, so the next call gets them. */
-  const unused = new Map<string, Turn>()
+interface Paced {
+  readonly target: Target
+  readonly pace: TargetPace<Waiting>
+  /** Wakes the next waiting call. */
+  timer: { readonly at: number; readonly fiber: Fiber.Fiber<void> } | undefined
+}
 
-  const take = ({ key }: Target, now: number): Effect.Effect<Turn> => {
-    const left = unused.get(key)
-    unused.delete(key)
-    if (left !== undefined && left.at > now) return Effect.succeed(left)
-    return limiter.adaptiveConsume({ key, tokens: 1, fallbackLimit: 1, fallbackWindow: Duration.minutes(1) }).pipe(
-      Effect.orDie,
-      Effect.map(({ delay, epoch, phase }) => ({ phase, epoch, at: now + Duration.toMillis(delay) }))
-    )
+export const make: Effect.Effect<Pace> = Effect.gen(function*() {
+  const now = monotonicMs(yield* Clock.Clock)
+  const fork = Effect.runForkWith(yield* Effect.context<never>())
+  const targets = new Map<string, Paced>()
+
+  const of = (target: Target): Paced => {
+    let paced = targets.get(target.key)
+    if (paced === undefined) {
+      targets.set(target.key, paced = { target, pace: new TargetPace<Waiting>(now()), timer: undefined })
+    }
+    return paced
   }
 
-  const wait: Pace["wait"] = Effect.fnUntraced(function*(candidate, until) {
+  /** Starts the calls whose turn has come, and sets the timer for the next one. */
+  const start = (paced: Paced): void => {
     for (;;) {
-      const now = yield* Clock.currentTimeMillis
-      const turn = yield* take(candidate, now)
-      const { at, epoch, phase } = turn
-      if (phase === "inactive") held.delete(candidate.key)
-      const delayMs = at - now
-      if (delayMs <= 0) return epoch
-      if (at > until) {
-        // Turns beyond a deadline stay taken: if the queue were that long, it would outlive what was learned.
-        if (phase === "learned" && until <= now + momentMs) unused.set(candidate.key, turn)
-        return yield* Effect.fail(new Skipped({ reason: "busy", retryAfterMs: Math.ceil(delayMs) }))
-      }
-      yield* Effect.sleep(phase === "cooldown" ? delayMs + (yield* Random.next) * spreadMs(delayMs) : delayMs)
-      // after a cooldown the call must ask again; otherwise it is its turn
-      if (phase !== "cooldown") return epoch
+      const next = paced.pace.next(now())
+      if (typeof next === "number") return wakeAt(paced, next)
+      next.call.start(next.turn)
     }
-  }, onSteadyClock)
+  }
+
+  const wakeAt = (paced: Paced, at: number): void => {
+    if (paced.timer !== undefined && paced.timer.at <= at) return
+    paced.timer?.fiber.interruptUnsafe()
+    paced.timer = undefined
+    if (at === Number.POSITIVE_INFINITY) return
+    const wake = Effect.sync(() => {
+      paced.timer = undefined
+      start(paced)
+    })
+    // rounded up, because timers count whole milliseconds
+    paced.timer = { at, fiber: fork(Effect.delay(wake, Math.max(1, Math.ceil(at - now())))) }
+  }
+
+  const busy = (dueAt: number, from: number): Skipped =>
+    new Skipped({ reason: "busy", retryAfterMs: Math.max(1, Math.ceil(dueAt - from)) })
+
+  /** Waits in line. */
+  const queue = (paced: Paced, caller: Caller, until: number): Effect.Effect<Turn, Skipped> =>
+    Effect.callback<Turn, Skipped>((resume) => {
+      const { pace } = paced
+      const leave = () => {
+        pace.waiting.delete(call)
+        deadline.interruptUnsafe()
+      }
+      const call: Waiting = {
+        ...caller,
+        isLarge: pace.isLarge(caller, now()),
+        start: (turn) => {
+          deadline.interruptUnsafe()
+          resume(Effect.succeed(turn))
+        }
+      }
+      const tooLate = Effect.sync(() => {
+        const at = now()
+        pace.waiting.delete(call)
+        resume(Effect.fail(busy(pace.dueAt(caller, at), at)))
+        start(paced)
+      })
+      const deadline = fork(Effect.delay(tooLate, Math.max(1, Math.ceil(until - now()))))
+      pace.waiting.add(call)
+      start(paced)
+      return Effect.sync(() => {
+        leave()
+        start(paced)
+      })
+    })
 
   return {
-    isHeld: (candidate) => held.has(candidate.key),
-    wait,
-    slowDown: (candidate, epoch, retryAfterMs) => {
-      held.add(candidate.key)
-      unused.delete(candidate.key)
-      return limiter.adaptiveFeedback({
-        key: candidate.key,
-        epoch,
-        tokens: 1,
-        status: 429,
-        retryAfter: Duration.millis(retryAfterMs)
-      }).pipe(Effect.orDie, onSteadyClock)
+    tryTake: (target, caller) => of(target).pace.tryTake(caller, now()),
+    wait: (target, caller, until) =>
+      Effect.suspend(() => {
+        const paced = of(target)
+        const at = now()
+        const turn = paced.pace.tryTake(caller, at)
+        if (turn !== undefined) return Effect.succeed(turn)
+        const dueAt = paced.pace.dueAt(caller, at)
+        return dueAt > until ? Effect.fail(busy(dueAt, at)) : queue(paced, caller, until)
+      }),
+    giveBack: (target, turn) => {
+      const paced = of(target)
+      paced.pace.giveBack(turn, now())
+      start(paced)
+    },
+    isWatched: (target) => targets.get(target.key)?.pace.isQuiet === false,
+    accepted: (target, turn) => {
+      const paced = of(target)
+      paced.pace.accepted(turn, now())
+      if (paced.pace.waiting.size > 0) start(paced)
+    },
+    refused: (target, turn, caller, { quota, retryAfterMs }) =>
+      of(target).pace.refused(turn, caller, now(), retryAfterMs, quota),
+    delays: () => {
+      const at = now()
+      return [...targets.values()].flatMap(({ pace, target }) => {
+        const delays = pace.isQuiet ? [] : pace.delays(at)
+        return delays.length === 0 ? [] : [{ target, delays }]
+      })
     }
   }
 })

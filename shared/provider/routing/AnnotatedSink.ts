@@ -1,5 +1,7 @@
 /** Adds the gateway's headers to one request's answer: provider, attempts and time in queues. */
+import type { Refusal } from "../health/TargetPace.ts"
 import type { Head, Sink } from "../transport/Sink.ts"
+import type { Candidate } from "./Route.ts"
 
 export class AnnotatedSink implements Sink {
   readonly #sink: Sink
@@ -11,6 +13,8 @@ export class AnnotatedSink implements Sink {
   mayBeBilled = false
   /** Time that the request has waited in queues, in milliseconds. */
   queuedMs: number
+  /** What a provider's latest 429 says about the request, by target. */
+  #refusals: Map<string, Refusal | undefined> | undefined
   #onStart: (() => void) | undefined
   #onFirstChunk: (() => void) | undefined
 
@@ -30,6 +34,17 @@ export class AnnotatedSink implements Sink {
   /** Runs with the first bytes of a stream of events. */
   onFirstChunk(run: (() => void) | undefined): void {
     this.#onFirstChunk = run
+  }
+
+  /** A target has answered 429. */
+  refused({ key }: Candidate, refusal: Refusal | undefined): void {
+    this.#refusals ??= new Map()
+    this.#refusals.set(key, refusal)
+  }
+
+  /** Whether a target has refused this request with 429 while it accepted others, so that it would refuse it again. */
+  isRefusedAlone({ key }: Candidate): boolean {
+    return this.#refusals?.get(key)?.isAlone === true
   }
 
   get hasStarted(): boolean {

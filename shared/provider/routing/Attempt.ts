@@ -3,7 +3,7 @@ import { Clock, Effect, Exit } from "effect"
 import * as Fiberless from "../../bounds/Fiberless.ts"
 import { monotonicMs } from "../../bounds/MonotonicClock.ts"
 import { isIdempotent } from "../../catalogue/Provider.ts"
-import { isUnsent, type JobError, mayBeBilled } from "../../contract/JobError.ts"
+import { isUnsent, type JobError, mayBeBilled, type ProviderRateLimited } from "../../contract/JobError.ts"
 import type { Usage } from "../../contract/Usage.ts"
 import * as Attributes from "../../telemetry/Attributes.ts"
 import * as Metrics from "../../telemetry/Metrics.ts"
@@ -13,6 +13,7 @@ import { retryOf } from "./AttemptHistory.ts"
 import { type Commit, Commitment } from "../transport/Commitment.ts"
 import * as Gate from "./Gate.ts"
 import * as CircuitBreakers from "../health/CircuitBreakers.ts"
+import { defaultRetryMs } from "../health/Pacer.ts"
 import { Skipped } from "../health/Skipped.ts"
 import * as Endpoint from "../transport/Endpoint.ts"
 import type { Call } from "../call/Protocol.ts"
@@ -43,9 +44,9 @@ interface AttemptKind {
 
 export interface Attempt {
   /** Takes a retry from the provider's budget, for a call at this time (of the monotonic clock). Returns why it cannot, if so. */
-  readonly takeRetry: (candidate: Candidate, at: number) => Skipped | undefined
-  /** Whether the candidate's circuit lets calls pass. */
-  readonly isHealthy: (candidate: Candidate) => boolean
+  readonly takeRetry: (candidate: Candidate, owner: string, at: number) => Skipped | undefined
+  /** Whether the candidate's circuit lets an owner's calls pass. */
+  readonly isHealthy: (candidate: Candidate, owner: string) => boolean
   /** Calls the candidate if that is allowed before `until` (of the monotonic clock). Otherwise fails with `Skipped`. */
   readonly make: (
     candidate: Candidate,
@@ -63,12 +64,18 @@ const callTo = ({ continues, endpoint, workload }: Candidate, request: Request, 
   continues: request.isContinuation === true ? continues : undefined
 })
 
+/** Whether a call was made only to find out whether the provider accepts calls again, and it does not. */
+const isLostProbe = (error: JobError, { turn }: Gate.Permit): error is ProviderRateLimited =>
+  error._tag === "ProviderRateLimited" && turn?.isProbe === true
+
+const probed = ({ retryAfterMs }: ProviderRateLimited): Skipped =>
+  new Skipped({ reason: "probed", retryAfterMs: retryAfterMs ?? defaultRetryMs })
+
 export const make = Effect.gen(function*() {
   const { counts, performs } = yield* protocols
   const health = yield* CircuitBreakers.make
   const gate = yield* Gate.make
   const now = monotonicMs(yield* Clock.Clock)
-  const fork = Effect.runForkWith(yield* Effect.context<never>())
 
   const budgets = new Map<string, RetryBudget>()
   const budgetOf = ({ endpoint: { name } }: Candidate): RetryBudget => {
@@ -108,23 +115,33 @@ export const make = Effect.gen(function*() {
     })
   }
 
-  /** Makes the probe of a half-open circuit, which succeeds as soon as its answer starts. */
-  const probe = (
+  /** Makes a call whose outcome the pace or a circuit waits for: it succeeds as soon as its answer starts. */
+  const performWatched = (
     candidate: Candidate,
     admission: CircuitBreakers.Admission,
+    permit: Gate.Permit,
     request: Request,
     answer: AnnotatedSink,
     kind: AttemptKind
   ) =>
     Effect.suspend(() => {
-      answer.onStart(() => void fork(health.recordSuccess(candidate, admission) ?? Effect.void))
+      answer.onStart(() => {
+        health.recordStart(candidate, admission)
+        gate.accepted(candidate, permit)
+      })
       return perform(candidate, request, answer, kind)
     }).pipe(Effect.onExit((exit) => {
       answer.onStart(undefined)
       return Exit.hasFails(exit) ? Effect.void : health.recordAbandoned(candidate, admission)
     }))
 
-  const recordSuccess = (candidate: Candidate, admission: CircuitBreakers.Admission, usage: Usage | undefined) => {
+  const recordSuccess = (
+    candidate: Candidate,
+    admission: CircuitBreakers.Admission,
+    permit: Gate.Permit,
+    usage: Usage | undefined
+  ) => {
+    gate.accepted(candidate, permit)
     const record = health.recordSuccess(candidate, admission)
     return record === undefined ? Effect.succeed(usage) : Effect.as(record, usage)
   }
@@ -140,10 +157,11 @@ export const make = Effect.gen(function*() {
     answer.mayBeBilled = mayBeBilled(error)
     // what has begun an answer has done work, whatever its error
     const hasDoneNothing = isUnsent(error) && !answer.hasStarted && !isContinuation
+    if (error._tag === "ProviderRateLimited") answer.refused(candidate, gate.refused(candidate, permit, error))
+    if (error._tag === "ProviderRejected") gate.accepted(candidate, permit)
     return health.recordFailure(candidate, admission, error).pipe(
-      Effect.andThen(gate.recordFailure(candidate, permit, error)),
       Effect.andThen(hasDoneNothing ? Effect.uninterruptible(retract) : Effect.void),
-      Effect.andThen(Effect.fail(error))
+      Effect.andThen(Effect.fail(isLostProbe(error, permit) && hasDoneNothing ? probed(error) : error))
     )
   }
 
@@ -154,45 +172,55 @@ export const make = Effect.gen(function*() {
     permit: Gate.Permit,
     kind: AttemptKind
   ): Effect.Effect<Usage | undefined, JobError | Skipped> =>
-    Fiberless.flatMap(health.admit(candidate), (admission) => {
+    Fiberless.flatMap(health.admit(candidate, request.tenant), (admission) => {
       answer.queuedMs += permit.waitedMs
       // before the call, which counts itself among the attempts
       if (answer.mayBeBilled) Metrics.update(Metrics.repeatedCalls(answer.provider), 1)
       if (kind.isRetry) Metrics.update(Metrics.retries(candidate.endpoint.name), 1)
       else if (answer.attempts > 0) Metrics.update(Metrics.fallbacks(candidate.endpoint.name), 1)
       return Fiberless.matchEffect(
-        admission.probe
-          ? probe(candidate, admission, request, answer, kind)
+        admission.isWatched || gate.isWatched(candidate)
+          ? performWatched(candidate, admission, permit, request, answer, kind)
           : perform(candidate, request, answer, kind),
         {
-          onSuccess: (usage) => recordSuccess(candidate, admission, usage),
+          onSuccess: (usage) => recordSuccess(candidate, admission, permit, usage),
           onFailure: (error) => recordFailure(candidate, request, answer, admission, permit, error)
         }
       )
     })
 
   const attempt: Attempt = {
-    takeRetry: (candidate, at) => {
-      const openUntil = health.openUntil(candidate)
+    takeRetry: (candidate, owner, at) => {
+      const openUntil = health.openUntil(candidate, owner)
       if (openUntil > at) {
         return new Skipped({ reason: "resting", retryAfterMs: Math.ceil(openUntil - now()) })
       }
       return budgetOf(candidate).withdraw() ? undefined : new Skipped({ reason: "retries", retryAfterMs: 0 })
     },
-    isHealthy: (candidate) => health.openUntil(candidate) <= now(),
+    isHealthy: (candidate, owner) => health.openUntil(candidate, owner) <= now(),
     make: (candidate, request, answer, options) => {
       const { isFirst, isRetry, until } = options
-      const { body, operation } = request
+      const { body, operation, tenant } = request
       const { protocol } = candidate.endpoint.provider
       const calls = Fiberless.suspend(() => counts[protocol](callTo(candidate, request, isFirst)))
       const budget = budgetOf(candidate)
+      if (isRetry && answer.isRefusedAlone(candidate)) {
+        budget.refund()
+        return Effect.fail(new Skipped({ reason: "alone", retryAfterMs: 0 }))
+      }
       if (!isRetry) budget.deposit(retryOf(candidate).budget, now())
-      const made = gate.run(
-        candidate,
-        { body, operation, calls },
-        until,
-        (permit) => call(candidate, request, answer, permit, options)
-      )
+      const run = (): Effect.Effect<Usage | undefined, JobError | Skipped> =>
+        Fiberless.catchError(
+          gate.run(
+            candidate,
+            { owner: tenant, body, operation, calls },
+            until,
+            (permit) => call(candidate, request, answer, permit, options)
+          ),
+          // the gateway chose to probe with this request, which therefore goes on waiting
+          (miss) => miss._tag === "Skipped" && miss.reason === "probed" && now() < until ? run() : Effect.fail(miss)
+        )
+      const made = run()
       return isRetry
         ? Effect.tapError(made, (miss) => miss._tag === "Skipped" ? Effect.sync(() => budget.refund()) : Effect.void)
         : made

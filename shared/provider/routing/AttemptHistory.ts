@@ -4,7 +4,7 @@
  */
 import { defaultRetry, type Retry } from "../../catalogue/Provider.ts"
 import { InternalError, type JobError } from "../../contract/JobError.ts"
-import { defaultRetryMs } from "../health/Pace.ts"
+import { defaultRetryMs } from "../health/Pacer.ts"
 import { type RetryRule, ruleOf, ruleToContinue } from "./RetryRules.ts"
 import type { Skipped } from "../health/Skipped.ts"
 import type { Candidate } from "./Route.ts"

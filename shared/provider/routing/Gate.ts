@@ -1,18 +1,16 @@
-/**
- * Admits requests to a provider, each with all its calls, within the catalogue's limits, which all workers share, and at the pace learned
- * from the provider's 429s. Each wait has its own span.
- */
-import { Cause, Clock, Effect, Exit, Metric, Option, Predicate } from "effect"
+/** Enforces a provider's limits from the catalogue, which all workers share, and slows down after its 429s. Each wait has its own span. */
+import { Cause, Clock, Effect, Exit, Metric, Option } from "effect"
 import * as Fiberless from "../../bounds/Fiberless.ts"
 import { monotonicMs, toEpochMs } from "../../bounds/MonotonicClock.ts"
 import { type Demand, Holding, limitWindowMs } from "../../bounds/Limit.ts"
-import type { JobError } from "../../contract/JobError.ts"
+import type { ProviderRateLimited } from "../../contract/JobError.ts"
 import type { Operation } from "../../contract/Operation.ts"
 import type { Usage } from "../../contract/Usage.ts"
 import * as Attributes from "../../telemetry/Attributes.ts"
 import * as Metrics from "../../telemetry/Metrics.ts"
 import * as Span from "../../telemetry/Span.ts"
 import * as Pace from "../health/Pace.ts"
+import type { Caller, Refusal, Turn } from "../health/TargetPace.ts"
 import { type Calls, oneCall } from "../call/Calls.ts"
 import { Skipped } from "../health/Skipped.ts"
 import type { Candidate } from "./Route.ts"
@@ -21,14 +19,17 @@ import * as TokenEstimate from "../call/TokenEstimate.ts"
 
 /** Permission for the calls of one request. */
 export interface Permit {
-  /** The epoch of the pace, for `recordFailure`. */
-  readonly epoch: number
+  readonly caller: Caller
+  /** `undefined` if the catalogue wants no pace. */
+  readonly turn: Turn | undefined
   /** How long the request has waited for the permit, in milliseconds. */
   readonly waitedMs: number
 }
 
 /** A request to a candidate. */
 export interface Asked {
+  /** Whose request it is: refusals belong to the owner who got them. */
+  readonly owner: string
   readonly body: Uint8Array
   readonly operation: Operation
   /** Finds the number of calls that the request makes to the candidate's provider. Runs only if the provider's limits count calls. */
@@ -46,11 +47,14 @@ export interface Gate {
     until: number,
     call: (permit: Permit) => Effect.Effect<Usage | undefined, E>
   ) => Effect.Effect<Usage | undefined, E | Skipped>
-  /** Slows down the calls to the provider if it has answered 429. */
-  readonly recordFailure: (candidate: Candidate, permit: Permit, error: JobError) => Effect.Effect<void>
+  /** Whether the outcome of a call must be reported as soon as it is known. */
+  readonly isWatched: (candidate: Candidate) => boolean
+  /** The provider has accepted the call. */
+  readonly accepted: (candidate: Candidate, permit: Permit) => void
+  /** The provider has answered 429. Returns what that says about the request; `undefined` if the catalogue wants no pace. */
+  readonly refused: (candidate: Candidate, permit: Permit, error: ProviderRateLimited) => Refusal | undefined
+  readonly delays: Pace.Pace["delays"]
 }
-
-const immediate: Permit = { epoch: 0, waitedMs: 0 }
 
 /** The key of a provider's limits. Encoded, because keys allow few characters but a provider's name may have any. */
 export const keyOf = (provider: string): string => `provider.${Buffer.from(provider).toString("base64url")}`
@@ -94,19 +98,24 @@ export const make = Effect.gen(function*() {
   const wait = Effect.fnUntraced(
     function*(
       candidate: Candidate,
+      caller: Caller,
+      taken: Turn | undefined,
       holding: Holding,
       until: number
     ): Effect.fn.Return<Permit, Skipped> {
       const { name } = candidate.endpoint
       const startedAt = now()
-      const epoch = pace.isHeld(candidate) ? yield* Effect.interruptible(pace.wait(candidate, until)) : 0
-      yield* Effect.mapError(
-        holding.takeRest(({ limit, units }) => shared.take(limit, units, epochMs(until))),
-        ({ _tag, retryAfterMs }) => new Skipped({ reason: _tag === "LimitUnknown" ? "unknown" : "busy", retryAfterMs })
+      const turn = taken ??
+        (isPaced(candidate) ? yield* Effect.interruptible(pace.wait(candidate, caller, until)) : undefined)
+      yield* holding.takeRest(({ limit, units }) => shared.take(limit, units, epochMs(until))).pipe(
+        Effect.mapError(({ _tag, retryAfterMs }) =>
+          new Skipped({ reason: _tag === "LimitUnknown" ? "unknown" : "busy", retryAfterMs })
+        ),
+        Effect.onError(() => Effect.sync(() => giveBack(candidate, turn)))
       )
       const waitedMs = now() - startedAt
       yield* Metric.update(Metrics.providerWait(name), waitedMs / 1_000)
-      return { epoch, waitedMs }
+      return { caller, turn, waitedMs }
     },
     Effect.uninterruptible,
     (waiting, { endpoint }) => {
@@ -115,28 +124,54 @@ export const make = Effect.gen(function*() {
     }
   )
 
+  const giveBack = (candidate: Candidate, turn: Turn | undefined): void => {
+    if (turn !== undefined) pace.giveBack(candidate, turn)
+  }
+
   const run: Gate["run"] = (candidate, request, until, call) => {
-    // the fast path, by far the most frequent case
     const { limits } = candidate.endpoint.provider
-    if (limits === undefined && !pace.isHeld(candidate)) return call(immediate)
+    const caller: Caller = { owner: request.owner, tokens: () => TokenEstimate.most(request) }
+    const turn = isPaced(candidate) ? pace.tryTake(candidate, caller) : undefined
+    const isReady = turn !== undefined || !isPaced(candidate)
+    // the fast path, by far the most frequent case
+    if (limits === undefined && isReady) return passing(candidate, call, { caller, turn, waitedMs: 0 })
     const isCounted = limits?.concurrency !== undefined || limits?.requestsPerMinute !== undefined
     return Fiberless.flatMap(isCounted ? request.calls : Effect.succeed(oneCall), (calls) => {
       const holding = new Holding(demandsOf(candidate, request, calls))
-      const isFree = !pace.isHeld(candidate) &&
-        holding.takeAvailable(({ limit, units }) => shared.tryTake(limit, units))
+      const isFree = isReady && holding.takeAvailable(({ limit, units }) => shared.tryTake(limit, units))
       // while it waits, other calls may take the units
       if (!isFree) holding.returnAll()
-      const permit = isFree ? Effect.succeed(immediate) : wait(candidate, holding, until)
-      return Fiberless.onExit(Fiberless.flatMap(permit, call), (exit) => settle(holding, exit))
+      const permit = isFree
+        ? Effect.succeed({ caller, turn, waitedMs: 0 })
+        : wait(candidate, caller, turn, holding, until)
+      const called = Fiberless.flatMap(permit, (permit) => passing(candidate, call, permit))
+      return Fiberless.onExit(called, (exit) => settle(holding, exit))
     })
   }
 
+  /** Makes a call. One that was not sent gives its turn back. */
+  const passing = <E>(
+    candidate: Candidate,
+    call: (permit: Permit) => Effect.Effect<Usage | undefined, E>,
+    permit: Permit
+  ): Effect.Effect<Usage | undefined, E> =>
+    Fiberless.catchError(call(permit), (error) => {
+      if (error instanceof Skipped && error.reason !== "probed") giveBack(candidate, permit.turn)
+      return Effect.fail(error)
+    })
+
   const gate: Gate = {
     run,
-    recordFailure: (candidate, { epoch }, error) =>
-      Predicate.isTagged(error, "ProviderRateLimited") && candidate.endpoint.provider.limits?.adaptive !== false
-        ? pace.slowDown(candidate, epoch, error.retryAfterMs ?? Pace.defaultRetryMs)
-        : Effect.void
+    isWatched: pace.isWatched,
+    accepted: (candidate, { turn }) => {
+      if (turn !== undefined) pace.accepted(candidate, turn)
+    },
+    refused: (candidate, { caller, turn }, error) =>
+      turn === undefined ? undefined : pace.refused(candidate, turn, caller, error),
+    delays: pace.delays
   }
   return gate
 })
+
+/** Whether the catalogue wants calls to slow down after a 429. */
+const isPaced = ({ endpoint }: Candidate): boolean => endpoint.provider.limits?.adaptive !== false

@@ -1,6 +1,5 @@
 /** Answers a request for a model: calls candidates until one starts an answer, as `AttemptHistory.ts` decides. */
 import { Array, Clock, Context, Effect, Layer, Option, Random, Result } from "effect"
-import { RateLimiter } from "effect/persistence"
 import * as Fiberless from "../../bounds/Fiberless.ts"
 import { monotonicMs, ofEpochMs } from "../../bounds/MonotonicClock.ts"
 import { Catalogue } from "../../catalogue/Catalogue.ts"
@@ -11,7 +10,6 @@ import { Affinity } from "./Affinity.ts"
 import * as Attempt from "./Attempt.ts"
 import { AttemptHistory } from "./AttemptHistory.ts"
 import * as ContinuedAnswer from "../exchange/continuation/ContinuedAnswer.ts"
-import * as CircuitBreakers from "../health/CircuitBreakers.ts"
 import { momentMs } from "../health/Pace.ts"
 import type { Skipped } from "../health/Skipped.ts"
 import { type Candidate, inOrder, type Route, routeOf } from "./Route.ts"
@@ -85,7 +83,7 @@ export class Providers extends Context.Service<Providers, {
           if (step.kind === "fail") return yield* step.error
           const { at, candidate, isRetry, waits } = step
           // taken before the pause: without a retry there is nothing to wait for
-          const refusal = isRetry ? attempt.takeRetry(candidate, at) : undefined
+          const refusal = isRetry ? attempt.takeRetry(candidate, request.tenant, at) : undefined
           if (refusal !== undefined) {
             yield* record(candidate, refusal)
             continue
@@ -116,6 +114,9 @@ export class Providers extends Context.Service<Providers, {
       const callWithAffinity: Routed["call"] = (candidate, ...about) =>
         affinity.during(candidate, attempt.make(candidate, ...about))
 
+      const isHealthyFor = ({ tenant }: ProviderRequest) => (candidate: Candidate) =>
+        attempt.isHealthy(candidate, tenant)
+
       /** The order of the candidates, with affinity for the request's session if the model's route is sticky. */
       const routeTo = (route: Route, request: ProviderRequest, random: typeof Random.Random.Service) => {
         if (route.sticky === "none") return { request, candidates: inOrder(route, random), call: attempt.make }
@@ -124,19 +125,19 @@ export class Providers extends Context.Service<Providers, {
           request: { ...request, session },
           candidates: session === undefined
             ? inOrder(route, random)
-            : route.stages.flatMap((stage) => affinity.inOrder(stage, session, attempt.isHealthy)),
+            : route.stages.flatMap((stage) => affinity.inOrder(stage, session, isHealthyFor(request))),
           call: callWithAffinity
         }
       }
 
       /** Puts the candidate first whose account made the latest reasoning, while it is healthy: no other can read that reasoning. */
-      const readerFirst = (candidates: Routed["candidates"], account: string) =>
+      const readerFirst = ({ candidates, request }: Routed, account: string) =>
         Effect.findFirst(candidates, ({ endpoint }) =>
           Endpoint.accountFor(endpoint, secrets).pipe(
             Effect.map((own) => own === account),
             Effect.orElseSucceed(() => false)
           )).pipe(
-            Effect.map(Option.filter(attempt.isHealthy)),
+            Effect.map(Option.filter(isHealthyFor(request))),
             Effect.map(Option.match({
               onNone: () => candidates,
               onSome: (reader) => [reader, ...candidates.filter((candidate) => candidate !== reader)]
@@ -162,12 +163,12 @@ export class Providers extends Context.Service<Providers, {
             const isAlone = routed.candidates.length < 2
             const account = isAlone ? undefined : SignatureMarks.lastAccountIn(request.body)
             return account === undefined ? respond(routed) : Effect.flatMap(
-              readerFirst(routed.candidates, account),
+              readerFirst(routed, account),
               (candidates) => respond({ ...routed, candidates })
             )
           })
         }
       })
     })
-  ).pipe(Layer.provide([CircuitBreakers.layerStore, RateLimiter.layerStoreMemory]))
+  )
 }

@@ -1,6 +1,5 @@
 /** Finds the providers of a video model, each with its protocol's engine, and with limits and circuit breakers as for all requests. */
 import { Cause, Clock, Context, Effect, Exit, Layer, Option, Random } from "effect"
-import { RateLimiter } from "effect/persistence"
 import { ofEpochMs } from "../../bounds/MonotonicClock.ts"
 import { Catalogue } from "../../catalogue/Catalogue.ts"
 import { isIdempotent, videoProtocols } from "../../catalogue/Provider.ts"
@@ -23,6 +22,8 @@ import { LocalVideoEngine, type VideoEngine } from "../call/VideoEngine.ts"
 
 /** How to submit a task and follow it. */
 export interface VideoSubmission<Started, Done, Failure, Late> {
+  /** Whose task it is. */
+  readonly owner: string
   /** How long the submission may wait for the provider's limits, in epoch milliseconds. */
   readonly until: number
   readonly submit: Effect.Effect<Started, Failure>
@@ -44,7 +45,7 @@ export interface VideoProvider {
 }
 
 /** The demand of a video, which uses none of a provider's tokens. */
-const request: Gate.Asked = {
+const request: Omit<Gate.Asked, "owner"> = {
   body: new Uint8Array(0),
   operation: videoGenerations,
   calls: Effect.succeed(oneCall)
@@ -76,26 +77,34 @@ export class VideoProviders extends Context.Service<VideoProviders, {
         admission: CircuitBreakers.Admission,
         permit: Gate.Permit,
         error: JobError | undefined
-      ): Effect.Effect<void> =>
-        error === undefined
+      ): Effect.Effect<void> => {
+        if (error?._tag === "ProviderRateLimited") gate.refused(candidate, permit, error)
+        return error === undefined
           ? health.recordAbandoned(candidate, admission)
-          : Effect.andThen(
-            health.recordFailure(candidate, admission, error),
-            gate.recordFailure(candidate, permit, error)
-          )
+          : health.recordFailure(candidate, admission, error)
+      }
+
+      const recordSuccess = (
+        candidate: Candidate,
+        admission: CircuitBreakers.Admission,
+        permit: Gate.Permit
+      ): Effect.Effect<void> => {
+        gate.accepted(candidate, permit)
+        return health.recordSuccess(candidate, admission) ?? Effect.void
+      }
 
       const begin = (candidate: Candidate) =>
       <Started, Done, Failure, Late>(
-        { failureOf, follow, submit, until }: VideoSubmission<Started, Done, Failure, Late>
+        { failureOf, follow, owner, submit, until }: VideoSubmission<Started, Done, Failure, Late>
       ): Effect.Effect<Exit.Exit<Done, Late>, Failure | Skipped> =>
         Effect.suspend(() => {
           let ended: Exit.Exit<Done, Late> = Exit.interrupt()
           const call = (permit: Gate.Permit) =>
-            Effect.flatMap(health.admit(candidate), (admission) =>
+            Effect.flatMap(health.admit(candidate, owner), (admission) =>
               submit.pipe(
                 Effect.onExit((exit) =>
                   Exit.isSuccess(exit)
-                    ? health.recordSuccess(candidate, admission) ?? Effect.void
+                    ? recordSuccess(candidate, admission, permit)
                     : recordFailure(
                       candidate,
                       admission,
@@ -109,7 +118,8 @@ export class VideoProviders extends Context.Service<VideoProviders, {
                   return noTokens
                 })
               ))
-          return Effect.map(gate.run(candidate, request, ofEpochMs(clock)(until), call), () => ended)
+          const asked = { ...request, owner }
+          return Effect.map(gate.run(candidate, asked, ofEpochMs(clock)(until), call), () => ended)
         })
 
       const named = (name: string, model: string): VideoProvider | undefined => {
@@ -137,5 +147,5 @@ export class VideoProviders extends Context.Service<VideoProviders, {
         find: named
       })
     })
-  ).pipe(Layer.provide([CircuitBreakers.layerStore, RateLimiter.layerStoreMemory]))
+  )
 }

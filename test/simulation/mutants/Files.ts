@@ -33,7 +33,7 @@ export const bucket = "shared/nats/KeyValue.ts"
 export const ledger = "shared/limits/Ledger.ts"
 export const lease = "shared/limits/ReplicaLease.ts"
 export const occupancy = "shared/bus/fairness/PoolOccupancy.ts"
-export const pace = "shared/provider/health/Pace.ts"
+export const gate = "shared/provider/routing/Gate.ts"
 export const history = "shared/provider/routing/AttemptHistory.ts"
 
 export const pool = "shared/bus/ingress/JobPool.ts"

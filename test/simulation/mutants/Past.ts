@@ -4,6 +4,7 @@ import {
   bucket,
   connect,
   connection,
+  gate,
   history,
   holdDesk,
   lease,
@@ -11,7 +12,6 @@ import {
   life,
   links,
   occupancy,
-  pace,
   pool,
   publications,
   pulls,
@@ -419,8 +419,8 @@ export const past: ReadonlyArray<Patch> = [
   // seed 2001565
   {
     name: "a call that goes to another provider uses up a turn",
-    file: pace,
-    from: "if (phase === \"learned\" && until <= now + momentMs) unused.set(candidate.key, turn)",
+    file: gate,
+    from: "if (turn !== undefined) pace.giveBack(candidate, turn)",
     to: "",
     needs: Needs.paced
   },

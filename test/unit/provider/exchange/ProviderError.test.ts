@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { ProviderRejected } from "../../../../shared/contract/JobError.ts"
+import { ProviderRateLimited, ProviderRejected } from "../../../../shared/contract/JobError.ts"
 import * as ProviderError from "../../../../shared/provider/exchange/ProviderError.ts"
 import type { ResponseHeaders } from "../../../../shared/provider/transport/ResponseHeaders.ts"
 
@@ -69,6 +69,41 @@ describe("a retry time", () => {
       assert.deepInclude(yield* told(`${"9".repeat(400)}s`), { retryAfterMs: day })
       assert.deepInclude(yield* told("s"), { retryAfterMs: null })
     }))
+})
+
+describe("a 429", () => {
+  it.effect.each(
+    [
+      ["generate_content_free_tier_requests", { requestsLeft: 0 }],
+      ["generate_content_free_tier_input_token_count", undefined]
+    ] as const
+  )("of Google's quota %s says what is left", ([metric, quota]) =>
+    Effect.gen(function*() {
+      const violations = [{ quotaMetric: `generativelanguage.googleapis.com/${metric}` }]
+      const details = [{ "@type": "type.googleapis.com/google.rpc.QuotaFailure", violations }]
+      const error = yield* ProviderError.fromAnswer("p", 429, {}, JSON.stringify({ error: { code: 429, details } }), [])
+      assert.deepStrictEqual(
+        error,
+        new ProviderRateLimited({
+          provider: "p",
+          retryAfterMs: null,
+          ...(quota === undefined ? {} : { quota })
+        })
+      )
+    }))
+
+  it.effect.each([[{}, 7_000], [{ "retry-after": "2" }, 2_000]] as const)(
+    "without a retry-after waits for the reset of what is used up: %j",
+    ([headers, retryAfterMs]) =>
+      Effect.gen(function*() {
+        const told = {
+          "anthropic-ratelimit-output-tokens-remaining": "0",
+          "anthropic-ratelimit-output-tokens-reset": "1970-01-01T00:00:07Z"
+        }
+        const error = yield* ProviderError.fromAnswer("p", 429, { ...told, ...headers }, "", [])
+        assert.deepInclude(error, { retryAfterMs, quota: { tokensLeft: 0 } })
+      })
+  )
 })
 
 it.effect("no part of an error reveals a secret", () =>

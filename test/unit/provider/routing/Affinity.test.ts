@@ -89,8 +89,11 @@ describe("a session", () => {
       assert.lengthOf(scripted.received, moved.length)
       assert.isTrue(scripted.received.every(({ answersAs, name }) => name === "b/chat" && answersAs === "chat"))
       scripted.behave("a/chat", answers())
-      const { outcome } = yield* scripted.timed("chat", { body: bodyOf(moved[0]!) })
-      assert.deepInclude(outcome, { kind: "answered" })
+      // the second one probes the target, whose circuit then closes by steps
+      for (let times = 0; times < 2; times++) {
+        const { outcome } = yield* scripted.timed("chat", { body: bodyOf(moved[0]!) })
+        assert.deepInclude(outcome, { kind: "answered" })
+      }
       assert.deepStrictEqual(yield* sessionsOf(scripted, "a"), moved)
     }))
 

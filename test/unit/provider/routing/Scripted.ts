@@ -27,6 +27,7 @@ export interface Received {
   /** `provider/model`. */
   readonly name: string
   readonly at: number
+  readonly tenant: string
   /** See `Call`. */
   readonly answersAs: string
 }
@@ -184,7 +185,7 @@ export class Scripted {
   #receive(call: Call, sink: Sink): Effect.Effect<Usage | undefined, JobError> {
     const name = `${call.endpoint.name}/${call.endpoint.model}`
     return Effect.flatMap(Clock.currentTimeMillis, (at) => {
-      this.received.push({ name, at, answersAs: call.answersAs })
+      this.received.push({ name, at, tenant: call.tenant, answersAs: call.answersAs })
       const answer = this.#once.get(name)?.shift() ?? this.#script.get(name) ?? answers()
       return answer(call, sink)
     })

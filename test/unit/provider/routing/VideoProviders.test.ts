@@ -34,6 +34,7 @@ const bench = Effect.fnUntraced(function*(settings: string) {
   const begin = (submit: Effect.Effect<void, JobError>, goOn: Effect.Effect<string, string>, timeoutMs = 60_000) =>
     Effect.flatMap(Clock.currentTimeMillis, (now) =>
       provider.begin({
+        owner: "key",
         until: now + timeoutMs,
         submit: Effect.andThen(Effect.map(Clock.currentTimeMillis, (now) => void asked.push(now)), submit),
         failureOf: (error: JobError) => error,

@@ -4,7 +4,7 @@ import { Clock, Effect, Fiber } from "effect"
 import { PrometheusMetrics } from "effect/observability"
 import { TestClock } from "effect/testing"
 import { randomFrom } from "../../../fixture/general/Random.ts"
-import { answers, fails, type Outcome, rateLimited, rejected, Scripted, status, streams } from "./Scripted.ts"
+import { answers, fails, type Outcome, rateLimited, rejected, Scripted, status, streams } from "../routing/Scripted.ts"
 import { ProviderFailed } from "../../../../shared/contract/JobError.ts"
 
 const catalogue = `
