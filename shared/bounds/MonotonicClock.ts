@@ -11,21 +11,6 @@ export const ofEpochMs = (clock: Clock.Clock) => (epochMs: number): number =>
 export const toEpochMs = (clock: Clock.Clock) => (at: number): number =>
   at - monotonicMs(clock)() + clock.currentTimeMillisUnsafe()
 
-/** A clock for libraries that measure intervals in wall time: gives them monotonic time instead. */
-export const steady = (clock: Clock.Clock): Clock.Clock => {
-  const now = monotonicMs(clock)
-  const nowNanos = () => clock.monotonicTimeNanosUnsafe()
-  return {
-    currentTimeMillisUnsafe: now,
-    currentTimeMillis: Effect.sync(now),
-    currentTimeNanosUnsafe: nowNanos,
-    currentTimeNanos: clock.monotonicTimeNanos,
-    monotonicTimeNanosUnsafe: nowNanos,
-    monotonicTimeNanos: clock.monotonicTimeNanos,
-    sleep: (duration) => clock.sleep(duration)
-  }
-}
-
 /**
  * Runs `tick` every `ms` milliseconds until the scope closes. Logs exceptions and continues. Uses Effect's clock, so that tests can use
  * virtual time.
