@@ -1,5 +1,5 @@
 /** Invariants of calls over HTTP: when a second call is allowed, and that providers are used again once they recover. */
-import { providerNames } from "./gateway/HttpProvider.ts"
+import { limiterKinds, providerNames } from "./gateway/HttpProvider.ts"
 import type { Call } from "./gateway/Provider.ts"
 import { activeMs, warmUpMs } from "./Scenario.ts"
 import type { Ended } from "./Simulation.ts"
@@ -35,12 +35,15 @@ function* secondCallFollowsFailure({ clients, provider, scenario }: Ended): Gene
   }
 }
 
+/** The kinds of weather in which a provider answers 429. */
+const kinds429: ReadonlySet<string> = new Set(["429", ...limiterKinds])
+
 /** Circuits close: 15 s after it recovered, the first provider answers again. */
 function* circuitsClose({ lastProbes, provider, scenario }: Ended): Generator<Violation> {
   // leases are measured by the clocks of workers: by a late one, those of a lost worker last longer, and another provider answers meanwhile
   if (scenario.faults.some(({ kind }) => kind === "clock of worker")) return
   // after a 429, a worker paces its calls for a minute and uses the next provider meanwhile
-  if (scenario.weather === undefined || scenario.weather.some(({ kind }) => kind === "429")) return
+  if (scenario.weather === undefined || scenario.weather.some(({ kind }) => kinds429.has(kind))) return
   for (const client of lastProbes) {
     const used = provider.calls.filter(({ request }) => request === client.request.request).map((call) => call.provider)
     if (client.outcome !== "complete" || used.length !== 1 || used[0] !== providerNames[0]) {
@@ -73,4 +76,18 @@ function* paceIsKept({ clients, provider, scenario: { faults, weather = [], work
   }
 }
 
-export const checks: ReadonlyArray<Check> = [secondCallFollowsFailure, circuitsClose, paceIsKept]
+/** How many calls a limiter may refuse before a worker, or the one that replaces it, has learned its share, and the part of the others. */
+const refusedAtFirst = 12
+const mostRefused = 0.25
+
+/** A provider that limits its calls refuses few of them. */
+function* limiterIsLearned({ provider, scenario: { faults, weather = [], workers } }: Ended): Generator<Violation> {
+  if (!weather.some(({ perSecond }) => perSecond !== undefined)) return
+  const calls = provider.calls.filter((call) => call.provider === providerNames[0])
+  const refused = calls.filter(({ failure }) => failure === "429").length
+  if (refused > refusedAtFirst * (workers + faults.length) + mostRefused * calls.length) {
+    yield { invariant: "limiter is learned", detail: `${refused} of ${calls.length} calls were refused` }
+  }
+}
+
+export const checks: ReadonlyArray<Check> = [secondCallFollowsFailure, circuitsClose, paceIsKept, limiterIsLearned]

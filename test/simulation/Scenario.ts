@@ -2,7 +2,7 @@
 import { drillKinds } from "./Drills.ts"
 import type { AnswerRequest } from "./gateway/AnswerClient.ts"
 import type { Request } from "./gateway/Client.ts"
-import { type Weather, weatherKinds } from "./gateway/HttpProvider.ts"
+import { limiterKinds, type Weather, weatherKinds } from "./gateway/HttpProvider.ts"
 import type { KeyEdit, PlannedKey } from "./gateway/Keys.ts"
 import type { TaskRequest } from "./gateway/TaskClient.ts"
 import { mostElectionMs, mostRepairMs, type NatsFaultKind, natsFaultKinds } from "./nats/Faults.ts"
@@ -239,6 +239,16 @@ const weatherOf = (random: Random): ReadonlyArray<Weather> =>
     }
   })
 
+/** The first provider limits all calls. */
+const limiterOf = (random: Random): ReadonlyArray<Weather> => [{
+  provider: 0,
+  kind: random.pick(limiterKinds),
+  from: 0,
+  until: warmUpMs + activeMs,
+  share: 1,
+  perSecond: random.integer(2, 12)
+}]
+
 const videoFaultsOf = (random: Random): ReadonlyArray<Fault> =>
   Array.from({ length: random.integer(0, 3) }, () => ({
     ...faultOf(random, warmUpMs + random.between(0, activeMs), random.pick(videoFaultKinds)),
@@ -352,7 +362,12 @@ export const scenarioOf = (seed: number, mostRequests = 200): Scenario => {
     }
   })
   const calling = new Random(seed ^ 0xca_11_05)
-  const weather = calling.chance(0.1) ? weatherOf(calling) : undefined
+  const limiting = new Random(seed ^ 0x4_29_42)
+  const weather = calling.chance(0.1)
+    ? weatherOf(calling)
+    : limiting.chance(0.03)
+    ? limiterOf(limiting)
+    : undefined
   const stretching = new Random(seed ^ 0x10_46_e2)
   // an answer that is slower than a provider may be would fail in any weather
   const isExtreme = weather === undefined && stretching.chance(0.15)

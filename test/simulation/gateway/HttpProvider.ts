@@ -8,10 +8,18 @@ import { type Call, chunkOf, type Order, type Provider } from "./Provider.ts"
 
 export const weatherKinds = ["500", "429", "stall", "cut", "reset", "down"] as const
 
+/** How a provider limits its calls: to a number in each window of two seconds, or to a bucket of ten that fills evenly. */
+export const limiterKinds = ["window", "bucket"] as const
+
+const windowMs = 2_000
+const bucketSize = 10
+
 /** What a provider does to a share of its requests for a while. */
 export interface Weather {
   readonly provider: number
-  readonly kind: typeof weatherKinds[number]
+  readonly kind: typeof weatherKinds[number] | typeof limiterKinds[number]
+  /** How many calls a limiter accepts per second. */
+  readonly perSecond?: number
   /** In milliseconds of the world. */
   readonly from: number
   readonly until: number
@@ -68,6 +76,8 @@ export class HttpProvider {
   readonly #network: Network
   readonly #number: number
   readonly #weather: ReadonlyArray<Weather>
+  /** The units of a limiter that are left, and when they were counted. */
+  #limited = { left: bucketSize, at: 0 }
   /** Keeps the calls of all providers. */
   readonly #calls: Provider
   #machine: Machine
@@ -137,25 +147,46 @@ export class HttpProvider {
     })
   }
 
+  /** Takes a unit of a limiter. Returns the time until one is free, if none is, in milliseconds. */
+  #limit({ kind, perSecond = 1 }: Weather, now: number): number | undefined {
+    const { at, left } = this.#limited
+    const isNewWindow = Math.floor(now / windowMs) > Math.floor(at / windowMs)
+    const full = perSecond * windowMs / 1_000
+    const most = kind === "bucket"
+      ? Math.min(bucketSize, left + perSecond * (now - at) / 1_000)
+      : isNewWindow
+      ? full
+      : left
+    this.#limited = { left: most >= 1 ? most - 1 : most, at: now }
+    if (most >= 1) return undefined
+    return kind === "bucket" ? (1 - most) * 1_000 / perSecond : windowMs - now % windowMs
+  }
+
   #answer(machine: Machine, connection: Connection, call: Call, order: Order): void {
     const world = this.#world
     const fail = (how: string) => this.#calls.end(call, "failed", how)
     const weather = this.#weather.find(({ from, kind, share, until }) =>
       kind !== "down" && from <= world.now && world.now < until && world.random.chance(share)
-    )?.kind
+    )
     // before or after the first chunks
-    const cutAfter = weather === "cut" ? world.random.integer(0, Math.min(3, order.chunks - 1)) : undefined
+    const cutAfter = weather?.kind === "cut" ? world.random.integer(0, Math.min(3, order.chunks - 1)) : undefined
     world.after(thinkMs, machine, () => {
       if (call.outcome !== "open") return
-      switch (weather) {
+      switch (weather?.kind) {
         case "stall":
           return
         case "500":
           connection.send(answerOf("500 Internal Server Error", { error: { message: "broken" } }))
           return fail("500")
         case "429":
-          connection.send(answerOf("429 Too Many Requests", { error: { message: "slow" } }, "retry-after-ms: 300"))
-          return fail("429")
+          return refuse(300)
+        case "window":
+        case "bucket": {
+          const freeInMs = this.#limit(weather, world.now)
+          if (freeInMs !== undefined) return refuse(freeInMs)
+          connection.send(head)
+          return next(0)
+        }
         case "reset":
           fail("reset")
           return connection.close()
@@ -164,6 +195,11 @@ export class HttpProvider {
           return next(0)
       }
     })
+    const refuse = (retryAfterMs: number): void => {
+      const header = `retry-after-ms: ${Math.ceil(retryAfterMs)}`
+      connection.send(answerOf("429 Too Many Requests", { error: { message: "slow" } }, header))
+      fail("429")
+    }
     const next = (at: number): void => {
       if (at === cutAfter) {
         fail("cut")

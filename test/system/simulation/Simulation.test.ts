@@ -12,6 +12,14 @@ describe("a simulation", () => {
     assert.match(stdout, /^4 seeds from 1, \d+ requests, \d+ faults, 0 violations$/m)
   })
 
+  it.each([["a window", 16], ["a bucket", 282]])(
+    "whose first provider limits by %s holds all invariants",
+    async (_, seed) => {
+      const { status, stdout } = await simulation("main.ts", { SIMULATE_SEED: `${seed}`, SIMULATE_COUNT: "1" })
+      assert.strictEqual(status, 0, stdout)
+    }
+  )
+
   it("of one seed is the same every time, to the microsecond", async () => {
     // as one part, without a process for each core
     const once = () => simulation("main.ts", { SIMULATE_PART: "0", SIMULATE_SEED: "7", SIMULATE_COUNT: "1", STORY: "" })
