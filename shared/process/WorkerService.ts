@@ -47,12 +47,13 @@ export const layerProviderTools = Layer.mergeAll(
 const performer = Layer.effect(
   Performer,
   Effect.gen(function*() {
-    const { isIdempotent, perform } = yield* Providers
+    const { delays, isIdempotent, perform } = yield* Providers
     const { around } = yield* Preparation
     const guardrail = yield* Guardrail
     const guarded: Perform = (work, answer) => guardrail.around(work, answer, perform)
     const catalogue = yield* Catalogue
     return Performer.of({
+      delays,
       isIdempotent,
       perform: (work, reply) => around(work, reply, guarded),
       cost: (...about) => costAt(catalogue.current().models, ...about),

@@ -230,6 +230,18 @@ export const timePerOutputToken = histogram(
 export const breakerState = gauge("gateway_provider_breaker_state", ["provider", "model"])(
   "The circuit of a model at a provider, as this worker sees it: 0 closed, 1 half open, 2 open"
 )
+export const delayed = gauge("gateway_provider_delayed", ["provider", "model"])(
+  "Whether this worker delays the calls of all keys to a model at a provider, because it answers 429: 1 or 0"
+)
+export const delayedKeys = gauge("gateway_provider_delayed_keys", ["provider", "model"])(
+  "The keys whose calls to a model at a provider this worker delays, because they were answered with 429"
+)
+export const delayedRequests = gauge("gateway_provider_delayed_requests", ["provider", "model"])(
+  "The requests that wait at this worker because a model at a provider answers 429"
+)
+export const quotaLeft = gauge("gateway_provider_quota_left", ["provider", "model", "limit"])(
+  "What a provider's latest 429 said is left of the account's limits, in requests or tokens; -1 if it did not say"
+)
 export const providerWait = histogram("gateway_provider_wait_seconds", ["provider"])(
   "Time that calls waited for a provider's limits, if they had to"
 )

@@ -6,6 +6,7 @@ import { Cause, Context, Effect, Exit, Option } from "effect"
 import * as Fiberless from "../bounds/Fiberless.ts"
 import type { Reply } from "../bus/worker/JobReply.ts"
 import type { ServedJob } from "../bus/worker/JobServer.ts"
+import type { ProcessState } from "../bus/provision/Presence.ts"
 import { maxDeliveries } from "../bus/protocol/Timings.ts"
 import { type Cancelled, InternalError, InvalidRequest, type JobError } from "../contract/JobError.ts"
 import type { Operation } from "../contract/Operation.ts"
@@ -61,6 +62,8 @@ export class Performer extends Context.Service<Performer, {
   readonly isIdempotent: (model: string) => boolean
   /** Writes the answer to the reply, and returns its usage. If there is no answer at all, fails before the reply has started. */
   readonly perform: (work: Work, reply: Reply) => Effect.Effect<Usage | undefined, JobError>
+  /** Whose calls to which targets of providers are delayed; see `ProcessState`. */
+  readonly delays?: () => NonNullable<ProcessState["delays"]>
   readonly cost: Metering["cost"]
   /** The cost of a line of a batch. */
   readonly costInBatch: Metering["cost"]

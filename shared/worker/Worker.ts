@@ -34,17 +34,23 @@ export class Worker extends Context.Service<Worker, {
         const slotsNow = () => limit.current
         const serving = yield* server.serve({ workload, pool, slots, slotsNow, graceMs, run })
         yield* adapt(limit, serving)
-        return yield* start(workload, pool, serving)
+        return yield* start(workload, pool, serving, performer.delays)
       })
     )
 }
 
 /** Answers presence requests for a worker that serves its pool. */
-export const start = Effect.fnUntraced(function*(workload: Workload, pool: string, serving: Serving) {
+export const start = Effect.fnUntraced(function*(
+  workload: Workload,
+  pool: string,
+  serving: Serving,
+  delays?: JobLife.Performer["Service"]["delays"]
+) {
   yield* (yield* Presence).answerWith(() => ({
     service: workload,
     isReady: serving.isReady(),
     isDraining: serving.isDraining(),
+    ...(delays === undefined ? {} : { delays: delays() }),
     work: { workload, pool, slots: serving.slots(), inFlight: serving.inFlight() }
   }))
   yield* Effect.logInfo("worker started", { workload, pool, slots: serving.slots() })

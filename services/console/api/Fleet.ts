@@ -11,6 +11,25 @@ const Workload = Schema.Literals(workloads)
 export const Circuits = Schema.Struct({ closed: Schema.Int, halfOpen: Schema.Int, open: Schema.Int })
 export type Circuits = typeof Circuits.Type
 
+/** Whose calls to a target workers delay or reject. */
+export const DelayView = Schema.Struct({
+  /** The key's id; `null` for all keys. */
+  owner: Schema.NullOr(Schema.String),
+  /** `refusals`: the provider has answered 429. `failures`: the circuit is not closed. */
+  cause: Schema.Literals(["refusals", "failures"]),
+  /** How long no call is sent at the worker that waits longest, in milliseconds; 0 if calls are sent at a limited rate. */
+  forMs: Schema.Finite,
+  /** How many calls all these workers send; `null` if their number is not limited. */
+  perMinute: Schema.NullOr(Schema.Finite),
+  /** The requests that wait at these workers. */
+  waiting: Schema.Int,
+  workers: Schema.Int,
+  /** What the provider's latest 429 said is left of its limits, if it did. */
+  requestsLeft: Schema.NullOr(Schema.Finite),
+  tokensLeft: Schema.NullOr(Schema.Finite)
+})
+export type DelayView = typeof DelayView.Type
+
 export const TargetView = Schema.Struct({
   provider: Schema.String,
   /** The model's name at the provider. */
@@ -20,7 +39,9 @@ export const TargetView = Schema.Struct({
   /** Whether the catalogue switches off the target, its model or its provider. */
   isOff: Schema.Boolean,
   /** `null` if no worker has called the target yet. */
-  circuits: Schema.NullOr(Circuits)
+  circuits: Schema.NullOr(Circuits),
+  /** Those of all keys come first, then those that last longest. */
+  delays: Schema.Array(DelayView)
 })
 export type TargetView = typeof TargetView.Type
 

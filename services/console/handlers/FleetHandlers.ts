@@ -8,7 +8,7 @@ import { Catalogue } from "../../../shared/catalogue/Catalogue.ts"
 import { isIdempotent, type Provider } from "../../../shared/catalogue/Provider.ts"
 import { isOff, poolsOf } from "../../../shared/catalogue/Model.ts"
 import { ConsoleApi } from "../api/Api.ts"
-import type { Circuits, ProcessView, ProviderView, QueueView } from "../api/Fleet.ts"
+import type { Circuits, DelayView, ProcessView, ProviderView, QueueView } from "../api/Fleet.ts"
 import { orUnavailable } from "../access/Availability.ts"
 import { handleAll } from "../access/Narrowed.ts"
 import { Fleet, type KnownProcess } from "./Fleet.ts"
@@ -28,6 +28,31 @@ const circuitsOf = (processes: ReadonlyArray<ProcessState>, provider: string, mo
     .map(({ value }) => value)
   const count = (level: number) => levels.filter((value) => value === level).length
   return levels.length === 0 ? null : { closed: count(0), halfOpen: count(1), open: count(2) }
+}
+
+/** The delays of a target, those of several workers together. */
+const delaysOf = (
+  processes: ReadonlyArray<ProcessState>,
+  provider: string,
+  model: string
+): ReadonlyArray<DelayView> => {
+  const own = processes.flatMap(({ delays = [] }) =>
+    delays.filter((delay) => delay.provider === provider && delay.model === model)
+  )
+  const views = [...Map.groupBy(own, ({ cause, owner }) => `${cause} ${owner}`).values()].map((all): DelayView => {
+    const [{ cause, owner, quota }] = all as [typeof own[number]]
+    return {
+      cause,
+      owner,
+      forMs: Math.max(...all.map(({ forMs }) => forMs)),
+      perMinute: all.every(({ perMinute }) => perMinute === null) ? null : sum(all, ({ perMinute }) => perMinute ?? 0),
+      waiting: sum(all, ({ waiting }) => waiting),
+      workers: all.length,
+      requestsLeft: quota?.requestsLeft ?? null,
+      tokensLeft: quota?.tokensLeft ?? null
+    }
+  })
+  return views.toSorted((a, b) => Number(a.owner !== null) - Number(b.owner !== null) || b.forMs - a.forMs)
 }
 
 const callsOf = (processes: ReadonlyArray<ProcessState>, provider: string): ProviderView["calls"] => {
@@ -107,7 +132,8 @@ export const layer = HttpApiBuilder.group(
               weight: target.weight ?? 1,
               priority: target.priority ?? 0,
               isOff: isOff(providers.get(target.provider), listed, target),
-              circuits: circuitsOf(processes, target.provider, target.model ?? name)
+              circuits: circuitsOf(processes, target.provider, target.model ?? name),
+              delays: delaysOf(processes, target.provider, target.model ?? name)
             })),
             workers: workersOf(processes, listed.workload, listed.pool ?? "default").filter(({ state }) =>
               state === "ready"

@@ -4,6 +4,7 @@
  */
 import { Clock, Context, Effect, Layer, Metric, Option, Schema } from "effect"
 import { hostname } from "node:os"
+import { Quota } from "../../contract/JobError.ts"
 import { workloads } from "../../contract/Operation.ts"
 import { attempt, type JetStreamFailed } from "../../nats/JetStream.ts"
 import { Nats } from "../../nats/Nats.ts"
@@ -28,6 +29,18 @@ const Waiting = Schema.Struct({
   running: Schema.Int
 })
 
+/** Whose calls to a target of a provider a worker delays or rejects; see `TargetDelay`. */
+const Delay = Schema.Struct({
+  provider: Schema.String,
+  model: Schema.String,
+  owner: Schema.NullOr(Schema.String),
+  cause: Schema.Literals(["refusals", "failures"]),
+  forMs: Schema.Finite,
+  perMinute: Schema.NullOr(Schema.Finite),
+  waiting: Schema.Int,
+  quota: Schema.optionalKey(Quota)
+})
+
 export const ProcessState = Schema.Struct({
   /** Unique to this run of the process. */
   id: Schema.String,
@@ -43,6 +56,8 @@ export const ProcessState = Schema.Struct({
   work: Schema.optionalKey(Work),
   /** Ingress only. */
   queues: Schema.optionalKey(Schema.Array(Waiting)),
+  /** Workers only. */
+  delays: Schema.optionalKey(Schema.Array(Delay)),
   /** The process's metrics about providers, by their names in `shared/telemetry`. */
   measures: Schema.Array(Schema.Struct({
     name: Schema.String,
@@ -53,7 +68,7 @@ export const ProcessState = Schema.Struct({
 export type ProcessState = typeof ProcessState.Type
 
 /** The part of a process's state that the service supplies. */
-export interface Activity extends Pick<ProcessState, "service" | "work" | "queues"> {
+export interface Activity extends Pick<ProcessState, "service" | "work" | "queues" | "delays"> {
   readonly isReady: boolean
   readonly isDraining: boolean
 }

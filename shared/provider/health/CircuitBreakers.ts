@@ -12,6 +12,7 @@ import { type Breaker, defaultBreaker } from "../../catalogue/Provider.ts"
 import type { JobError } from "../../contract/JobError.ts"
 import * as Metrics from "../../telemetry/Metrics.ts"
 import * as Circuit from "./Circuit.ts"
+import type { TargetDelay } from "./Delays.ts"
 import { Skipped } from "./Skipped.ts"
 import { isTarget, type Target } from "./Target.ts"
 
@@ -25,13 +26,6 @@ export interface Admission {
   readonly isWatched: boolean
 }
 
-/** An open or half-open circuit, for operators. */
-export interface Rest {
-  /** `undefined` for all owners. */
-  readonly owner: string | undefined
-  readonly untilMs: number
-}
-
 export interface CircuitBreakers {
   readonly admit: (target: Target, owner: string) => Effect.Effect<Admission, Skipped>
   /** Until when the circuit rejects the owner's calls, in milliseconds of the monotonic clock; `-Infinity` if it is not open. */
@@ -43,8 +37,8 @@ export interface CircuitBreakers {
   readonly recordFailure: (target: Target, admission: Admission, error: JobError) => Effect.Effect<void>
   /** The gateway has ended the call, which says nothing about the provider. */
   readonly recordAbandoned: (target: Target, admission: Admission) => Effect.Effect<void>
-  /** The circuits that are not closed, at each target that has any. */
-  readonly rests: () => ReadonlyArray<{ readonly target: Target; readonly rests: ReadonlyArray<Rest> }>
+  /** The circuits that are not closed. */
+  readonly delays: () => ReadonlyArray<TargetDelay>
 }
 
 /** The longest time for which a provider's `retry-after` can keep its circuit open, in milliseconds. */
@@ -276,17 +270,15 @@ export const make: Effect.Effect<CircuitBreakers, never, Catalogue | Scope.Scope
         : Effect.void,
     recordAbandoned: (target, admission) =>
       settingsOf(target).enabled ? record(target, admission, "neither") : Effect.void,
-    rests: () => {
+    delays: () => {
       const at = now()
-      return [...targets.values()].flatMap(({ owners, shared, target }) => {
-        const all: ReadonlyArray<readonly [string | undefined, Circuit.Circuit]> = [
-          ...(shared === undefined ? [] : [[undefined, shared] as const]),
-          ...owners
-        ]
-        const rests = all.flatMap(([owner, circuit]) =>
-          circuit.stateAt(at) === "closed" ? [] : [{ owner, untilMs: Math.max(0, circuit.openUntil - at) }]
-        )
-        return rests.length === 0 ? [] : [{ target, rests }]
+      return [...targets.values()].flatMap(({ owners, shared, target: { endpoint: { model, name: provider } } }) => {
+        const all = [...(shared === undefined ? [] : [[null, shared] as const]), ...owners]
+        return all.filter(([, circuit]) => circuit.stateAt(at) !== "closed").map(([owner, circuit]) => ({
+          ...{ provider, model, owner, perMinute: null, waiting: 0 },
+          cause: "failures" as const,
+          forMs: Math.max(0, circuit.openUntil - at)
+        }))
       })
     }
   }

@@ -2,12 +2,14 @@
  * Delays calls to targets that have answered 429, as `TargetPace.ts` decides; those that wait take turns by owner. Each worker learns its
  * own pace.
  */
-import { Clock, Effect, type Fiber } from "effect"
+import { Clock, Effect, type Fiber, type Scope } from "effect"
 import { monotonicMs } from "../../bounds/MonotonicClock.ts"
 import type { ProviderRateLimited } from "../../contract/JobError.ts"
+import * as Metrics from "../../telemetry/Metrics.ts"
+import type { TargetDelay } from "./Delays.ts"
 import { Skipped } from "./Skipped.ts"
 import type { Target } from "./Target.ts"
-import { type Caller, type Delay, type Refusal, TargetPace, type Turn } from "./TargetPace.ts"
+import { type Caller, type Refusal, TargetPace, type Turn } from "./TargetPace.ts"
 import type { WaitingCall } from "./WaitingCalls.ts"
 
 export interface Pace {
@@ -23,8 +25,7 @@ export interface Pace {
   readonly accepted: (target: Target, turn: Turn) => void
   /** The provider has answered 429. */
   readonly refused: (target: Target, turn: Turn, caller: Caller, error: ProviderRateLimited) => Refusal
-  /** The delays at each target that has any. */
-  readonly delays: () => ReadonlyArray<{ readonly target: Target; readonly delays: ReadonlyArray<Delay> }>
+  readonly delays: () => ReadonlyArray<TargetDelay>
 }
 
 /** The longest wait for a candidate's limits while there are other candidates, in milliseconds. */
@@ -37,19 +38,47 @@ interface Waiting extends WaitingCall, Caller {
 interface Paced {
   readonly target: Target
   readonly pace: TargetPace<Waiting>
+  /** Whether it has gauges. */
+  isReported: boolean
   /** Wakes the next waiting call. */
   timer: { readonly at: number; readonly fiber: Fiber.Fiber<void> } | undefined
 }
 
-export const make: Effect.Effect<Pace> = Effect.gen(function*() {
+/** Reports what a target's pace delays. Returns functions that end this. */
+const report = (
+  { pace, target: { endpoint: { model, name } } }: Paced,
+  now: () => number
+): ReadonlyArray<() => void> => {
+  const left = (unit: "requests" | "tokens") => pace.quota?.[`${unit}Left`] ?? -1
+  return [
+    Metrics.observeUnsafe(
+      Metrics.delayedKeys(name, model),
+      () => pace.delays(now()).filter(({ owner }) => owner).length
+    ),
+    Metrics.observeUnsafe(
+      Metrics.delayed(name, model),
+      () => Number(pace.delays(now()).some(({ owner }) => owner === null))
+    ),
+    Metrics.observeUnsafe(Metrics.delayedRequests(name, model), () => pace.waiting.size),
+    Metrics.observeUnsafe(Metrics.quotaLeft(name, model, "requests"), () => left("requests")),
+    Metrics.observeUnsafe(Metrics.quotaLeft(name, model, "tokens"), () => left("tokens"))
+  ]
+}
+
+export const make: Effect.Effect<Pace, never, Scope.Scope> = Effect.gen(function*() {
   const now = monotonicMs(yield* Clock.Clock)
   const fork = Effect.runForkWith(yield* Effect.context<never>())
   const targets = new Map<string, Paced>()
+  const gauges: Array<() => void> = []
+  yield* Effect.addFinalizer(() => Effect.sync(() => gauges.forEach((forget) => forget())))
 
   const of = (target: Target): Paced => {
     let paced = targets.get(target.key)
     if (paced === undefined) {
-      targets.set(target.key, paced = { target, pace: new TargetPace<Waiting>(now()), timer: undefined })
+      targets.set(
+        target.key,
+        paced = { target, pace: new TargetPace<Waiting>(now()), isReported: false, timer: undefined }
+      )
     }
     return paced
   }
@@ -132,14 +161,17 @@ export const make: Effect.Effect<Pace> = Effect.gen(function*() {
       paced.pace.accepted(turn, now())
       if (paced.pace.waiting.size > 0) start(paced)
     },
-    refused: (target, turn, caller, { quota, retryAfterMs }) =>
-      of(target).pace.refused(turn, caller, now(), retryAfterMs, quota),
+    refused: (target, turn, caller, { quota, retryAfterMs }) => {
+      const paced = of(target)
+      if (!paced.isReported) gauges.push(...report(paced, now))
+      paced.isReported = true
+      return paced.pace.refused(turn, caller, now(), retryAfterMs, quota)
+    },
     delays: () => {
       const at = now()
-      return [...targets.values()].flatMap(({ pace, target }) => {
-        const delays = pace.isQuiet ? [] : pace.delays(at)
-        return delays.length === 0 ? [] : [{ target, delays }]
-      })
+      return [...targets.values()].flatMap(({ pace, target: { endpoint: { model, name: provider } } }) =>
+        pace.delays(at).map((delay) => ({ provider, model, ...delay }))
+      )
     }
   }
 })

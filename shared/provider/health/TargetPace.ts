@@ -6,6 +6,7 @@
  * While a target refuses nothing, it only counts its calls. Times are in milliseconds of a monotonic clock.
  */
 import type { Quota } from "../../contract/JobError.ts"
+import type { TargetDelay } from "./Delays.ts"
 import { defaultRetryMs, Pacer } from "./Pacer.ts"
 import { RecentCalls } from "./RecentCalls.ts"
 import { type WaitingCall, WaitingCalls } from "./WaitingCalls.ts"
@@ -32,15 +33,6 @@ export interface Refusal {
   readonly until: number
   /** Whether the provider has accepted a call that was sent in that time: the refusal concerns its request alone. */
   isAlone: boolean
-}
-
-/** Whose calls are delayed, for operators. */
-export interface Delay {
-  /** `undefined` for all owners. */
-  readonly owner: string | undefined
-  readonly untilMs: number
-  readonly perMinute: number | undefined
-  readonly waiting: number
 }
 
 /** How many owners a target knows that were refused, and how many refusals. The oldest are forgotten. */
@@ -165,20 +157,25 @@ export class TargetPace<W extends WaitingCall & Caller> {
   }
 
   /** Whose calls are delayed at this time. */
-  delays(now: number): ReadonlyArray<Delay> {
-    const all = [[undefined, this.#shared] as const, ...this.#owners]
+  delays(now: number): ReadonlyArray<Omit<TargetDelay, "provider" | "model">> {
+    const all = [[null, this.#shared] as const, ...this.#owners]
     return all.flatMap(([owner, pacer]) => {
       if (pacer === undefined || pacer.isOver(now)) return []
       const { pausedUntil, perMinute } = pacer
-      const isDelaying = pausedUntil > now || perMinute !== undefined
-      return isDelaying
-        ? [{ owner, untilMs: Math.max(0, pausedUntil - now), perMinute, waiting: this.#waitingOf(owner) }]
-        : []
+      if (pausedUntil <= now && perMinute === undefined) return []
+      return [{
+        owner,
+        cause: "refusals",
+        forMs: Math.max(0, pausedUntil - now),
+        perMinute: perMinute ?? null,
+        waiting: this.#waitingOf(owner),
+        ...(this.quota === undefined ? {} : { quota: this.quota })
+      }]
     })
   }
 
-  #waitingOf(owner: string | undefined): number {
-    if (owner === undefined) return this.waiting.size
+  #waitingOf(owner: string | null): number {
+    if (owner === null) return this.waiting.size
     return this.waiting.lengthOf({ owner, isLarge: false }) + this.waiting.lengthOf({ owner, isLarge: true })
   }
 

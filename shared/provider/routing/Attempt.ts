@@ -13,6 +13,7 @@ import { retryOf } from "./AttemptHistory.ts"
 import { type Commit, Commitment } from "../transport/Commitment.ts"
 import * as Gate from "./Gate.ts"
 import * as CircuitBreakers from "../health/CircuitBreakers.ts"
+import { shown, type TargetDelay } from "../health/Delays.ts"
 import { defaultRetryMs } from "../health/Pacer.ts"
 import { Skipped } from "../health/Skipped.ts"
 import * as Endpoint from "../transport/Endpoint.ts"
@@ -47,6 +48,8 @@ export interface Attempt {
   readonly takeRetry: (candidate: Candidate, owner: string, at: number) => Skipped | undefined
   /** Whether the candidate's circuit lets an owner's calls pass. */
   readonly isHealthy: (candidate: Candidate, owner: string) => boolean
+  /** Whose calls are delayed or rejected at present. */
+  readonly delays: () => ReadonlyArray<TargetDelay>
   /** Calls the candidate if that is allowed before `until` (of the monotonic clock). Otherwise fails with `Skipped`. */
   readonly make: (
     candidate: Candidate,
@@ -190,6 +193,7 @@ export const make = Effect.gen(function*() {
     })
 
   const attempt: Attempt = {
+    delays: () => shown([...gate.delays(), ...health.delays()]),
     takeRetry: (candidate, owner, at) => {
       const openUntil = health.openUntil(candidate, owner)
       if (openUntil > at) {

@@ -41,6 +41,8 @@ interface Routed {
 export class Providers extends Context.Service<Providers, {
   /** Whether a request for this model may be sent twice; see the catalogue's `idempotent`. */
   readonly isIdempotent: (model: string) => boolean
+  /** Whose calls to which targets are delayed or rejected at present. */
+  readonly delays: Attempt.Attempt["delays"]
   /** Writes the answer to the sink. Fails with the last provider's error. */
   readonly perform: (request: ProviderRequest, sink: Sink) => Effect.Effect<Usage | undefined, JobError>
 }>()("shared/provider/routing/Providers") {
@@ -145,6 +147,7 @@ export class Providers extends Context.Service<Providers, {
           )
 
       return Providers.of({
+        delays: attempt.delays,
         isIdempotent: (model) => routeOf(catalogue.current(), model)?.isIdempotent ?? false,
         perform: (request, sink) => {
           const route = routeOf(catalogue.current(), request.model)

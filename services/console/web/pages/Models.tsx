@@ -2,7 +2,7 @@
 import { Badge, Box, Group, SimpleGrid, Stack, Text, Tooltip } from "@mantine/core"
 import { CubeIcon } from "@radix-ui/react-icons"
 import { String as Str } from "effect"
-import type { ModelView, ProviderView, TargetView } from "../../api/Fleet.ts"
+import type { DelayView, ModelView, ProviderView, TargetView } from "../../api/Fleet.ts"
 import { count, counted, percent } from "../data/Format.ts"
 import { type Column, DataTable } from "../parts/DataTable.tsx"
 import { Empty, Loaded } from "../parts/Feedback.tsx"
@@ -22,6 +22,43 @@ const healthOf = ({ circuits, isOff }: TargetView, isCalled: boolean) => {
   }
   return halfOpen > 0 ? { color: "orange.6", text: "circuit half-open" } : healthy
 }
+
+/** What a delay means for requests, as in "All keys wait 12 s after a 429 (0 tokens left), 3 requests wait". */
+const delayText = (
+  { cause, forMs, owner, perMinute, requestsLeft, tokensLeft, waiting, workers }: DelayView
+): string => {
+  const whose = owner === null ? "all keys" : owner
+  const left = [
+    requestsLeft === null ? [] : [`${count(requestsLeft)} requests left`],
+    tokensLeft === null ? [] : [`${count(tokensLeft)} tokens left`]
+  ].flat()
+  const after = cause === "failures"
+    ? "after failures"
+    : `after a 429${left.length === 0 ? "" : ` (${left.join(", ")})`}`
+  const what = forMs > 0
+    ? `no calls for ${count(Math.ceil(forMs / 1_000))} s`
+    : perMinute === null
+    ? "few calls"
+    : `${count(Math.round(perMinute))} calls a minute`
+  const queue = waiting === 0 ? "" : `, ${counted(waiting, "request")} waiting`
+  return `${whose}: ${what} ${after}, at ${counted(workers, "worker")}${queue}`
+}
+
+/** Maximum number of delays to show of a target. */
+const mostDelays = 5
+
+const Delays = ({ of: { delays } }: { readonly of: TargetView }) => (
+  <>
+    {delays.slice(0, mostDelays).map((delay) => (
+      <Text key={`${delay.cause} ${delay.owner}`} size="xs" c="orange.8" pl={18} style={{ overflowWrap: "anywhere" }}>
+        {delayText(delay)}
+      </Text>
+    ))}
+    {delays.length > mostDelays
+      ? <Text size="xs" c="dimmed" pl={18}>{`and ${counted(delays.length - mostDelays, "more delay")}`}</Text>
+      : null}
+  </>
+)
 
 const Target = ({ isCalled, of, share }: {
   readonly of: TargetView
@@ -51,12 +88,14 @@ const Targets = ({ called, of }: { readonly of: ModelView; readonly called: Read
       const peers = of.targets.filter(({ isOff, priority }) => !isOff && priority === target.priority)
       const total = peers.reduce((sum, { weight }) => sum + weight, 0)
       return (
-        <Target
-          key={`${target.provider} ${target.model}`}
-          of={target}
-          isCalled={called.has(target.provider)}
-          share={peers.length > 1 && !target.isOff ? target.weight / total : null}
-        />
+        <Box key={`${target.provider} ${target.model}`}>
+          <Target
+            of={target}
+            isCalled={called.has(target.provider)}
+            share={peers.length > 1 && !target.isOff ? target.weight / total : null}
+          />
+          <Delays of={target} />
+        </Box>
       )
     })}
   </Stack>

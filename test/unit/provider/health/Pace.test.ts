@@ -1,8 +1,9 @@
 /** Calls keep to what a provider accepts, however it limits them, and a refusal of one owner delays no other. */
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Fiber } from "effect"
+import { PrometheusMetrics } from "effect/observability"
 import { TestClock } from "effect/testing"
-import { ProviderRateLimited, type Quota } from "../../../../shared/contract/JobError.ts"
+import { ProviderFailed, ProviderRateLimited, type Quota } from "../../../../shared/contract/JobError.ts"
 import type { Perform } from "../../../../shared/provider/call/Protocol.ts"
 import { randomFrom } from "../../../fixture/general/Random.ts"
 import { answers, Scripted } from "../routing/Scripted.ts"
@@ -204,6 +205,68 @@ describe("a 429 to one key's request", () => {
       const { calls, refused } = yield* beside({ requests: 1 })
       assert.deepStrictEqual(refused.map(({ result }) => result), ["ProviderRateLimited"])
       assert.lengthOf(calls.filter(({ tenant }) => tenant === "attacker"), 1)
+    }))
+})
+
+describe("operators", () => {
+  const about = { provider: "a", model: "m", perMinute: null, waiting: 0 }
+
+  it.effect("see whose calls are delayed, why, until when, and what the provider said", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(catalogue)
+      scripted.behaveOnce("a/m", refuses(10_000, { requestsLeft: 7 }))
+      yield* Effect.forkChild(send(scripted, [], "key 1", {}, "pair"))
+      yield* TestClock.adjust("1 second")
+      yield* Effect.forkChild(send(scripted, [], "key 1"))
+      yield* TestClock.adjust("1 second")
+      const own = { ...about, owner: "key 1", cause: "refusals", quota: { requestsLeft: 7 } } as const
+      assert.deepStrictEqual(scripted.delays, [{ ...own, forMs: 8_000, waiting: 1 }])
+      const text = yield* PrometheusMetrics.format()
+      for (const line of ["delayed_keys{X} 1", "delayed{X} 0", "delayed_requests{X} 1"]) {
+        assert.include(text, `\ngateway_provider_${line.replace("X", "provider=\"a\",model=\"m\"")}\n`)
+      }
+      assert.match(text, /^gateway_provider_quota_left\{.*limit="requests".*\} 7$/m)
+
+      scripted.behave("a/m", refuses(20_000))
+      yield* Effect.forkChild(send(scripted, [], "key 2", {}, "pair"))
+      yield* TestClock.adjust("1 second")
+      const [all, first] = scripted.delays
+      assert.deepInclude(all, { owner: null, forMs: 19_000 })
+      assert.deepInclude(first, { owner: "key 1", forMs: 7_000 })
+    }))
+
+  it.effect("see circuits that are open", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(catalogue)
+      scripted.behave("a/m", (call) =>
+        Effect.fail(new ProviderFailed({ provider: call.endpoint.name, reason: "status", status: 500 })))
+      for (let times = 0; times < 5; times++) {
+        const request = yield* Effect.forkChild(send(scripted, [], "key 1", {}, "pair"))
+        yield* TestClock.adjust("1 second")
+        yield* Fiber.join(request)
+      }
+      assert.deepInclude(scripted.delays[0], { ...about, owner: "key 1", cause: "failures" })
+      assert.isAtMost(scripted.delays[0]!.forMs, 1_000)
+      const request = yield* Effect.forkChild(send(scripted, [], "key 2", {}, "pair"))
+      yield* TestClock.adjust("1 second")
+      yield* Fiber.join(request)
+      assert.deepInclude(scripted.delays[0], { ...about, owner: null, cause: "failures" })
+      assert.lengthOf(scripted.delays, 1)
+    }))
+
+  it.effect("see the longest of many delays", () =>
+    Effect.gen(function*() {
+      const scripted = yield* Scripted.make(catalogue)
+      scripted.behave("a/m", (call, sink) =>
+        call.tenant === "good" ? answers()(call, sink) : refuses(10_000 + Number(call.tenant))(call, sink))
+      for (let key = 1; key <= 60; key++) {
+        for (const tenant of [`${key}`, "good"]) {
+          yield* Effect.forkChild(send(scripted, [], tenant, {}, "pair"))
+          yield* TestClock.adjust("1 millis")
+        }
+      }
+      assert.lengthOf(scripted.delays, 50)
+      assert.strictEqual(scripted.delays[0]?.owner, "60")
     }))
 })
 

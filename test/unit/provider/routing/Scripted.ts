@@ -124,6 +124,10 @@ export class Scripted {
     return this.received.splice(0).map(({ name }) => name)
   }
 
+  get delays(): ReturnType<Providers["Service"]["delays"]> {
+    return this.#providers!.delays()
+  }
+
   get isIdempotent(): Providers["Service"]["isIdempotent"] {
     return this.#providers!.isIdempotent
   }
