@@ -4,6 +4,7 @@
  * A refusal pauses for the time that the provider names. In a long pause of all owners, real calls probe whether the provider accepts
  * again: the first after a second, then at intervals that double, as long as the budget for probes allows. If one is accepted, the pause
  * ends.
+ *
  * After the pause, calls return within seconds, at a rate that doubles. A refusal within a minute after a pause says that the rate
  * matters: from then on it is 0.85 times what was accepted in the last minute, and grows by a hundredth with each accepted call; after a
  * minute without a refusal faster and faster, so that a worker that got a small share of a limit is not left with it.
@@ -65,10 +66,10 @@ export class Pacer {
   /** Requests of more tokens than this wait until that time. */
   #large = { tokens: Number.POSITIVE_INFINITY, until: Number.NEGATIVE_INFINITY }
 
-  /** `calls`: those that it delays, which its user counts. */
-  constructor(calls: RecentCalls, probes: boolean) {
+  /** `calls`: the calls that it delays; the caller counts them. `mayProbe`: whether calls probe a pause. */
+  constructor(calls: RecentCalls, mayProbe: boolean) {
     this.calls = calls
-    this.#mayProbe = probes
+    this.#mayProbe = mayProbe
   }
 
   /** Until when the provider wants no calls. */
@@ -159,7 +160,7 @@ export class Pacer {
     this.#probeSentAt = undefined
   }
 
-  /** The provider has refused a call. `left`: how many tokens it still has, if only the size of the request was the reason. */
+  /** The provider has refused a call. `left`: the tokens that it still has, if the request was refused because it needs more. */
   refused(sentAt: number, now: number, retryAfterMs: number, left?: number): void {
     if (sentAt === this.#probeSentAt) this.#probeSentAt = undefined
     const until = now + retryAfterMs

@@ -78,12 +78,14 @@ export class TargetPace<W extends WaitingCall & Caller> {
       this.#calls.add(now)
       return { owner: caller.owner, at: now, isProbe: false }
     }
-    // those that wait go first
-    if (this.waiting.size > 0) return undefined
-    return this.#readyAt(caller, this.isLarge(caller, now), now) > now ? undefined : this.#take(caller.owner, now)
+    const { owner } = caller
+    const isLarge = this.isLarge(caller, now)
+    // those that wait for the same go first
+    const isBehind = this.#shared === undefined ? this.waiting.lengthOf({ owner, isLarge }) > 0 : this.waiting.size > 0
+    return isBehind || this.#readyAt(caller, isLarge, now) > now ? undefined : this.#take(owner, now)
   }
 
-  /** Whether the request is too large for what the provider has left. */
+  /** Whether the request is larger than what the provider has left. */
   isLarge({ owner, tokens }: Caller, now: number): boolean {
     return this.#owners.get(owner)?.isTooLarge(tokens, now) === true || this.#shared?.isTooLarge(tokens, now) === true
   }
@@ -147,7 +149,7 @@ export class TargetPace<W extends WaitingCall & Caller> {
       if (this.#concernsAll(owner, now, quota)) {
         this.#shared ??= new Pacer(this.#calls, true)
         this.#shared.refused(at, now, pauseMs, left)
-        this.#voters.add(this.#suspect?.owner ?? owner).add(owner)
+        if (this.#voters.size < mostOwners) this.#voters.add(this.#suspect?.owner ?? owner).add(owner)
       } else this.#ownerOf(owner, now).refused(at, now, pauseMs)
       this.#suspect = { owner, at: now }
     }
