@@ -30,6 +30,8 @@ export interface Request extends Omit<Call, "continues" | "endpoint" | "workload
   readonly isBackground?: boolean
   /** Called before each call is made; `isRepeated` if the provider may bill the failed call before it. */
   readonly onCall?: (endpoint: Pick<Endpoint.Endpoint, "name" | "model">, isRepeated: boolean) => void
+  /** Called while the request waits for a provider: for its pace, its limits, its circuit or the pause before a retry. */
+  readonly onWait?: Gate.OnWait
   /** Runs before a call that must not be made twice. */
   readonly commit?: Commit
   /** Takes `commit` back: runs after a call that was not sent, or that the provider has declined. */
@@ -204,7 +206,7 @@ export const make = Effect.gen(function*() {
     isHealthy: (candidate, owner) => health.openUntil(candidate, owner) <= now(),
     make: (candidate, request, answer, options) => {
       const { isFirst, isRetry, until } = options
-      const { body, operation, tenant } = request
+      const { body, onWait, operation, tenant } = request
       const { protocol } = candidate.endpoint.provider
       const calls = Fiberless.suspend(() => counts[protocol](callTo(candidate, request, isFirst)))
       const budget = budgetOf(candidate)
@@ -217,7 +219,7 @@ export const make = Effect.gen(function*() {
         Fiberless.catchError(
           gate.run(
             candidate,
-            { owner: tenant, body, operation, calls },
+            { owner: tenant, body, operation, calls, onWait },
             until,
             (permit) => call(candidate, request, answer, permit, options)
           ),

@@ -26,10 +26,14 @@ export interface Permit {
   readonly waitedMs: number
 }
 
+/** Called when a request begins to wait for a provider. The returned function is called when it no longer waits. */
+export type OnWait = (provider: string) => () => void
+
 /** A request to a candidate. */
 export interface Asked {
   /** Whose request it is: refusals belong to the owner who got them. */
   readonly owner: string
+  readonly onWait?: OnWait | undefined
   readonly body: Uint8Array
   readonly operation: Operation
   /** Finds the number of calls that the request makes to the candidate's provider. Runs only if the provider's limits count calls. */
@@ -58,6 +62,18 @@ export interface Gate {
 
 /** The key of a provider's limits. Encoded, because keys allow few characters but a provider's name may have any. */
 export const keyOf = (provider: string): string => `provider.${Buffer.from(provider).toString("base64url")}`
+
+/** Reports a wait for a provider, and its end, however it ends. */
+export const reportWait = <A, E>(
+  onWait: OnWait | undefined,
+  provider: string,
+  waiting: Effect.Effect<A, E>
+): Effect.Effect<A, E> =>
+  onWait === undefined ? waiting : Effect.acquireUseRelease(
+    Effect.sync(() => onWait(provider)),
+    () => waiting,
+    (onEnd) => Effect.sync(onEnd)
+  )
 
 export const make = Effect.gen(function*() {
   const shared = yield* SharedLimits
@@ -143,7 +159,7 @@ export const make = Effect.gen(function*() {
       if (!isFree) holding.returnAll()
       const permit = isFree
         ? Effect.succeed({ caller, turn, waitedMs: 0 })
-        : wait(candidate, caller, turn, holding, until)
+        : reportWait(request.onWait, candidate.endpoint.name, wait(candidate, caller, turn, holding, until))
       const called = Fiberless.flatMap(permit, (permit) => passing(candidate, call, permit))
       return Fiberless.onExit(called, (exit) => settle(holding, exit))
     })

@@ -12,6 +12,7 @@ import { AttemptHistory } from "./AttemptHistory.ts"
 import * as ContinuedAnswer from "../exchange/continuation/ContinuedAnswer.ts"
 import { momentMs } from "../health/Pace.ts"
 import type { Skipped } from "../health/Skipped.ts"
+import { reportWait } from "./Gate.ts"
 import { type Candidate, inOrder, type Route, routeOf } from "./Route.ts"
 import * as SignatureMarks from "../dialects/conversation/SignatureMarks.ts"
 import * as Endpoint from "../transport/Endpoint.ts"
@@ -91,7 +92,9 @@ export class Providers extends Context.Service<Providers, {
             continue
           }
           // rounded up, because timers count whole milliseconds
-          if (at > now()) yield* Effect.sleep(Math.ceil(at - now()))
+          if (at > now()) {
+            yield* reportWait(request.onWait, candidate.endpoint.name, Effect.sleep(Math.ceil(at - now())))
+          }
           const isFirst = candidate === firstCandidate
           const until = waits ? late(deadline) : soon()
           const result = yield* Effect.result(call(candidate, request, answer, { isFirst, isRetry, until }))

@@ -14,6 +14,7 @@ import { Limits } from "../../../../shared/limits/Limits.ts"
 import { GuardedFetch } from "../../../../shared/provider/transport/GuardedFetch.ts"
 import { LocalEngines } from "../../../../shared/provider/protocols/local/Local.ts"
 import type { Call, Perform } from "../../../../shared/provider/call/Protocol.ts"
+import type { OnWait } from "../../../../shared/provider/routing/Gate.ts"
 import { Providers } from "../../../../shared/provider/routing/Providers.ts"
 import { SharedLimits } from "../../../../shared/provider/routing/SharedLimits.ts"
 import type { Head, Sink } from "../../../../shared/provider/transport/Sink.ts"
@@ -134,11 +135,12 @@ export class Scripted {
 
   request(
     model: string,
-    { body = {}, retract = Effect.void, timeoutMs = 30_000, tenant = "key" }: {
+    { body = {}, onWait, retract = Effect.void, timeoutMs = 30_000, tenant = "key" }: {
       readonly body?: object
       readonly timeoutMs?: number
       readonly tenant?: string
       readonly retract?: Commit
+      readonly onWait?: OnWait
     } = {}
   ): Effect.Effect<Outcome> {
     return Effect.flatMap(Clock.currentTimeMillis, (now) => {
@@ -161,7 +163,8 @@ export class Scripted {
         body: Buffer.from(JSON.stringify({ model, messages: [], ...body })),
         deadline: now + timeoutMs,
         queuedMs: 0,
-        retract
+        retract,
+        ...(onWait === undefined ? {} : { onWait })
       }, sink).pipe(
         Effect.match({
           onSuccess: (): Outcome => ({ kind: "answered", headers: begun?.headers ?? {} }),
