@@ -7,7 +7,7 @@
  *
  * Turns follow virtual time, as in start-time fair queueing: a line's next turn comes `1 / weight` after its last one, and the
  * earliest turn is served. An empty line is kept until its next turn has passed; otherwise a tenant would gain by sending one
- * job at a time. `FairShare.ts` decides which tenants may go at all.
+ * job at a time. Within a line, the tenant's models take turns. `FairShare.ts` decides which tenants may go at all, and for which models.
  */
 import TinyQueue from "tinyqueue"
 import type { PriorityClass } from "../../contract/PriorityClass.ts"
@@ -25,9 +25,10 @@ const always = () => true
 /** A class that has waited too long gets one of this many turns. */
 const agedEvery = 8
 
-/** The tenant of an item, with its weight and priority class. */
+/** The tenant of an item, with its weight and priority class, and the model that the item is for. */
 export interface Claimant {
   readonly tenant: string
+  readonly model: string
   /** The tenant's share of the turns within its class, at least 1. */
   readonly weight: number
   readonly priority: PriorityClass
@@ -42,7 +43,8 @@ interface Entry<A> {
 
 interface Line<A> {
   readonly tenant: string
-  readonly entries: Set<Entry<A>>
+  /** The entries of each model, in order of arrival. The models are in the order of their turns. */
+  readonly models: Map<string, Set<Entry<A>>>
   weight: number
   /** The virtual time of its next turn; among equal times, the lowest `order` goes first. */
   turn: number
@@ -82,15 +84,17 @@ class Rank<A> {
   }
 
   #line(entry: Entry<A>): void {
-    const { tenant, weight } = entry.claimant
+    const { model, tenant, weight } = entry.claimant
     let line = this.#lines.get(tenant)
     if (line === undefined) {
-      line = { tenant, entries: new Set(), weight, turn: this.#time, order: this.#order++ }
+      line = { tenant, models: new Map(), weight, turn: this.#time, order: this.#order++ }
       this.#lines.set(tenant, line)
       this.#turns.push(line)
     }
     line.weight = weight
-    line.entries.add(entry)
+    const entries = line.models.get(model)
+    if (entries === undefined) line.models.set(model, new Set([entry]))
+    else entries.add(entry)
     this.#waiting.add(entry)
   }
 
@@ -99,7 +103,11 @@ class Rank<A> {
       this.#only = undefined
       return
     }
-    this.#lines.get(entry.claimant.tenant)?.entries.delete(entry)
+    const { model, tenant } = entry.claimant
+    const models = this.#lines.get(tenant)?.models
+    const entries = models?.get(model)
+    entries?.delete(entry)
+    if (entries?.size === 0) models?.delete(model)
     this.#waiting.delete(entry)
     if (this.#waiting.size > 0) return
     // past turns matter only while items wait
@@ -109,7 +117,7 @@ class Rank<A> {
     this.#time = 0
   }
 
-  /** Takes the first entry of the first line that `mayGo`. */
+  /** Takes the first entry, of the first line with one, that `mayGo`. */
   take(mayGo: (claimant: Claimant) => boolean): Entry<A> | undefined {
     const only = this.#only
     if (only !== undefined) {
@@ -120,13 +128,13 @@ class Rank<A> {
     const held: Array<Line<A>> = []
     let taken: Entry<A> | undefined
     for (let line = this.#turns.pop(); line !== undefined; line = this.#turns.pop()) {
-      const [entry] = line.entries
-      if (entry === undefined) {
+      if (line.models.size === 0) {
         this.#time = Math.max(this.#time, line.turn)
         this.#lines.delete(line.tenant)
         continue
       }
-      if (!mayGo(entry.claimant)) {
+      const entry = nextIn(line, mayGo)
+      if (entry === undefined) {
         held.push(line)
         continue
       }
@@ -146,18 +154,48 @@ class Rank<A> {
     return taken
   }
 
-  /** How many items would be served before the next item of this tenant. */
-  ahead({ tenant, weight }: Claimant): number {
+  /** How many items would be served before the next item of this tenant's model. */
+  ahead({ model, tenant, weight }: Claimant): number {
     if (this.#only !== undefined) return 1
     const own = this.#lines.get(tenant)
-    const turn = (own?.turn ?? this.#time) + (own?.entries.size ?? 0) / weight
-    let ahead = 0
+    const ownTurns = own === undefined ? 0 : aheadIn(own, model)
+    const turn = (own?.turn ?? this.#time) + ownTurns / weight
+    let ahead = ownTurns
     for (const line of this.#lines.values()) {
-      const turns = line === own ? line.entries.size : Math.floor((turn - line.turn) * line.weight) + 1
-      ahead += Math.max(0, Math.min(line.entries.size, turns))
+      if (line === own) continue
+      const turns = Math.floor((turn - line.turn) * line.weight) + 1
+      ahead += Math.max(0, Math.min(sizeOf(line), turns))
     }
     return ahead
   }
+}
+
+/** The first entry of the first model that `mayGo`. That model's next turn comes after those of the line's other models. */
+const nextIn = <A>({ models }: Line<A>, mayGo: (claimant: Claimant) => boolean): Entry<A> | undefined => {
+  for (const [model, entries] of models) {
+    const [entry] = entries
+    if (entry === undefined || !mayGo(entry.claimant)) continue
+    if (models.size > 1) {
+      models.delete(model)
+      models.set(model, entries)
+    }
+    return entry
+  }
+  return undefined
+}
+
+const sizeOf = <A>({ models }: Line<A>): number => {
+  let size = 0
+  for (const entries of models.values()) size += entries.size
+  return size
+}
+
+/** How many entries of the line have their turn before the model's next entry. */
+const aheadIn = <A>({ models }: Line<A>, model: string): number => {
+  const own = models.get(model)?.size ?? 0
+  let ahead = own
+  for (const [other, { size }] of models) if (other !== model) ahead += Math.min(size, own + 1)
+  return ahead
 }
 
 export class FairQueue<A> {

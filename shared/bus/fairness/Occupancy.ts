@@ -2,7 +2,7 @@
 import { Option, Schema } from "effect"
 import { PoolName, type Workload, workloads } from "../../contract/Operation.ts"
 import { PriorityClass } from "../../contract/PriorityClass.ts"
-import type { TenantOccupancy } from "./PoolOccupancy.ts"
+import type { TenantOccupancy } from "./TenantUse.ts"
 
 /** An ingress's announcement about one pool. */
 export interface PoolAnnouncement {
@@ -13,13 +13,12 @@ export interface PoolAnnouncement {
 
 const Count = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 1_000_000 }))
 
-/** `TenantOccupancy` as a tuple, which is smaller: there may be many tenants. */
+/** `TenantOccupancy` as a tuple, which is smaller: there may be many tenants. Its totals are the sums of its models. */
 const Tenant = Schema.Tuple([
   Schema.String,
   Schema.Finite.check(Schema.isGreaterThanOrEqualTo(1)),
   PriorityClass,
-  Count,
-  Count
+  Schema.Array(Schema.Tuple([Schema.String, Count, Count]))
 ])
 
 /** Workload, pool and its tenants. */
@@ -35,7 +34,9 @@ export const encodeOccupancy = (pools: ReadonlyArray<PoolAnnouncement>): Uint8Ar
   Buffer.from(encode(pools.map(({ pool, tenants, workload }) => [
     workload,
     pool,
-    tenants.map(({ priority, taken, tenant, waiting, weight }) => [tenant, weight, priority, taken, waiting] as const)
+    tenants.map(({ models, priority, tenant, weight }) =>
+      [tenant, weight, priority, models.map(({ model, taken, waiting }) => [model, taken, waiting] as const)] as const
+    )
   ])))
 
 /** `undefined` if the payload is not of this version. */
@@ -44,12 +45,13 @@ export const decodeOccupancy = (payload: string): ReadonlyArray<PoolAnnouncement
     pools.map(([workload, pool, tenants]) => ({
       workload,
       pool,
-      tenants: tenants.map(([tenant, weight, priority, taken, waiting]) => ({
+      tenants: tenants.map(([tenant, weight, priority, models]) => ({
         tenant,
         weight,
         priority,
-        taken,
-        waiting
+        taken: models.reduce((sum, [, taken]) => sum + taken, 0),
+        waiting: models.reduce((sum, [, , waiting]) => sum + waiting, 0),
+        models: models.map(([model, taken, waiting]) => ({ model, taken, waiting }))
       }))
     }))))
 

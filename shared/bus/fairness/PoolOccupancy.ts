@@ -5,24 +5,10 @@
  * (`OccupancyExchange.ts`), so between two announcements it takes only its part of the free slots. If no worker announces its
  * slots, or a worker that announces none takes jobs, the number of slots is unknown and every tenant may take one.
  */
-import type { Types } from "effect"
-import { DrainRate } from "./DrainRate.ts"
-import { mayTake, reserveOf, roomOf, shareOf, type TenantDemand } from "./FairShare.ts"
+import { mayTake, mayTakeReserved, reserveOf, roomOf, shareOf } from "./FairShare.ts"
 import type { Claimant } from "./FairQueue.ts"
+import { type TenantOccupancy, TenantUse } from "./TenantUse.ts"
 import { newestVersion, type Version } from "../protocol/Subjects.ts"
-
-/** A tenant's taken slots and waiting jobs at one ingress. */
-export interface TenantOccupancy extends TenantDemand {
-  readonly tenant: string
-}
-
-interface Tenant extends Types.Mutable<TenantOccupancy> {
-  /** The jobs at this ingress. */
-  ownTaken: number
-  ownWaiting: number
-  /** How fast its jobs leave this ingress; measured from the first time that it is held back. */
-  drain: DrainRate | undefined
-}
 
 /** Up to this many tenants, every decision uses current shares; with more, shares may be `staleMs` milliseconds old. */
 const fewTenants = 64
@@ -49,7 +35,7 @@ const others = "-"
 type Shares = Partial<Record<Claimant["priority"], number>>
 
 export class PoolOccupancy {
-  readonly #tenants = new Map<string, Tenant>()
+  readonly #tenants = new Map<string, TenantUse>()
   readonly #workers = new Map<string, { readonly slots: number; readonly isNewest: boolean }>()
   /** Workers that announce no slots: when each last claimed a job, and of which version. */
   readonly #silentWorkers = new Map<string, { readonly at: number; readonly version: Version }>()
@@ -101,9 +87,9 @@ export class PoolOccupancy {
     return this.#ownWaiting > 0
   }
 
-  /** Whether a job of this claimant waits at this ingress. */
-  hasWaitingOf({ tenant }: Claimant): boolean {
-    return (this.#tenants.get(tenant)?.ownWaiting ?? 0) > 0
+  /** Whether a job of this claimant and its model waits at this ingress. */
+  hasWaitingOf({ model, tenant }: Claimant): boolean {
+    return (this.#tenants.get(tenant)?.of(model)?.ownWaiting ?? 0) > 0
   }
 
   /** Whether no tenant may take a slot. */
@@ -123,40 +109,63 @@ export class PoolOccupancy {
     const tenant = this.#tenant(claimant)
     tenant.weight = claimant.weight
     tenant.priority = claimant.priority
-    this.#count(tenant, 0, 1)
+    this.#count(tenant, claimant, 0, 1)
   }
 
   /** A waiting job leaves without being published. */
   left(claimant: Claimant): void {
-    this.#count(this.#tenant(claimant), 0, -1)
+    this.#count(this.#tenant(claimant), claimant, 0, -1)
   }
 
   /** A waiting job was published. */
   took(claimant: Claimant): void {
     const tenant = this.#tenant(claimant)
-    tenant.drain?.add()
-    this.#budget--
-    this.#count(tenant, 1, -1)
-    if (++this.#unannounced >= Math.max(1, this.#mostUnannounced)) this.#onGrowth()
+    tenant.of(claimant.model)?.drain?.add()
+    this.#take(tenant, claimant, -1)
   }
 
-  /** A published job has ended. */
+  /** A published job has ended, or waits for a provider without a slot. */
   freed(claimant: Claimant): void {
     this.#budget++
     this.#unannounced--
-    this.#count(this.#tenant(claimant), -1, 0)
+    this.#count(this.#tenant(claimant), claimant, -1, 0)
   }
 
-  mayTake({ tenant: name, weight, priority }: Claimant, now: number): boolean {
+  /** A job that waited for a provider has taken a slot again. */
+  retook(claimant: Claimant): void {
+    this.#take(this.#tenant(claimant), claimant, 0)
+  }
+
+  mayTake({ model, priority, tenant: name, weight }: Claimant, now: number): boolean {
     const { slots } = this
     if (slots === undefined || this.#isAlone(slots)) return true
     const tenant = this.#tenants.get(name)
-    const taken = tenant?.taken ?? 0
-    const share = this.#taken + this.#waiting <= roomOf(slots) ? Number.POSITIVE_INFINITY : this.#share(priority, now)
+    const [room, kept] = [roomOf(slots), reserveOf(slots)]
+    const isScarce = this.#taken + this.#waiting > room - kept
+    const share = isScarce ? this.#share(priority, now) : Number.POSITIVE_INFINITY
     const use = { slots, taken: this.#taken, share, ingresses: this.#ingresses }
-    const may = mayTake({ taken, weight }, use) && (this.#budget > 0 || (taken === 0 && this.#taken < slots))
-    if (!may && tenant !== undefined) tenant.drain ??= new DrainRate()
+    const own = tenant?.of(model)?.taken ?? 0
+    const isAllowed = mayTake({ taken: tenant?.taken ?? 0, weight }, use) || this.#mayTakeReserved(tenant, own, use)
+    const isBelowShare = !isScarce || tenant?.isBelowShare(model, Math.min(room, share * weight), kept) !== false
+    // one with few slots need not wait for the announcements of others: it takes little of the reserve
+    const isKnownFree = this.#budget > 0 || (own <= kept / (2 * this.#ingresses) && this.#taken < slots)
+    const may = isAllowed && isBelowShare && isKnownFree
+    if (!may) tenant?.held(model)
     return may
+  }
+
+  /** Whether a model with so many slots may take one of the reserve, because only jobs of its own tenant wait. */
+  #mayTakeReserved(tenant: TenantUse | undefined, own: number, use: Parameters<typeof mayTakeReserved>[1]): boolean {
+    return tenant !== undefined && tenant.models > 1 && tenant.waiting === this.#waiting && mayTakeReserved(own, use)
+  }
+
+  /** Runs periodically: forgets what tenants wanted some seconds ago. */
+  age(now: number): void {
+    this.#isDirty = true
+    for (const [name, tenant] of this.#tenants) {
+      tenant.age(now)
+      if (!tenant.isRecent) this.#tenants.delete(name)
+    }
   }
 
   /** Runs periodically; see `DrainRate.tick`. */
@@ -164,23 +173,22 @@ export class PoolOccupancy {
     for (const [worker, { at }] of this.#silentWorkers) {
       if (now - at > silentWorkerMs) this.#silentWorkers.delete(worker)
     }
-    for (const { drain, ownWaiting } of this.#tenants.values()) drain?.tick(now, ms, ownWaiting > 0, isServed)
+    for (const tenant of this.#tenants.values()) tenant.tick(now, ms, isServed)
   }
 
   /** The pool's queue was not served for a while; see `DrainRate.interrupt`. */
   interrupt(): void {
-    for (const { drain } of this.#tenants.values()) drain?.interrupt()
+    for (const tenant of this.#tenants.values()) tenant.interrupt()
   }
 
   /**
-   * How long a new job of a tenant that is held back would wait, in milliseconds, at the recent rate of its own jobs. 0 if the
-   * tenant is not held back; `undefined` if unknown.
+   * How long a new job of a tenant's model that is held back would wait, in milliseconds, at the recent rate of that model's jobs. 0 if
+   * it is not held back; `undefined` if unknown.
    */
-  waitMs({ tenant: name }: Claimant): number | undefined {
-    const tenant = this.#tenants.get(name)
-    if (tenant?.drain === undefined || tenant.ownWaiting === 0) return 0
-    const { perSecond } = tenant.drain
-    return perSecond === undefined ? undefined : 1_000 * tenant.ownWaiting / perSecond
+  waitMs({ model, tenant }: Claimant): number | undefined {
+    const { drain, ownWaiting = 0 } = this.#tenants.get(tenant)?.of(model) ?? {}
+    if (drain === undefined || ownWaiting === 0) return 0
+    return drain.perSecond === undefined ? undefined : 1_000 * ownWaiting / drain.perSecond
   }
 
   /** A worker has announced its slots, 0 if it takes no more jobs, and the newest version of the protocol that it reads. */
@@ -220,11 +228,15 @@ export class PoolOccupancy {
 
   /** Replaces the occupancy of another ingress; empty if that ingress is gone. */
   setPeer(peer: string, occupancy: ReadonlyArray<TenantOccupancy>): void {
-    for (const { taken, tenant, waiting } of this.#peers.get(peer) ?? []) {
+    for (const { models, tenant } of this.#peers.get(peer) ?? []) {
       const known = this.#tenants.get(tenant)
-      if (known !== undefined) this.#add(known, -taken, -waiting)
+      if (known === undefined) continue
+      for (const { model, taken, waiting } of models) this.#add(known, model, -taken, -waiting, false)
     }
-    for (const theirs of occupancy) this.#add(this.#tenant(theirs), theirs.taken, theirs.waiting)
+    for (const theirs of occupancy) {
+      const tenant = this.#tenant(theirs)
+      for (const { model, taken, waiting } of theirs.models) this.#add(tenant, model, taken, waiting, false)
+    }
     if (occupancy.length === 0) this.#peers.delete(peer)
     else this.#peers.set(peer, occupancy)
   }
@@ -254,19 +266,24 @@ export class PoolOccupancy {
     this.#hasChanged = false
     this.#unannounced = 0
     const own: Array<TenantOccupancy> = []
-    for (const { ownTaken: taken, ownWaiting: waiting, priority, tenant, weight } of this.#tenants.values()) {
-      if (taken + waiting > 0) own.push({ tenant, weight, priority, taken, waiting })
+    for (const tenant of this.#tenants.values()) {
+      const announced = tenant.announced()
+      if (announced !== undefined) own.push(announced)
     }
     const rest = own.splice(maxAnnounced)
     const sum = (of: "weight" | "taken" | "waiting") => rest.reduce((total, tenant) => total + tenant[of], 0)
     if (rest.length === 0) return own
     const [weight, taken, waiting] = [sum("weight"), sum("taken"), sum("waiting")]
-    return [...own, { tenant: others, priority: "standard", weight, taken, waiting }]
+    const models = [{ model: others, taken, waiting }]
+    return [...own, { tenant: others, priority: "standard", weight, taken, waiting, models }]
   }
 
-  /** A tenant may use all slots of a pool without a reserve while no other tenant has or wants one. */
+  /** A tenant's model may use all slots of a pool without a reserve while no other has or wants one. */
   #isAlone(slots: number): boolean {
-    return reserveOf(slots) === 0 && this.#tenants.size <= 1
+    if (reserveOf(slots) > 0) return false
+    let models = 0
+    for (const tenant of this.#tenants.values()) if (tenant.isActive && (models += tenant.models) > 1) return false
+    return true
   }
 
   #share(priority: Claimant["priority"], now: number): number {
@@ -275,32 +292,37 @@ export class PoolOccupancy {
       this.#sharesAt = now
       this.#isDirty = false
     }
-    return this.#shares[priority] ??= shareOf(roomOf(this.#slots), this.#tenants.values(), priority)
+    return this.#shares[priority] ??= shareOf(
+      roomOf(this.#slots),
+      this.#tenants.values(),
+      priority,
+      reserveOf(this.#slots)
+    )
   }
 
-  #tenant({ priority, tenant: name, weight }: Claimant): Tenant {
-    let tenant = this.#tenants.get(name)
-    if (tenant === undefined) {
-      tenant = { tenant: name, weight, priority, taken: 0, waiting: 0, ownTaken: 0, ownWaiting: 0, drain: undefined }
-      this.#tenants.set(name, tenant)
-    }
+  #tenant(about: Pick<Claimant, "priority" | "tenant" | "weight">): TenantUse {
+    let tenant = this.#tenants.get(about.tenant)
+    if (tenant === undefined) this.#tenants.set(about.tenant, tenant = new TenantUse(about))
     return tenant
   }
 
-  #count(tenant: Tenant, taken: number, waiting: number): void {
-    tenant.ownTaken += taken
-    tenant.ownWaiting += waiting
-    this.#ownWaiting += waiting
-    this.#hasChanged = true
-    this.#add(tenant, taken, waiting)
+  /** A job takes a slot; `waiting` is -1 if it has waited for its turn. */
+  #take(tenant: TenantUse, claimant: Claimant, waiting: number): void {
+    this.#budget--
+    this.#count(tenant, claimant, 1, waiting)
+    if (++this.#unannounced >= Math.max(1, this.#mostUnannounced)) this.#onGrowth()
   }
 
-  #add(tenant: Tenant, taken: number, waiting: number): void {
-    tenant.taken += taken
-    tenant.waiting += waiting
+  #count(tenant: TenantUse, { model }: Claimant, taken: number, waiting: number): void {
+    this.#ownWaiting += waiting
+    this.#hasChanged = true
+    this.#add(tenant, model, taken, waiting, true)
+  }
+
+  #add(tenant: TenantUse, model: string, taken: number, waiting: number, isOwn: boolean): void {
+    tenant.count(model, taken, waiting, isOwn)
     this.#taken += taken
     this.#waiting += waiting
     this.#isDirty = true
-    if (tenant.taken + tenant.waiting === 0) this.#tenants.delete(tenant.tenant)
   }
 }

@@ -118,6 +118,15 @@ export class JobPool<Job> {
     this.#occupancy.took(claimant)
   }
 
+  /** A claimed job waits for a provider, and holds no slot until it has `resumed`. */
+  parked(claimant: Claimant): void {
+    this.#occupancy.freed(claimant)
+  }
+
+  resumed(claimant: Claimant): void {
+    this.#occupancy.retook(claimant)
+  }
+
   /** A published job is unclaimed until `unpublished`. */
   published(): void {
     this.#unclaimed++
@@ -155,6 +164,7 @@ export class JobPool<Job> {
 
   /** Runs periodically, `ms` milliseconds after the last time. */
   tick(now: number, ms: number): void {
+    this.#occupancy.age(now)
     const rests = this.#rests(now)
     // if the stream holds no jobs, those at ingress wait for slots, not for NATS
     const isServed = this.#wasServed || this.#unclaimed === 0

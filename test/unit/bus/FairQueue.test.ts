@@ -9,6 +9,7 @@ const unbounded: QueueLimits = { items: 10_000, itemsPerTenant: 10_000, ageingMs
 /** The first letter of an item names its tenant. */
 const tenantOf = (item: string, more: Partial<Claimant> = {}): Claimant => ({
   tenant: item.slice(0, 1),
+  model: "model",
   weight: 1,
   priority: "standard",
   ...more
@@ -153,6 +154,7 @@ const tenants = ["a", "b", "c", "d"] as const
 const operations = Arbitrary.array(
   Arbitrary.schema(Schema.Struct({
     kind: Schema.Literals(["offer", "offer", "offer", "take", "take", "remove", "wait"]),
+    model: Schema.Literals(["m", "n"]),
     tenant: Schema.Literals(tenants),
     priority: PriorityClass,
     weight: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 5 })),
@@ -171,12 +173,12 @@ it.prop(
     const own = (tenant: string) => [...held.values()].filter((holder) => holder === tenant).length
     let next = 0
     let now = 0
-    for (const { kind, pick, priority, tenant, weight } of operations) {
+    for (const { kind, model, pick, priority, tenant, weight } of operations) {
       if (kind === "wait") now += pick
       else if (kind === "offer") {
         const item = `${tenant}${next++}`
         const hasRoom = held.size < limits.items && own(tenant) < limits.itemsPerTenant
-        assert.strictEqual(queue.offer(item, { tenant, priority, weight }, now), hasRoom)
+        assert.strictEqual(queue.offer(item, { tenant, model, priority, weight }, now), hasRoom)
         if (hasRoom) held.set(item, tenant)
       } else if (kind === "remove") {
         const item = [...held.keys()][pick % Math.max(1, held.size)] ?? "none"
@@ -189,7 +191,7 @@ it.prop(
       }
       assert.strictEqual(queue.size, held.size)
     }
-    const claimant = { tenant: "d", weight: 2, priority: "standard" } as const
+    const claimant = { tenant: "d", model: "m", weight: 2, priority: "standard" } as const
     const ahead = queue.ahead(claimant)
     assert.isAtMost(ahead, queue.size)
     if (held.size < limits.items && own("d") < limits.itemsPerTenant) {
@@ -200,6 +202,35 @@ it.prop(
   },
   { arbitrary: { runs: 300, size: 200 } }
 )
+
+describe("a tenant's line", () => {
+  const of = (model: string) => tenantOf("a", { model })
+
+  /** A line with three jobs for one model, then two for another. */
+  const lineOf = () => {
+    const queue = queueOf({})
+    for (const item of ["s1", "s2", "s3"]) queue.offer(item, of("slow"), 0)
+    for (const item of ["q1", "q2"]) queue.offer(item, of("quick"), 0)
+    return queue
+  }
+
+  it("serves its models in turn, and each model's jobs in order", () => {
+    assert.deepStrictEqual(drain(lineOf()), ["s1", "q1", "s2", "q2", "s3"])
+  })
+
+  it("passes over a model that may not go", () => {
+    const queue = lineOf()
+    const isQuick = ({ model }: Claimant) => model === "quick"
+    assert.deepStrictEqual([1, 2, 3].map(() => queue.take(0, isQuick)), ["q1", "q2", undefined])
+    assert.deepStrictEqual(drain(queue), ["s1", "s2", "s3"])
+  })
+
+  it("has fewer jobs ahead of a model that waits for fewer", () => {
+    const queue = lineOf()
+    assert.strictEqual(queue.ahead(of("quick")), 5)
+    assert.strictEqual(queue.ahead(of("other")), 2)
+  })
+})
 
 describe("the predicted number of turns ahead", () => {
   it("counts turns of other tenants, not all their jobs", () => {

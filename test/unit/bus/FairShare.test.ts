@@ -1,7 +1,15 @@
 /** Which tenants may take another slot of a pool, and which must wait. */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Schema } from "effect"
-import { mayTake, reserveOf, roomOf, shareOf, type TenantDemand } from "../../../shared/bus/fairness/FairShare.ts"
+import {
+  mayTake,
+  mayTakeReserved,
+  modelShareOf,
+  reserveOf,
+  roomOf,
+  shareOf,
+  type TenantDemand
+} from "../../../shared/bus/fairness/FairShare.ts"
 import { PriorityClass } from "../../../shared/contract/PriorityClass.ts"
 
 interface Tenant extends TenantDemand {
@@ -96,6 +104,38 @@ describe("a tenant", () => {
     assert.isTrue(may(64, tenants, tenants[1]!, 2))
     assert.isFalse(may(64, tenants, tenants[1]!, 3))
   })
+})
+
+describe("a share", () => {
+  it("leaves slots to those who wanted more recently, as many as are kept, to those with the fewest first", () => {
+    const [busy, quiet, rare] = [tenant(50, 90, { fewer: 30 }), tenant(4, 0, { fewer: 6 }), tenant(0, 0, { fewer: 5 })]
+    assert.strictEqual(shareOf(56, [busy, quiet, rare], "standard"), 52)
+    assert.strictEqual(shareOf(56, [busy, quiet, rare], "standard", 8), 44)
+    assert.strictEqual(shareOf(56, [busy, quiet], "standard", 3), 49)
+    assert.strictEqual(shareOf(56, [tenant(20, 0), quiet], "standard", 8), Number.POSITIVE_INFINITY)
+  })
+
+  it("of a less urgent class counts only its slots", () => {
+    const batch = tenant(4, 0, { fewer: 6, priority: "batch" })
+    assert.strictEqual(shareOf(56, [tenant(50, 90), batch], "standard", 8), 52)
+    assert.strictEqual(shareOf(56, [tenant(50, 90), batch], "batch", 8), 46)
+  })
+
+  it("of a model: one that asks for less leaves the rest", () => {
+    const model = (taken: number, waiting: number) => ({ taken, waiting })
+    assert.strictEqual(modelShareOf(56, [model(56, 90), model(0, 90)]), 28)
+    assert.strictEqual(modelShareOf(56, [model(50, 90), model(4, 2)]), 50)
+    assert.strictEqual(modelShareOf(56, [model(50, 0), model(4, 2)]), Number.POSITIVE_INFINITY)
+  })
+})
+
+it("a model takes a reserved slot only while it holds fewer slots than are free", () => {
+  const taken = (free: number) => {
+    let own = 0
+    for (; mayTakeReserved(own, { slots: 64, taken: 64 - free + own, ingresses: 1 }); own++);
+    return own
+  }
+  assert.deepStrictEqual([64, 8, 4, 2, 1, 0].map(taken), [8, 4, 2, 1, 1, 0])
 })
 
 const count = (maximum: number) => Schema.Int.check(Schema.isBetween({ minimum: 0, maximum }))

@@ -113,7 +113,7 @@ describe("the drain rate of a queue that NATS does not serve all the time", () =
 
 describe("a job that cannot be served in time", () => {
   const limits = { items: 100, itemsPerTenant: 90, ageingMs: 1_000, window: 1 }
-  const claimant = (tenant: string) => ({ tenant, weight: 1, priority: "standard" }) as const
+  const claimant = (tenant: string, model = "model") => ({ tenant, model, weight: 1, priority: "standard" }) as const
 
   /** A pool that drains 50 jobs a second, in which `count` jobs of one tenant wait. */
   const drainingPool = (count: number, occupancy = new PoolOccupancy()): JobPool<string> => {
@@ -214,6 +214,34 @@ describe("a job that cannot be served in time", () => {
     const before = pool.retryAfterMs(claimant("n"))
     pool.tick(8_000, 7_000)
     assert.strictEqual(pool.retryAfterMs(claimant("n")), before)
+  })
+
+  it("is refused with the time until its model has a slot, whatever its tenant's other models wait for", () => {
+    const occupancy = new PoolOccupancy()
+    occupancy.setWorker("worker", 64, 3)
+    const pool = new JobPool<string>({ ...limits, items: 200, itemsPerTenant: 190, window: 64 }, occupancy)
+    const [slow, quick] = [claimant("n", "slow"), claimant("n", "quick")]
+    const modelOf = (job: string) => job.startsWith("s") ? slow : quick
+    const take = (now: number) => {
+      for (let job = pool.next(now); job !== undefined; job = pool.next(now)) {
+        pool.admitted(modelOf(job))
+        pool.claimed("worker", 3, 0, now)
+      }
+    }
+    for (let job = 0; job < 156; job++) assert.isUndefined(pool.enter(`s${job}`, slow, 60_000, 0))
+    take(0)
+    for (let job = 0; job < 30; job++) assert.isUndefined(pool.enter(`q${job}`, quick, 60_000, 0))
+    take(0)
+    // four slow requests end in a second, and two quick ones; all slots that become free go to the quick model, which has fewer
+    for (let tick = 1; tick <= 5; tick++) {
+      const now = 200 * tick
+      if (tick > 1) pool.ended(slow, true)
+      if (tick % 2 === 0) pool.ended(quick, true)
+      take(now)
+      pool.tick(now, 200)
+    }
+    // 22 wait, and four were served; the tenant's 122 jobs together would take half a minute
+    assert.strictEqual(pool.retryAfterMs(quick), 5_500)
   })
 
   it("is queued if the drain rate is unknown", () => {

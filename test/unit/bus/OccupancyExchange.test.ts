@@ -11,7 +11,7 @@ import type { Nats } from "../../../shared/nats/Nats.ts"
 const slots = 64
 const room = 56
 
-const claimant = { tenant: "key_1", weight: 1, priority: "standard" } as const
+const claimant = { tenant: "key_1", model: "model", weight: 1, priority: "standard" } as const
 
 /** Two ingresses with a burst of one tenant's jobs at each, and NATS between them. */
 class Burst {

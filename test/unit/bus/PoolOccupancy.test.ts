@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { decodeOccupancy, decodeSlots, encodeOccupancy, encodeSlots } from "../../../shared/bus/fairness/Occupancy.ts"
 import { PoolOccupancy } from "../../../shared/bus/fairness/PoolOccupancy.ts"
 
-const claimant = (tenant: string) => ({ tenant, weight: 1, priority: "standard" }) as const
+const claimant = (tenant: string, model = "model") => ({ tenant, model, weight: 1, priority: "standard" }) as const
 
 /** A pool as seen by `ingresses` ingresses, each of which knows of `slots` slots. */
 const pools = (ingresses: number, slots: number): ReadonlyArray<PoolOccupancy> =>
@@ -86,6 +86,8 @@ describe("several ingresses", () => {
     exchange([one!, other!])
     other!.setPeer("0", [])
     other!.divide(1)
+    // what its tenant wanted is forgotten within ten seconds
+    for (const now of [5_000, 10_000]) other!.age(now)
     assert.strictEqual(burst(other!, "b", 500), 56)
   })
 })
@@ -151,8 +153,116 @@ it("a tenant's waiting time follows from the pace at which its own jobs end", ()
   assert.strictEqual(pool!.waitMs(claimant("quiet")), 0)
 })
 
+describe("a tenant's models", () => {
+  const [slow, quick] = [claimant("a", "slow"), claimant("a", "quick")]
+
+  /** A pool whose slots, except for the reserve, one model of a tenant has taken. */
+  const fullPool = (): PoolOccupancy => {
+    const [pool] = pools(1, 64)
+    for (let job = 0; job < 90; job++) pool!.entered(slow)
+    for (let job = 0; job < 56; job++) pool!.took(slow)
+    assert.isFalse(pool!.mayTake(slow, 0))
+    return pool!
+  }
+
+  const take = (pool: PoolOccupancy, one: typeof slow): number => {
+    let taken = 0
+    for (; taken < 100 && pool.mayTake(one, 0); taken++) pool.took(one)
+    return taken
+  }
+
+  it("share its slots: one finds a few in the reserve, and gets those that become free up to its share", () => {
+    const pool = fullPool()
+    for (let job = 0; job < 90; job++) pool.entered(quick)
+    assert.strictEqual(take(pool, quick), 4)
+    for (let job = 0; job < 28; job++) {
+      pool.freed(slow)
+      assert.isFalse(pool.mayTake(slow, 0))
+      take(pool, quick)
+    }
+    assert.deepStrictEqual(pool.announced()[0]?.models.map(({ taken }) => taken), [28, 28])
+  })
+
+  it("leave the reserve to other tenants that wait", () => {
+    const pool = fullPool()
+    pool.entered(quick)
+    pool.entered(claimant("b"))
+    assert.isFalse(pool.mayTake(quick, 0))
+    assert.isTrue(pool.mayTake(claimant("b"), 0))
+  })
+
+  it("keep slots for the one that wanted more some seconds ago, which others get later", () => {
+    const [pool] = pools(1, 64)
+    for (let job = 0; job < 5; job++) {
+      pool!.entered(quick)
+      pool!.took(quick)
+    }
+    for (let job = 0; job < 5; job++) pool!.freed(quick)
+    for (let job = 0; job < 90; job++) pool!.entered(slow)
+    assert.strictEqual(take(pool!, slow), 51)
+    for (const now of [5_000, 10_000]) pool!.age(now)
+    assert.strictEqual(take(pool!, slow), 5)
+  })
+
+  it("each have their own waiting time", () => {
+    const pool = fullPool()
+    for (let job = 0; job < 10; job++) pool.entered(quick)
+    take(pool, quick)
+    // a slow request ends every second, and five quick ones
+    for (let tick = 1; tick <= 100; tick++) {
+      if (tick % 5 === 0) {
+        pool.freed(slow)
+        pool.took(slow)
+      }
+      pool.freed(quick)
+      pool.took(quick)
+      pool.entered(quick)
+      pool.tick(200 * tick, 200, true)
+    }
+    assert.strictEqual(pool.waitMs(quick), 1_200)
+    assert.strictEqual(pool.waitMs(slow), 14_000)
+  })
+
+  it("are known to other ingresses", () => {
+    const [one, other] = pools(2, 64)
+    for (let job = 0; job < 90; job++) one!.entered(slow)
+    for (let round = 0; round < 20; round++) {
+      exchange([one!, other!])
+      take(one!, slow)
+    }
+    for (let job = 0; job < 90; job++) other!.entered(quick)
+    exchange([one!, other!])
+    for (let round = 0; round < 40; round++) {
+      if (round < 28) one!.freed(slow)
+      take(one!, slow)
+      take(other!, quick)
+      exchange([one!, other!])
+    }
+    const taken = [one!, other!].map((pool) => pool.announced()[0]?.taken)
+    assert.deepStrictEqual(taken, [28, 28])
+  })
+})
+
+it("a job that waits for a provider has no slot, and takes one again even if none is free", () => {
+  const [pool] = pools(1, 64)
+  assert.strictEqual(burst(pool!, "a", 86), 56)
+  for (let job = 0; job < 30; job++) pool!.freed(claimant("a"))
+  assert.strictEqual(go(pool!, "a", 30), 30)
+  for (let job = 0; job < 30; job++) pool!.retook(claimant("a"))
+  assert.strictEqual(pool!.announced()[0]?.taken, 86)
+  pool!.entered(claimant("b"))
+  assert.isFalse(pool!.mayTake(claimant("b"), 0))
+})
+
 describe("an occupancy announcement", () => {
-  const tenants = [{ tenant: "key_a", weight: 2, priority: "batch", taken: 3, waiting: 4 }] as const
+  const tenants = [{
+    tenant: "key_a",
+    weight: 2,
+    priority: "batch",
+    taken: 3,
+    waiting: 4,
+    models: [{ model: "one", taken: 3, waiting: 0 }, { model: "two", taken: 0, waiting: 4 }]
+  }] as const
 
   it("names at most a thousand tenants and sums up the others", () => {
     const pool = new PoolOccupancy()
@@ -169,7 +279,9 @@ describe("an occupancy announcement", () => {
   })
 
   it("is ignored if it cannot be decoded", () => {
-    for (const text of ["", "{}", "[1]", `[["chat","default",[["key_a",0,"batch",3,4]]]]`, `[["chat","a.b",[]]]`]) {
+    for (
+      const text of ["", "{}", "[1]", `[["chat","default",[["key_a",0,"batch",[["m",3,4]]]]]]`, `[["chat","a.b",[]]]`]
+    ) {
       assert.isUndefined(decodeOccupancy(text), text)
     }
     for (const text of ["", "-1", "1.5", "many", "1e9"]) assert.isUndefined(decodeSlots(text), text)
