@@ -45,6 +45,8 @@ export interface RelayOptions {
     "fail" | "send" | "open" | "break" | "guard" | "whenClosed" | "operation" | "record"
   >
   readonly settle: Settle | undefined
+  /** Called when the job begins to wait for a provider. The returned function is called when it no longer waits. */
+  readonly onWait: (provider: string) => () => void
   /** Whether the client asks for a stream of events. */
   readonly streams: boolean
 }
@@ -56,7 +58,9 @@ export const relay = (options: RelayOptions): void => {
 }
 
 /** The part of the options that the answer keeps. It has no body, whose memory nothing counts once the job has ended. */
-type Kept = Pick<RelayOptions, "exchange" | "settle" | "streams"> & Pick<JobRequest, "workload" | "pool" | "model">
+type Kept =
+  & Pick<RelayOptions, "exchange" | "settle" | "streams" | "onWait">
+  & Pick<JobRequest, "workload" | "pool" | "model">
 
 class RelayedAnswer implements AnswerListener {
   readonly #options: Kept
@@ -79,15 +83,17 @@ class RelayedAnswer implements AnswerListener {
   /** Fires after silence, before or during the answer. */
   #silence: NodeJS.Timeout | undefined
   #hasEnded = false
+  /** Runs when the job no longer waits for a provider. */
+  #endWait: (() => void) | undefined
   #isClosed = false
   /** Whether the bytes so far end in the middle of an event. */
   #isMidEvent = false
   /** Whether the answer has failed and its format has no event for the error. */
   #isBroken = false
 
-  constructor({ exchange, jobs, request, settle, streams }: RelayOptions) {
+  constructor({ exchange, jobs, onWait, request, settle, streams }: RelayOptions) {
     const { model, pool, workload } = request
-    this.#options = { exchange, settle, streams, workload, pool, model }
+    this.#options = { exchange, settle, streams, onWait, workload, pool, model }
     exchange.record.markSubmitted()
     this.#job = jobs.submit(request, this)
   }
@@ -98,6 +104,7 @@ class RelayedAnswer implements AnswerListener {
     clearTimeout(this.#silence)
     if (this.#hasEnded) return
     this.#hasEnded = true
+    this.#endWait?.()
     this.#job.cancel()
     this.#options.settle?.(undefined)
   }
@@ -106,6 +113,11 @@ class RelayedAnswer implements AnswerListener {
     const { exchange: { record }, pool, streams, workload } = this.#options
     record.markClaimed(workload, pool)
     if (streams) this.#silence ??= setTimeout(() => this.#breakSilence(), keepAliveMs)
+  }
+
+  onWait(provider: string | undefined): void {
+    this.#endWait?.()
+    this.#endWait = provider === undefined ? undefined : this.#options.onWait(provider)
   }
 
   onStart(head: AnswerHead): void {
@@ -186,6 +198,7 @@ class RelayedAnswer implements AnswerListener {
   #end(usage: Usage | undefined): void {
     clearTimeout(this.#silence)
     this.#hasEnded = true
+    this.#endWait?.()
     this.#options.settle?.(usage)
   }
 

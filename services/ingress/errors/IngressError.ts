@@ -49,7 +49,11 @@ export class KeyLimitReached extends Schema.TaggedError<KeyLimitReached>()("Limi
   /** The limit; in US dollars for `budget`. */
   max: Schema.Finite,
   team,
-  retryAfterMs: Schema.Finite
+  retryAfterMs: Schema.Finite,
+  /** How many of the concurrent requests wait for a provider, as far as this ingress knows: for any, and for the one with the most. */
+  waiting: Schema.optionalKey(
+    Schema.Struct({ requests: Schema.Int, provider: Schema.String, ofProvider: Schema.Int })
+  )
 }) {
   override get message() {
     if (this.limit === "budget") {
@@ -57,7 +61,15 @@ export class KeyLimitReached extends Schema.TaggedError<KeyLimitReached>()("Limi
         tryAgain(this.retryAfterMs)
     }
     const limit = `${this.max} ${unitsOf(this.limit)}`
-    return `${levelNamed(this.team)} has reached its limit of ${limit}: ${tryAgain(this.retryAfterMs)}`
+    return `${levelNamed(this.team)} has reached its limit of ${limit}: ${this.#cause}${tryAgain(this.retryAfterMs)}`
+  }
+
+  get #cause(): string {
+    if (this.waiting === undefined) return ""
+    const { ofProvider, provider, requests } = this.waiting
+    return ofProvider === requests
+      ? `${requests} of them wait for the provider '${provider}'; `
+      : `${requests} of them wait for providers, ${ofProvider} for '${provider}'; `
   }
 }
 

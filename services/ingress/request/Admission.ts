@@ -36,11 +36,16 @@ import {
   microsOf,
   microsPerDollar
 } from "./Levels.ts"
+import { ConcurrentUnit, ConcurrentUnits, type WaitingRequests } from "./ConcurrentUnits.ts"
 import { limitHeaders } from "./LimitHeaders.ts"
 import { makeUncounted } from "./Uncounted.ts"
 
 /** Settles a request when it has ended. Only the first call has an effect. */
-export type Settle = (consumed: Consumed) => void
+export interface Settle {
+  (consumed: Consumed): void
+  /** What the request holds of limits of concurrent requests. */
+  readonly units?: ReadonlyArray<ConcurrentUnit>
+}
 
 export interface AdmissionRequest {
   readonly operation: Operation
@@ -62,11 +67,13 @@ export interface AdmissionWork extends Pick<Work, "inBatch" | "isHoldLost" | "se
 /** What a request has taken before its body was read. */
 export class Entry {
   readonly holding: Holding<LevelLimit>
+  readonly units: Units
   readonly #isConcurrent: boolean
   isAdmitted = false
 
-  constructor(holding: Holding<LevelLimit>, isConcurrent: boolean) {
+  constructor(holding: Holding<LevelLimit>, units: Units, isConcurrent: boolean) {
     this.holding = holding
+    this.units = units
     this.#isConcurrent = isConcurrent
   }
 
@@ -79,6 +86,9 @@ export class Entry {
     if (!this.isAdmitted) this.holding.returnAll()
   }
 }
+
+/** What a request holds of limits of concurrent requests. Grows while it takes from its limits. */
+type Units = Array<ConcurrentUnit<LevelLimit>>
 
 type Kind = KeyLimitReached["limit"]
 /** `Unavailable`: the key's team is not known yet. */
@@ -115,6 +125,8 @@ export class Admission extends Context.Service<Admission, {
     key: ApiKey,
     work: AdmissionWork
   ) => Effect.Effect<Settle | undefined, NoUnits | Unavailable>
+  /** An admitted request for the model waits for this provider, until the returned function is called. */
+  readonly wait: (model: string, settle: Settle | undefined, provider: string) => () => void
   /** Makes the response headers with the tightest limits of the key and its teams; `undefined` if there are none. */
   readonly headers: (key: ApiKey, dialect: Dialect) => (() => Record<string, string>) | undefined
 }>()("services/ingress/request/Admission") {
@@ -134,6 +146,7 @@ export class Admission extends Context.Service<Admission, {
 
       const keepUntilCounted = yield* makeUncounted(spending, now)
       const levelsOf = makeLevels(yield* TeamTree, windowMs)
+      const concurrent = new ConcurrentUnits()
 
       /** Keeps what was taken from a budget reserved until the cost of the request is counted. */
       const untilCounted = (limit: LevelLimit, taken: Taken): Taken =>
@@ -144,34 +157,62 @@ export class Admission extends Context.Service<Admission, {
           }
         }
 
+      /** What a request has taken from a limit; `held` gets what it holds of concurrent requests. */
+      const keep = (limit: LevelLimit, taken: Taken, held: Units): Taken => {
+        if (limit.kind !== "concurrent") return untilCounted(limit, taken)
+        const unit = taken instanceof ConcurrentUnit ? taken : concurrent.taken(limit, taken)
+        held.push(unit)
+        return unit
+      }
+
+      /** Waits for units. A refusal by a limit of concurrent requests says how many of them wait for a provider. */
+      const takeUnits = (limit: LevelLimit, units: number, until: number): Effect.Effect<Taken, NoUnits> =>
+        Effect.mapError(
+          limits.take(limit, units, until),
+          (missing) => refused(limit, missing, limit.kind === "concurrent" ? concurrent.waiting(limit) : undefined)
+        )
+
       /** Waits for the missing units, for `withinMs` in all. */
-      const takeRest = (holding: Holding<LevelLimit>, withinMs: number): Effect.Effect<void, NoUnits> => {
+      const takeRest = (holding: Holding<LevelLimit>, withinMs: number, held: Units): Effect.Effect<void, NoUnits> => {
         const until = now() + withinMs
         return holding.takeRest(({ limit, units }) =>
-          limits.take(limit, units, until).pipe(
-            Effect.map((taken) => untilCounted(limit, taken)),
-            Effect.mapError((missing) => refused(limit, missing))
-          )
+          Effect.map(takeUnits(limit, units, until), (taken) => keep(limit, taken, held))
         )
       }
 
-      const tryTake = ({ limit, units }: Demand<LevelLimit>): Taken | undefined => {
-        const taken = limits.tryTake(limit, units)
-        return taken && untilCounted(limit, taken)
-      }
+      /** Takes units that are there. `extra` may let a request go on without a unit of concurrent requests. */
+      const tryTake =
+        (held: Units, extra: (limit: LevelLimit) => Taken | undefined) =>
+        ({ limit, units }: Demand<LevelLimit>): Taken | undefined => {
+          const taken = limits.tryTake(limit, units) ?? (limit.kind === "concurrent" ? extra(limit) : undefined)
+          return taken && keep(limit, taken, held)
+        }
 
       /** Waits for what is missing, or returns everything: also if the client disconnects. */
-      const takeAll = (holding: Holding<LevelLimit>, withinMs: number): Effect.Effect<void, NoUnits> =>
-        Effect.onExitPrimitive(Effect.uninterruptible(takeRest(holding, withinMs)), (exit) => {
+      const takeAll = (holding: Holding<LevelLimit>, withinMs: number, held: Units): Effect.Effect<void, NoUnits> =>
+        Effect.onExitPrimitive(Effect.uninterruptible(takeRest(holding, withinMs, held)), (exit) => {
           if (Exit.isFailure(exit)) holding.returnAll()
           return undefined
         })
+
+      /** Takes the units without which a request has entered: its model, which is known by now, is not free. */
+      const takeSkipped = (held: Units): Effect.Effect<void, NoUnits> => {
+        const until = now() + waitMs
+        const skipped = held.filter(({ isExtra }) => isExtra)
+        return Effect.uninterruptible(
+          Effect.forEach(
+            skipped,
+            (unit) => Effect.map(takeUnits(unit.limit, 1, until), (taken) => unit.become(taken)),
+            { discard: true }
+          )
+        )
+      }
 
       const take = (
         all: LevelLimits,
         tokens: number,
         cost: Cost | undefined,
-        { counted = 0, entry, withinMs = waitMs }: TakeOptions = {}
+        { counted = 0, entry, model, withinMs = waitMs }: TakeOptions = {}
       ): Effect.Effect<Settle | undefined, NoUnits> => {
         const demands: Array<Demand<LevelLimit>> = all.map((limit) => ({
           kind: limit.kind,
@@ -184,7 +225,8 @@ export class Admission extends Context.Service<Admission, {
         if (demands.length === 0 && entry === undefined) return noSettle
         const holding = entry?.holding ?? new Holding<LevelLimit>([])
         holding.demand(demands)
-        const settle: Settle = (consumed) => {
+        const held = entry?.units ?? []
+        const settle = (consumed: Consumed) => {
           if (consumed === "nothing") return holding.settle(0, 0)
           holding.settle(
             consumed && Math.max(0, consumed.inputTokens + consumed.outputTokens - counted),
@@ -193,11 +235,12 @@ export class Admission extends Context.Service<Admission, {
         }
         const admitted = (): Settle => {
           if (entry !== undefined) entry.isAdmitted = true
-          return settle
+          return Object.assign(settle, { units: held })
         }
-        return holding.takeAvailable(tryTake)
+        const extra = (limit: LevelLimit) => model === undefined ? undefined : concurrent.extra(limit, model)
+        return holding.takeAvailable(tryTake(held, extra))
           ? Effect.succeed(admitted())
-          : Effect.map(takeAll(holding, withinMs), admitted)
+          : Effect.map(takeAll(holding, withinMs, held), admitted)
       }
 
       /** The limit of this kind with the fewest units left. */
@@ -244,8 +287,11 @@ export class Admission extends Context.Service<Admission, {
           const all = isConcurrent ? levels.atHead : levels.requests
           if (all.length === 0) return Effect.undefined
           const holding = new Holding(all.map((limit) => ({ kind: limit.kind, limit, units: 1 })))
-          const entry = new Entry(holding, isConcurrent)
-          return holding.takeAvailable(tryTake) ? Effect.succeed(entry) : Effect.as(takeAll(holding, waitMs), entry)
+          const held: Units = []
+          const entry = new Entry(holding, held, isConcurrent)
+          return holding.takeAvailable(tryTake(held, (limit) => concurrent.extra(limit, undefined)))
+            ? Effect.succeed(entry)
+            : Effect.as(takeAll(holding, waitMs, held), entry)
         },
         admit: (key, request, entry) => {
           const levels = levelsOf(key)
@@ -262,7 +308,9 @@ export class Admission extends Context.Service<Admission, {
           const isLater = request.isLater === true
           const rest = (isLater ? levels.requests : limits).filter(({ kind }) => entry?.hasTaken(kind) !== true)
           const cost = isLater || budgets.length === 0 ? undefined : costOf(budgets, request)
-          return take(rest, demand.tokens, cost, { entry })
+          const taken = () => take(rest, demand.tokens, cost, { entry, model: request.model })
+          const mustTake = entry?.units.some(({ isExtra }) => isExtra) === true && !concurrent.isFree(request.model)
+          return mustTake ? Effect.flatMap(takeSkipped(entry.units), taken) : taken()
         },
         check: (key, model) => {
           const levels = levelsOf(key)
@@ -285,6 +333,7 @@ export class Admission extends Context.Service<Admission, {
             : levels.limits.filter(({ kind }) => kind !== "requests")
           return take(all, work.tokens, cost, { withinMs, counted: work.isHoldLost === true ? work.tokens : 0 })
         },
+        wait: (model, settle, provider) => concurrent.wait(model, settle?.units ?? [], provider),
         headers: (key, dialect) => {
           const all = levelsOf(key)?.limits ?? []
           if (all.length === 0) return undefined
@@ -297,11 +346,19 @@ export class Admission extends Context.Service<Admission, {
   static readonly layer = this.layerNoDeps.pipe(Layer.provide(TeamTree.layer))
 }
 
-const refused = ({ kind, limit, team }: LevelLimit, { _tag, retryAfterMs }: UnitsMissing): NoUnits => {
+const refused = (
+  { kind, limit, team }: LevelLimit,
+  { _tag, retryAfterMs }: UnitsMissing,
+  waiting: WaitingRequests | undefined
+): NoUnits => {
   const max = kind === "budget" ? limit / microsPerDollar : limit
   return _tag === "LimitUnknown"
     ? new LimitsUnavailable({ limit: `${levelNamed(team)} has ${limitNamed(kind, max)}`, retryAfterMs })
-    : new KeyLimitReached({ limit: kind, max, retryAfterMs, ...(team === undefined ? {} : { team }) })
+    : new KeyLimitReached({
+      ...{ limit: kind, max, retryAfterMs },
+      ...(team === undefined ? {} : { team }),
+      ...(waiting === undefined ? {} : { waiting })
+    })
 }
 
 interface TakeOptions {
@@ -311,6 +368,8 @@ interface TakeOptions {
   readonly counted?: number
   /** What the request has taken already. */
   readonly entry?: Entry | undefined
+  /** The model of a request that may go on without a unit of concurrent requests. */
+  readonly model?: string
 }
 
 const noLimits: LevelLimits = []

@@ -196,12 +196,17 @@ export const serveOperations = Effect.fnUntraced(function*(operations: ReadonlyA
   })
 })
 
+/** A function of its own: a closure over the admitted request would keep its body in memory. */
+const waitOf = (admission: Admission["Service"], model: string, settle: Settle | undefined) => (provider: string) =>
+  admission.wait(model, settle, provider)
+
 /** A function of its own: a closure within `admit` would keep the body in memory until the response closes. */
 const settleWhenClosed = (exchange: Exchange, settle: Settle): void => exchange.whenClosed(() => settle(undefined))
 
 /** Submits requests as jobs and relays their answers. */
 const relayJobs = Effect.gen(function*() {
   const jobs = yield* JobClient
+  const admission = yield* Admission
   const clock = yield* Clock.Clock
   const queueTimeoutMs = yield* queueTimeout
   const models = yield* Models
@@ -231,7 +236,7 @@ const relayJobs = Effect.gen(function*() {
       headers: ForwardedHeaders.forwardedHeaders(operation, headers),
       deadline: clock.currentTimeMillisUnsafe() + timeoutMs
     }
-    relay({ jobs, exchange, settle, streams, request })
+    relay({ jobs, exchange, settle, streams, request, onWait: waitOf(admission, admitted.model, settle) })
     if (shadow !== undefined) traffic.copy(request, shadow, models.current())
   }
 })

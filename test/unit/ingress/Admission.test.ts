@@ -426,3 +426,114 @@ describe("a request that is asked for its limits at its head", () => {
       }))
   }
 })
+
+describe("a limit of concurrent requests that requests hold which wait for a provider", () => {
+  const slow = { ...chat, model: "slow" }
+  const quick = { ...chat, model: "quick" }
+  const key = makeKey({ concurrentRequests: 10 })
+
+  /** An ingress at which requests of the key have reached its limit, so many of which wait for these providers. */
+  const full = Effect.fnUntraced(function*(
+    waits: Readonly<Record<string, number>>,
+    teams: ReadonlyArray<Team> = [],
+    of = key
+  ) {
+    const { admission } = yield* start(teams)
+    const settles = yield* Effect.forEach(Array.from({ length: 10 }), () => admit(admission, of, slow))
+    let next = 0
+    const ends = Object.entries(waits).flatMap(([provider, count]) =>
+      Array.from({ length: count }, () => admission.wait("slow", settles[next++], provider))
+    )
+    return { admission, settles, ends }
+  })
+
+  const refusal = (admission: Admission["Service"], of: ApiKey, request: AdmissionRequest) =>
+    Effect.flip(admit(admission, of, request))
+
+  it.effect("is refused with the provider for which most wait", () =>
+    Effect.gen(function*() {
+      const { admission, ends } = yield* full({ beta: 3, alpha: 1 })
+      const refused = yield* refusal(admission, key, quick)
+      assert.include(
+        refused.message,
+        "The API key has reached its limit of 10 concurrent requests: 4 of them wait for providers, 3 for 'beta'; try again"
+      )
+      ends[3]!()
+      const later = yield* refusal(admission, key, quick)
+      assert.include(later.message, "10 concurrent requests: 3 of them wait for the provider 'beta'; try again in")
+      for (const end of ends) end()
+      const last = yield* refusal(admission, key, quick)
+      assert.include(last.message, "10 concurrent requests: try again in")
+    }))
+
+  it.effect("admits requests for a free model until half of it are at work", () =>
+    Effect.gen(function*() {
+      const { admission, ends, settles } = yield* full({ beta: 8 })
+      const extras = yield* Effect.forEach([1, 2, 3], () => admit(admission, key, quick))
+      yield* refusal(admission, key, quick)
+      extras[0]?.("nothing")
+      yield* admit(admission, key, quick)
+      // as many as then are at work
+      yield* refusal(admission, key, quick)
+      for (const settle of settles) settle?.("nothing")
+      for (const end of ends) end()
+      // all units are free again, although two requests go on without one
+      yield* Effect.forEach(Array.from({ length: 10 }), () => admit(admission, key, slow))
+      yield* refusal(admission, key, quick)
+    }))
+
+  it.effect("admits no requests for a model that waits", () =>
+    Effect.gen(function*() {
+      const { admission } = yield* full({ beta: 10 })
+      yield* refusal(admission, key, slow)
+      const extra = yield* admit(admission, key, quick)
+      const end = admission.wait("quick", extra, "gamma")
+      const refused = yield* refusal(admission, key, quick)
+      assert.include(refused.message, "10 of them wait for the provider 'beta'")
+      end()
+      yield* admit(admission, key, quick)
+    }))
+
+  it.effect("admits no more requests than half of it without a unit, whatever they wait for", () =>
+    Effect.gen(function*() {
+      const { admission } = yield* full({ beta: 10 })
+      for (const model of ["1", "2", "3", "4", "5"]) {
+        admission.wait(model, yield* admit(admission, key, { ...chat, model }), "gamma")
+      }
+      yield* refusal(admission, key, quick)
+    }))
+
+  it.effect("admits requests at their head before their model is known", () =>
+    Effect.gen(function*() {
+      const { admission, settles } = yield* full({ beta: 10 })
+      const enter = Effect.map(admission.enter(key, true), (entry) => entry!)
+      const admitted = yield* enter
+      assert.isDefined(yield* admission.admit(key, quick, admitted))
+      // what is refused gives back its permission, of which there are five
+      for (let times = 0; times < 6; times++) {
+        const refused = yield* enter
+        const fiber = yield* Effect.forkChild(Effect.flip(admission.admit(key, slow, refused)))
+        yield* TestClock.adjust(2 * waitMs)
+        assert.deepInclude(yield* Fiber.join(fiber), { _tag: "LimitReached", limit: "concurrent" })
+        refused.giveBack()
+      }
+      const patient = yield* enter
+      const waiting = yield* Effect.forkChild(admission.admit(key, slow, patient))
+      settles[0]?.("nothing")
+      yield* TestClock.adjust(2 * waitMs)
+      assert.isDefined(yield* Fiber.join(waiting))
+    }))
+
+  it.effect("of a team admits requests as that of a key does", () =>
+    Effect.gen(function*() {
+      const ofTeam = makeKey({ team: "team_a" })
+      const { admission } = yield* full({ beta: 8 }, [makeTeam("team_a", { concurrentRequests: 10 })], ofTeam)
+      const other = makeKey({ id: "key_b", team: "team_a" })
+      yield* admit(admission, other, quick)
+      const refused = yield* refusal(admission, other, slow)
+      assert.include(
+        refused.message,
+        "The team 'a' has reached its limit of 10 concurrent requests: 8 of them wait for"
+      )
+    }))
+})
