@@ -44,6 +44,8 @@ export interface Work {
   readonly isBackground?: boolean
   /** Called before every call to a provider. */
   readonly onCall: Meter["called"]
+  /** Called when the work begins to wait for a provider; see `ServedJob`. */
+  readonly onWait: ServedJob["onWait"]
   /** Called with the usage so far, if an answer fails after it started. */
   readonly onCut: Meter["cut"]
   /** Called when a guardrail has checked the request or the answer, or could not. */
@@ -102,6 +104,7 @@ const decode = (
         deadline,
         queuedMs,
         onCall: (endpoint, isRepeated) => meter.called(endpoint, isRepeated),
+        onWait: job.onWait,
         onCut: (usage) => meter.cut(usage),
         onChecked,
         commit: job.commit

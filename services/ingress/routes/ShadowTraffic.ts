@@ -66,6 +66,8 @@ class DiscardedAnswer implements AnswerListener {
 
   onClaim(): void {}
 
+  onWait(): void {}
+
   onStart(): void {}
 
   onRestart(): void {}

@@ -40,6 +40,8 @@ export interface JobRequest {
 export interface AnswerListener {
   /** A worker has the job. */
   readonly onClaim: () => void
+  /** The worker waits for this provider, or no longer. Not called at the end of the job, which ends its wait as well. */
+  readonly onWait: (provider: string | undefined) => void
   readonly onStart: (head: AnswerHead) => void
   /** `isLast` if `onEnd` follows within the same turn. */
   readonly onChunk: (bytes: Uint8Array, isLast: boolean) => void

@@ -17,8 +17,7 @@ import { type Claim, decodeFrame, encodeControl, type Frame, isLast } from "../p
 import { JobPool, type PoolLimits } from "./JobPool.ts"
 import type { AnswerListener, JobHandle, JobRequest } from "./JobRequest.ts"
 import type { JobSpans } from "./JobSpans.ts"
-import type { Command, JobEvent, JobState } from "../protocol/JobState.ts"
-import { step } from "../protocol/JobState.ts"
+import { attemptOf, type Command, isOver, type JobEvent, step } from "../protocol/JobState.ts"
 import * as Timings from "../protocol/Timings.ts"
 import type { Nats } from "../../nats/Nats.ts"
 import { OccupancyExchange } from "../fairness/OccupancyExchange.ts"
@@ -43,10 +42,6 @@ export interface QueueDepth {
 type Pool = JobPool<OpenJob>
 
 const queueStates = ["waiting", "unclaimed", "running"] as const
-
-const attemptOf = (state: JobState): number | undefined => "attempt" in state ? state.attempt : undefined
-const isOver = (state: JobState): boolean =>
-  state.state === "Done" || state.state === "Failed" || state.state === "Cancelled"
 
 /** How long an ended job's number of attempts is remembered, in milliseconds: JetStream may redeliver earlier ones. */
 const rememberedMs = 60_000
@@ -211,6 +206,7 @@ export class JobTracker {
     const before = job.state
     const { commands, next } = step(before, event)
     job.state = next
+    if (!("worker" in next)) job.setWait(undefined)
     const wasUnclaimed = before.state === "Published"
     const isUnclaimed = next.state === "Published"
     if (isUnclaimed && !wasUnclaimed) job.pool.published()
@@ -368,6 +364,10 @@ export class JobTracker {
     job.lastSeen = job.worker.lastSeen
     if (frame.type === "pull") return this.#sendBody(job, attempt, frame.offset, frame.length)
     if (frame.type === "pong") return
+    if (frame.type === "waits" || frame.type === "works") {
+      job.setWait(frame.type === "waits" ? frame.provider : undefined)
+      return this.#admit(job.pool)
+    }
     if (frame.sequence !== job.sequence) return this.#apply(job, { event: "frameLost" })
     if (frame.type === "heartbeat") {
       // a silent worker may be waiting for credit that was lost
@@ -375,6 +375,8 @@ export class JobTracker {
       return
     }
     job.sequence++
+    // the end of the wait may be among bundles that the worker had to give up
+    job.setWait(undefined)
     if (frame.type === "error") {
       // a worker that shuts down reports the loss itself; another may run the job
       return this.#apply(

@@ -6,7 +6,7 @@ import { encodeJob } from "../protocol/JobMessage.ts"
 import type { JobPool } from "./JobPool.ts"
 import { Publication } from "./Publication.ts"
 import type { AnswerListener, JobRequest } from "./JobRequest.ts"
-import { initial, type JobState } from "../protocol/JobState.ts"
+import { initial, isOver, type JobState } from "../protocol/JobState.ts"
 import * as Timings from "../protocol/Timings.ts"
 import * as Subjects from "../protocol/Subjects.ts"
 import type { Version } from "../protocol/Subjects.ts"
@@ -40,6 +40,17 @@ export class OpenJob {
     this.listener = listener
     this.pool = pool
     this.expiresAt = expiresAt
+  }
+
+  /** The provider for which the job waits. Its slot counts as free meanwhile. */
+  #waitsFor: string | undefined
+
+  setWait(provider: string | undefined): void {
+    if (provider === this.#waitsFor) return
+    if (this.#waitsFor === undefined) this.pool.parked(this.request)
+    if (provider === undefined) this.pool.resumed(this.request)
+    this.#waitsFor = provider
+    if (!isOver(this.state)) this.listener.onWait(provider)
   }
 
   /** The message to the stream; frames of the answer go to this ingress. */

@@ -141,6 +141,10 @@ export const encodeEntry = (
       return { head: head("ask", frame.redispatch), payload: nothing }
     case "pull":
       return { head: head("pull", `${frame.offset} ${frame.length}`), payload: nothing }
+    case "waits":
+      return { head: head("waits", frame.provider), payload: nothing }
+    case "works":
+      return { head: head("works", ""), payload: nothing }
     case "error":
       return { head: head("error", frame.sequence), payload: payloadOf(frame) }
     case "heartbeat":
@@ -182,6 +186,10 @@ const decodeFrame = (type: string, detail: string, payload: Buffer): Frame | und
       const [offset, length] = detail.split(" ")
       return { type, offset: Number(offset), length: Number(length) }
     }
+    case "waits":
+      return { type, provider: detail }
+    case "works":
+      return { type }
     case "heartbeat":
       return { type, sequence: Number(detail) }
     case "error":

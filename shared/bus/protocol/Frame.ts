@@ -62,6 +62,9 @@ export type Frame =
     readonly head: AnswerHead | undefined
     readonly end: AnswerEnd | undefined
   }
+  /** The job waits for this provider, and takes no slot until it `works` or sends anything of its answer. Only in version 3. */
+  | { readonly type: "waits"; readonly provider: string }
+  | { readonly type: "works" }
   /** The worker is alive. `sequence` is the number of the next frame. */
   | { readonly type: "heartbeat"; readonly sequence: number }
   | { readonly type: "error"; readonly sequence: number; readonly error: JobError }

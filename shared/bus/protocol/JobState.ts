@@ -79,6 +79,10 @@ type Claiming = Extract<JobEvent, { readonly event: "claimed" }>
 
 export const initial: JobState = { state: "Queued" }
 
+export const attemptOf = (state: JobState): number | undefined => "attempt" in state ? state.attempt : undefined
+export const isOver = (state: JobState): boolean =>
+  state.state === "Done" || state.state === "Failed" || state.state === "Cancelled"
+
 const nothing: ReadonlyArray<Command> = []
 const stay = (state: JobState): Step => ({ next: state, commands: nothing })
 const refuse = (state: JobState): Step => ({ next: state, commands: [{ command: "refuse" }] })

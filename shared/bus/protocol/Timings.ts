@@ -46,6 +46,9 @@ export const serverChangeWithinMs = 6_000
 /** How often ingress checks deadlines and silences. */
 export const tickMs = 200
 
+/** A job that waits for a provider for longer than this holds no slot. Shorter waits are not worth the messages about them. */
+export const waitMs = 50
+
 /** A worker starts a job that has waited for longer than this only after ingress has confirmed it. */
 export const waitedLongMs = 1_000
 

@@ -144,6 +144,19 @@ export class JobReply {
     this.#send({ type: "claim", redispatch: this.#asked.redispatch })
   }
 
+  /** Tells ingress that the job waits for this provider, and takes no slot meanwhile. */
+  wait(provider: string): void {
+    if (this.#over) return
+    // bytes that follow would mean that it works again
+    this.#flush()
+    this.#send({ type: "waits", provider })
+  }
+
+  /** Tells ingress that the job no longer waits. */
+  work(): void {
+    if (!this.#over) this.#send({ type: "works" })
+  }
+
   /** Asks ingress for a part of the request's body. */
   pull(offset: number, length: number): void {
     this.#send({ type: "pull", offset, length })

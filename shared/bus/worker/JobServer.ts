@@ -52,6 +52,11 @@ export interface ServedJob<R extends Reply = Reply> {
    * nevertheless. If this worker dies before that call, JetStream redelivers the job.
    */
   readonly hold: () => () => void
+  /**
+   * The job begins to wait for a provider, until the returned function is called. After `Timings.waitMs` it frees its slot, and ingress
+   * learns of the wait.
+   */
+  readonly onWait: (provider: string) => () => void
   /** The whole request body, pulled from ingress if it did not come with the job. */
   readonly body: Effect.Effect<Uint8Array, AnswerLost>
 }
@@ -356,6 +361,7 @@ class Server implements PoolServer.PoolServer {
         }
       },
       claim: (redispatch) => this.#claim(job, reply, redispatch),
+      onWait: (provider) => this.#wait(job, reply, provider),
       // lazy, since most jobs never commit
       commit: Effect.suspend(() => committing ??= Effect.runSync(Effect.cached(commit(reply)))),
       body: job.body === undefined
@@ -381,6 +387,22 @@ class Server implements PoolServer.PoolServer {
       if (this.#running.size === 0) this.#onIdle?.()
     }
     running.run = Fiberless.run(this.#context, work, ended)
+  }
+
+  #wait(job: PulledJob, reply: JobReply, provider: string): () => void {
+    let unpark: (() => void) | undefined
+    const park = Effect.sync(() => {
+      unpark = job.park()
+      if (unpark !== undefined) reply.wait(provider)
+    })
+    const parking = Effect.runForkWith(this.#context)(Effect.delay(park, Timings.waitMs))
+    return () => {
+      parking.interruptUnsafe()
+      if (unpark === undefined) return
+      unpark()
+      unpark = undefined
+      reply.work()
+    }
   }
 
   #remember(key: string): void {

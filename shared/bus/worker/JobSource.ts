@@ -27,6 +27,11 @@ interface Delivery {
 interface Hold extends Delivery {
   /** Frees the slot without settling the job, which is not delivered to other workers. */
   readonly free: () => void
+  /**
+   * Frees the slot while the job waits for a provider. The returned function takes one again, even if none is free. `undefined` if so
+   * many jobs wait that this one must keep its slot.
+   */
+  readonly park: () => (() => void) | undefined
   /** The job has ended, successfully or not. Frees the slot. */
   readonly acknowledge: () => void
   /** Returns the job to the queue for another worker, immediately or after `delayMs` milliseconds. Frees the slot. */
@@ -49,6 +54,9 @@ export const watchMs = 250
 const foreignMs = 1_000
 /** A queue that has delivered nothing for this long, in milliseconds, is quiet. */
 const quietMs = 10_000
+
+/** As many jobs may wait for providers without a slot as there are slots, but at least this many. */
+const leastParked = 256
 
 /**
  * How many jobs are requested from a queue at a time, and when the request is renewed. More would not arrive sooner: they only make
@@ -88,7 +96,12 @@ export class JobSource {
   /** When that queue last delivered; at first the start of this source. */
   #latestAt: number
   #version: Subjects.Version = 2
+  /** The jobs that have a slot. */
   #inFlight = 0
+  /** The jobs that wait without one. */
+  #parked = 0
+  /** The jobs in flight that have waited. They have taken their slots again without a request for a job. */
+  #returned = 0
   #pulling = false
   #stopped = false
 
@@ -121,14 +134,14 @@ export class JobSource {
     return slotsNow?.() ?? slots
   }
 
-  /** How many jobs are running. */
+  /** How many jobs are running; without those that wait for a provider. */
   inFlight(): number {
     return this.#inFlight
   }
 
   /** Whether a job runs, or a queue does not answer. */
   isWorking(): boolean {
-    return this.#inFlight > 0 || [...this.#queues.values()].some(({ isLost }) => isLost)
+    return this.#inFlight + this.#parked > 0 || [...this.#queues.values()].some(({ isLost }) => isLost)
   }
 
   /** Whether it has started and not stopped, even while it is unknown whether the queues still exist. */
@@ -212,7 +225,7 @@ export class JobSource {
 
   /** Whether no job has come for `quietMs`, and there is a single NATS server, which forgets no request. */
   #isResting(): boolean {
-    return this.#inFlight === 0 && this.#options.now() - this.#latestAt > quietMs && this.#nats.isAlone()
+    return this.#inFlight + this.#parked === 0 && this.#options.now() - this.#latestAt > quietMs && this.#nats.isAlone()
   }
 
   #receive(message: Msg, queue: PullRequests, version: Subjects.Version): void {
@@ -224,9 +237,9 @@ export class JobSource {
     const hold = this.#hold(message.reply ?? "")
     if (this.#stopped) return hold.giveBack()
     // requests and their replacements were both served; by the time of the redelivery the first ones have expired. A job requested before
-    // the slots became fewer may still run
+    // the slots became fewer, or jobs that had waited took them again, may still run
     const room = this.#options.room?.() ?? 1
-    if (this.#inFlight > this.#options.slots + this.#mostExtra || room + this.#mostExtra <= 0) {
+    if (this.#inFlight - this.#returned > this.#options.slots + this.#mostExtra || room + this.#mostExtra <= 0) {
       return hold.giveBack(watchMs)
     }
     if (isNews || this.#inFlight === 1) queue.schedule()
@@ -238,12 +251,27 @@ export class JobSource {
   /** The hold on a job that is settled by publishing to this subject. */
   #hold(subject: string): Hold {
     let held = true
-    let hasSlot = true
-    const free = () => {
-      if (!hasSlot) return
-      hasSlot = false
-      this.#inFlight--
+    let slot: "pulled" | "returned" | "parked" | "freed" = "pulled"
+    const vacate = (next: "parked" | "freed") => {
+      if (slot === "parked") this.#parked--
+      else this.#inFlight--
+      if (slot === "returned") this.#returned--
+      if (next === "parked") this.#parked++
+      slot = next
       for (const queue of this.#queues.values()) queue.schedule()
+    }
+    const free = () => slot === "freed" ? undefined : vacate("freed")
+    const park = () => {
+      const isHere = slot === "pulled" || slot === "returned"
+      if (!isHere || this.#parked >= Math.max(leastParked, this.#options.slots)) return undefined
+      vacate("parked")
+      return () => {
+        if (slot !== "parked") return
+        slot = "returned"
+        this.#parked--
+        this.#inFlight++
+        this.#returned++
+      }
     }
     const { outbox } = this.#nats
     const joined: Array<Hold> = []
@@ -260,6 +288,7 @@ export class JobSource {
     return {
       ...delivery,
       free,
+      park,
       // not urgent: if the acknowledgement is late, JetStream at worst redelivers the job, and ingress rejects the new claim
       acknowledge: () =>
         settle(() => outbox.linger(() => outbox.publish(subject, ack)), (later) => later.acknowledge()),

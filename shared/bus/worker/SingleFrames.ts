@@ -27,8 +27,9 @@ export class SingleFrames implements FrameChannel {
     else claims.push(claim)
   }
 
-  /** Every frame carries the control subject, so that ingress can answer it. */
+  /** Every frame carries the control subject, so that ingress can answer it. Ingress does not learn of waits for providers. */
   send({ control, subject }: FrameSource, frame: Frame, payload?: Uint8Array): void {
+    if (frame.type === "waits" || frame.type === "works") return
     // the claim to a job must precede its frames
     this.#sendClaims()
     const bytes = frame.type === "error" ? payloadOf(frame) : payload

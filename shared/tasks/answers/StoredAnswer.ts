@@ -22,6 +22,8 @@ const admittedWithinMs = 30 * 60_000
 const meteredWithinMs = 10_000
 
 const nothing = () => undefined
+/** The work of a task keeps its slot while it waits. */
+const keepsSlot = () => nothing
 
 export const unconfirmed = (provider: string) =>
   new ProviderFailed({ provider, reason: "unconfirmed", status: null, retryAfterMs: null })
@@ -114,8 +116,10 @@ export const make = (dependencies: JobLife.Dependencies): StoredAnswers => {
         acknowledge: nothing,
         giveBack: nothing,
         working: nothing,
-        join: nothing
+        join: nothing,
+        park: nothing
       },
+      onWait: keepsSlot,
       reply,
       claim: () => Effect.void,
       commit,

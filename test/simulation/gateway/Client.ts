@@ -171,6 +171,7 @@ export class Client {
       traceparent: undefined
     }, {
       onClaim: () => void (this.claimedAt ??= world.now),
+      onWait: () => undefined,
       onStart: (head: { readonly status: number } | undefined) => this.starts.push(head?.status),
       onChunk: (bytes) => {
         this.#receive(bytes)

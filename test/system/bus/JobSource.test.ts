@@ -185,6 +185,53 @@ describe("a job", () => {
       assert.strictEqual(yield* Queue.take(words), "-NAK 2")
     }))
 
+  it.live("that waits holds no slot, and takes one again whether one is free or not", () =>
+    Effect.gen(function*() {
+      const { deliver, jobs, pulls, source, words } = yield* sourceOf(2)
+      source.start(3)
+      const { inbox } = yield* Queue.take(pulls)
+      for (let count = 0; count < 2; count++) deliver(inbox)
+      const [one, two] = yield* Queue.takeN(jobs, 2)
+      const ends = [one!.park(), two!.park()]
+      assert.isUndefined(one!.park())
+      assert.strictEqual((yield* Queue.take(pulls)).batch, 2)
+      assert.strictEqual(source.inFlight(), 0)
+      assert.isTrue(source.isWorking())
+      for (const end of ends) end?.()
+      ends[0]?.()
+      assert.strictEqual(source.inFlight(), 2)
+      // those that were requested meanwhile are not returned
+      for (let count = 0; count < 2; count++) deliver(inbox)
+      const more = yield* Queue.takeN(jobs, 2)
+      assert.strictEqual(source.inFlight(), 4)
+      one!.acknowledge()
+      two!.park()
+      two!.acknowledge()
+      assert.strictEqual(source.inFlight(), 2)
+      yield* nothingElse(pulls)
+      for (const job of more) job.acknowledge()
+      assert.strictEqual((yield* Queue.take(pulls)).batch, 2)
+      assert.strictEqual((yield* Queue.takeN(words, 4)).filter((word) => word.startsWith("+ACK")).length, 4)
+    }))
+
+  it.live("keeps its slot while it waits if 256 others wait", () =>
+    Effect.gen(function*() {
+      const { deliver, jobs, pulls, source } = yield* sourceOf(1)
+      source.start(3)
+      const { inbox } = yield* Queue.take(pulls)
+      const ends: Array<(() => void) | undefined> = []
+      for (let count = 0; count < 256; count++) {
+        deliver(inbox)
+        ends.push((yield* Queue.take(jobs)).park())
+      }
+      deliver(inbox)
+      const last = yield* Queue.take(jobs)
+      assert.isUndefined(last.park())
+      assert.strictEqual(source.inFlight(), 1)
+      ends[0]?.()
+      assert.isDefined(last.park())
+    }))
+
   it.live("in flight when the source stops is returned to the queue", () =>
     Effect.gen(function*() {
       const { deliver, jobs, nats, pulls, source, words } = yield* sourceOf(2)

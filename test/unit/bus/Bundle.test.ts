@@ -23,6 +23,8 @@ const frames: ReadonlyArray<Frame> = [
   { type: "claim", redispatch: "idempotent" },
   { type: "pull", offset: 5, length: 6 },
   { type: "heartbeat", sequence: 3 },
+  { type: "waits", provider: "naïve beta" },
+  { type: "works" },
   { type: "data", sequence: 0, redispatch: "unsent", head, end: undefined },
   { type: "data", sequence: 1, redispatch: "mayHaveBeenSent", head: undefined, end: undefined },
   { type: "data", sequence: 2, redispatch: "mayHaveBeenSent", head: undefined, end: { usage } },

@@ -7,14 +7,14 @@ import { encodeSlots } from "../../../shared/bus/fairness/Occupancy.ts"
 import type { AnswerListener } from "../../../shared/bus/ingress/JobRequest.ts"
 import { JobTracker } from "../../../shared/bus/ingress/JobTracker.ts"
 import { encodeBundle, encodeClaim, encodeEntry } from "../../../shared/bus/protocol/Bundle.ts"
-import type { Redispatch } from "../../../shared/bus/protocol/Frame.ts"
+import type { Frame, Redispatch } from "../../../shared/bus/protocol/Frame.ts"
 import { aboutWorkerSubject, newestVersion, slotsSubject, type Version } from "../../../shared/bus/protocol/Subjects.ts"
 import type { JobError } from "../../../shared/contract/JobError.ts"
 import type { Nats } from "../../../shared/nats/Nats.ts"
 import { collectGarbage } from "../../fixture/general/Garbage.ts"
 
 /** A tracker with one worker, which reads jobs up to this version, and what both say. */
-const ingress = (version: Version = newestVersion) => {
+const ingress = (version: Version = newestVersion, slots = 4) => {
   const receivers: Array<(message: Msg) => void> = []
   const published: Array<string> = []
   const errors: Array<JobError> = []
@@ -54,6 +54,7 @@ const ingress = (version: Version = newestVersion) => {
       traceparent: undefined
     }, {
       onClaim: () => undefined,
+      onWait: () => undefined,
       onStart: () => undefined,
       onChunk: () => undefined,
       onRestart: () => undefined,
@@ -62,7 +63,7 @@ const ingress = (version: Version = newestVersion) => {
       ...listener
     })
   tracker.depth("chat", "default")
-  onSlots?.(message(slotsSubject("chat", "default", "worker", version), encodeSlots(4)))
+  onSlots?.(message(slotsSubject("chat", "default", "worker", version), encodeSlots(slots)))
   return {
     submit,
     /** The worker's bundle with this number claims the job. */
@@ -71,6 +72,9 @@ const ingress = (version: Version = newestVersion) => {
         subject,
         encodeBundle(bundle, bundle, [encodeClaim({ job, attempt: 1, redispatch, behind: 0 })])
       )),
+    /** The worker's bundle with this number has this frame about the job. */
+    send: (bundle: number, job: string, frame: Frame) =>
+      onFrame?.(message(subject, encodeBundle(bundle, bundle, [encodeEntry(job, 1, frame)]))),
     /** The worker's bundle with this number is a whole answer. */
     answer: (bundle: number, job: string) => {
       const head = { status: 200, contentType: "application/json", headers: {} }
@@ -135,6 +139,60 @@ describe("an answer in one frame", () => {
       answer(cancels ? 3 : 1, job.id)
       assert.deepStrictEqual(calls, cancels ? ["start"] : ["start", "chunk", "end"])
     }
+  })
+})
+
+describe("a job that waits for a provider", () => {
+  const waits = { type: "waits", provider: "beta" } as const
+
+  /** An ingress whose tenant has all slots that it may have, which are seven, and two more jobs; the first job is claimed. */
+  const full = () => {
+    const tracked = ingress(newestVersion, 8)
+    const said: Array<string | undefined> = []
+    const job = tracked.submit({ onWait: (provider) => void said.push(provider) })
+    for (let more = 0; more < 8; more++) tracked.submit()
+    tracked.claim(0, job.id, "unsent")
+    assert.lengthOf(tracked.jobs(), 7)
+    return { ...tracked, job, said }
+  }
+
+  it("leaves its slot to another until it works", () => {
+    const { answer, job, jobs, said, send } = full()
+    send(1, job.id, waits)
+    assert.lengthOf(jobs(), 8)
+    send(2, job.id, waits)
+    send(3, job.id, { type: "works" })
+    assert.lengthOf(jobs(), 8)
+    assert.deepStrictEqual(said, ["beta", undefined])
+    // its end frees the slot that it had taken beyond the share
+    answer(4, job.id)
+    assert.lengthOf(jobs(), 8)
+  })
+
+  it("works if anything of its answer comes", () => {
+    const { job, jobs, said, send } = full()
+    send(1, job.id, waits)
+    const head = { status: 200, contentType: "application/json", headers: {} }
+    send(2, job.id, { type: "data", sequence: 0, redispatch: "unsent", head, end: undefined })
+    assert.deepStrictEqual(said, ["beta", undefined])
+    assert.lengthOf(jobs(), 8)
+  })
+
+  it("frees no second slot at its end", () => {
+    const { job, jobs, said, send } = full()
+    send(1, job.id, waits)
+    job.cancel()
+    assert.deepStrictEqual(said, ["beta"])
+    assert.lengthOf(jobs(), 8)
+  })
+
+  it("takes its slot again if it goes to another worker", () => {
+    const { job, jobs, pong, said, send } = full()
+    send(1, job.id, waits)
+    pong(3)
+    // published again, and no other instead
+    assert.lengthOf(jobs(), 9)
+    assert.deepStrictEqual(said, ["beta", undefined])
   })
 })
 

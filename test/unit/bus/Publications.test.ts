@@ -44,6 +44,7 @@ const publish = (count: number) => {
       },
       {
         onClaim: () => undefined,
+        onWait: () => undefined,
         onStart: () => undefined,
         onChunk: () => undefined,
         onRestart: () => undefined,

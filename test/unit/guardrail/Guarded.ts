@@ -105,6 +105,7 @@ models:
       ...{ deadline: now + 30_000, queuedMs: 0, commit: Effect.void },
       onCall: () => undefined,
       onCut: (usage) => void (cut = usage),
+      onWait: () => () => undefined,
       onChecked: (direction, outcome) => {
         if (checked[direction] !== undefined) throw new Error(`two outcomes of the ${direction}`)
         checked[direction] = outcome

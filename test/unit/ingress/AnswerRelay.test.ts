@@ -87,7 +87,15 @@ const start = (
   const submit = () => {
     const body = new Uint8Array(1_000)
     const request = { workload: "chat", pool: "default", model: "m", body } as unknown as JobRequest
-    relay({ jobs, exchange, request, streams, settle: (consumed) => settled.push(consumed) })
+    const onWait = (provider: string) => {
+      said.push(`waits for ${provider}`)
+      let isOver = false
+      return () => {
+        if (!isOver) said.push("works")
+        isOver = true
+      }
+    }
+    relay({ jobs, exchange, request, streams, onWait, settle: (consumed) => settled.push(consumed) })
     return new WeakRef(body)
   }
   const body = submit()
@@ -176,6 +184,24 @@ describe("a client that asks for a stream", () => {
       assert.deepStrictEqual([heads, said], [[], ["failed ProviderFailed"]])
       assert.strictEqual(settled[0], "nothing")
     }
+  })
+})
+
+describe("an answer whose job waits for a provider", () => {
+  it("reports the wait until the job works, waits for another or ends", () => {
+    const { listener, said } = start({ streams: false })
+    listener.onWait("alpha")
+    listener.onWait("beta")
+    listener.onWait(undefined)
+    listener.onWait(undefined)
+    assert.deepStrictEqual(said.splice(0), ["waits for alpha", "works", "waits for beta", "works"])
+    listener.onWait("beta")
+    listener.onError(failed)
+    assert.deepStrictEqual(said.splice(0), ["waits for beta", "works", "failed ProviderFailed"])
+    const other = start({ streams: false })
+    other.listener.onWait("beta")
+    other.close()
+    assert.deepStrictEqual(other.said, ["waits for beta", "works", "cancelled"])
   })
 })
 

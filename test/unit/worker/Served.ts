@@ -31,6 +31,7 @@ export const pulled: PulledJob = {
   giveBack: () => undefined,
   working: () => undefined,
   join: () => undefined,
+  park: () => undefined,
   subject: "jobs.chat.default",
   body: new TextEncoder().encode("{}")
 }
@@ -81,6 +82,7 @@ export const served = (options: {
     takenAt: 100,
     now: () => 350.6,
     hold: () => onStored,
+    onWait: () => () => undefined,
     claim: (redispatch) =>
       Effect.suspend(() => {
         said.push(`claim ${redispatch}`)
