@@ -133,6 +133,9 @@ const lateAnswers =
 const abandoned =
   "jobs that a worker has given up while it was apart from their ingress are found by their silence, a few seconds later"
 
+const parking =
+  "a job that waits for a provider keeps its slot, or frees it for longer, which takes more jobs than a simulation has to show"
+
 const notes: ReadonlyArray<Note> = [
   { file: reply, line: "if (isUrgent) this.#options.outbox", excuse: "frames leave a millisecond earlier or later" },
   {
@@ -276,6 +279,8 @@ const notes: ReadonlyArray<Note> = [
   { file: reply, line: "if (this.#over || this.#options.now() - this.#lastSent", needs: longAlone },
   { file: reply, line: "this.#send({ type: \"heartbeat\"", needs: longAlone },
   { file: reply, line: "this.#send({ type: \"error\"", needs: weather },
+  { file: reply, line: "this.#send({ type: \"waits\"", excuse: parking },
+  { file: reply, line: "if (!this.#over) this.#send({ type: \"works\"", excuse: parking },
   { file: reply, line: "if (this.#over) return", needs: weather },
   { file: reply, line: "if (this.#written < this.#limit", needs: extremes },
   { file: server, line: "if (this.#held.size === 0)", needs: deployWithoutUsage },
@@ -331,6 +336,13 @@ const notes: ReadonlyArray<Note> = [
     file: source,
     line: "if (isNews || this.#inFlight === 1)",
     excuse: "a worker that has rested requests jobs for its free slots with its next check, 250 ms later at most"
+  },
+  { file: source, line: "if (!isHere || this.#parked", excuse: parking },
+  { file: source, line: "if (slot !== \"parked\") return", excuse: parking },
+  {
+    file: source,
+    line: "if (slot === \"returned\")",
+    excuse: "it decides only which jobs beyond the slots go back to the queue"
   },
   {
     file: pulls,
