@@ -11,7 +11,7 @@ import { type TenantOccupancy, TenantUse } from "./TenantUse.ts"
 import { newestVersion, type Version } from "../protocol/Subjects.ts"
 
 /** Up to this many tenants, every decision uses current shares; with more, shares may be `staleMs` milliseconds old. */
-const fewTenants = 64
+const fewTenants = 32
 const staleMs = 10
 
 /** How long the slots of a pool count as unknown after a worker that announces none has claimed a job. */
