@@ -60,6 +60,11 @@ const remember = (connection: NatsConnection, servers: ReadonlyArray<string>): v
   if (dropped.length > 0) connection.setServers([...known.map(({ listen }) => listen), ...dropped])
 }
 
+/** Tries three times, for commands: a busy server or machine may take longer than one try. A server that is not there fails at once. */
+export const briefly = (
+  once: Effect.Effect<NatsConnection, NatsUnavailable>
+): Effect.Effect<NatsConnection, NatsUnavailable> => Effect.retry(once, { times: 2, while: ({ mayPass }) => mayPass })
+
 /**
  * Retries for `NATS_WAIT_MS` milliseconds (default 60,000). In an orchestrator, services and NATS start in any order, and a service
  * that exits repeatedly is restarted less and less often.

@@ -9,7 +9,7 @@ import { createInbox, nuid } from "@nats-io/nats-core"
 import { Clock, Config, Context, Effect, identity, Layer, Option, Stream } from "effect"
 import * as Metrics from "../telemetry/Metrics.ts"
 import { ServiceName } from "../telemetry/ServiceName.ts"
-import { connect, type NatsUnavailable, patiently, warnOfOldCluster } from "./Connect.ts"
+import { briefly, connect, type NatsUnavailable, patiently, warnOfOldCluster } from "./Connect.ts"
 import * as Credentials from "./Credentials.ts"
 import { Outbox } from "./Outbox.ts"
 import { holdMs, ServerChoice } from "./Reconnect.ts"
@@ -49,7 +49,7 @@ export class Nats extends Context.Service<Nats, {
    * The connection of a command, which fails if no server answers. Reads `NATS_URL` (servers separated by commas) and the variables
    * of `Credentials.ts`.
    */
-  static readonly layer = Layer.effect(Nats, Effect.suspend(() => make("data", (once) => once)))
+  static readonly layer = Layer.effect(Nats, Effect.suspend(() => make("data", briefly)))
 
   /** The connection of a service, which waits for a server: see `Connect.ts`. */
   static readonly layerPatient = Layer.effect(Nats, Effect.suspend(() => make("data", patiently)))
@@ -58,7 +58,7 @@ export class Nats extends Context.Service<Nats, {
 /** The connection to the control account. On a server without accounts it reaches the same data as `Nats`. */
 export class ControlNats extends Context.Service<ControlNats, Nats["Service"]>()("shared/nats/ControlNats") {
   /** The connection of a command. Reads `NATS_URL` and the control account's variables of `Credentials.ts`. */
-  static readonly layer = Layer.effect(ControlNats, Effect.suspend(() => make("control", (once) => once)))
+  static readonly layer = Layer.effect(ControlNats, Effect.suspend(() => make("control", briefly)))
 
   /** The connection of a service. */
   static readonly layerPatient = Layer.effect(ControlNats, Effect.suspend(() => make("control", patiently)))
