@@ -9,9 +9,9 @@
  * matters: from then on it is 0.85 times what was accepted in the last minute, and grows by a hundredth with each accepted call; after a
  * minute without a refusal faster and faster, so that a worker that got a small share of a limit is not left with it.
  *
- * Effect's adaptive limiter does not serve here: it learns its rate from the few calls around one refusal, takes no turn back, never
- * grows, and ends only after its window. With this decrease and growth about one call in twenty is refused, however fast the calls are.
- * Others recover in similar ways: TCP's CUBIC (RFC 9438), Envoy's adaptive concurrency, the adaptive retry mode of the AWS SDKs.
+ * With this decrease and growth about one call in twenty is refused, however fast the calls are. `shared/decisions/own-pace.md` says why
+ * Effect's adaptive limiter does not serve here. Others recover in similar ways: TCP's CUBIC (RFC 9438), and the adaptive retry mode of the
+ * AWS SDKs.
  *
  * All times are in milliseconds of a monotonic clock.
  */
