@@ -50,6 +50,7 @@ export const rooms: Readonly<Record<string, Room>> = {
   "shared/contract": { rooms: [], packages: allButEffect, why: "the API is schemas: it imports nothing but effect" },
   "shared/telemetry": { rooms: [], packages: allButEffect, why: "names and exporters import nothing but effect" },
   "shared/bounds": { rooms: [], packages: natsClient, why: "bounds of memory and time know nothing of the gateway" },
+  "shared/decisions": { rooms: [], packages: /./, why: "decisions are pages, not code" },
   "shared/text": { rooms: [], packages: natsClient, why: "words, tokens and vectors know nothing of the gateway" },
   "shared/catalogue": {
     rooms: [...base, "shared/keys/Identity.ts"],

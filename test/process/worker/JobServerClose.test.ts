@@ -30,7 +30,7 @@ it.live("a closing worker finishes its jobs and leaves the others to other worke
     const running = [face.submit({ model: "1" }), face.submit({ model: "2" })]
     yield* Effect.forEach(running, (answer) => answer.claimed)
     const waiting = ["3", "4"].map((model) => face.submit({ model }))
-    yield* Effect.promise(() => untilJobs(server, ({ stored }) => stored === 4))
+    yield* Effect.promise(() => untilJobs(server, ({ stored }) => stored === 3))
     const closing = yield* Effect.forkChild(going.close)
     yield* Effect.yieldNow
     assert.isFalse(going.isReady())
