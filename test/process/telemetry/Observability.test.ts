@@ -144,11 +144,11 @@ describe.skipIf(Prometheus.missing !== undefined)(Prometheus.missing ?? "Prometh
                 for (const model of ["shadowed-chat", "guarded-chat"]) await (await gateway.request(chat(model))).text()
                 gateway.provider.behaveOnce({ kind: "reset" })
                 await (await gateway.request(chat("fallback-chat"))).text()
-                gateway.provider.behaveOnce({ kind: "status", status: 429, retryAfterMs: 1 })
-                await (await gateway.request(chat("patient-chat"))).text()
                 await requestWithRetry(gateway)
                 await requestWithFallback(gateway, "not today")
                 await requestWithWait(gateway)
+                gateway.provider.behaveOnce({ kind: "status", status: 429, retryAfterMs: 1 })
+                await (await gateway.request(chat("narrow-chat"))).text()
                 const batches = new BatchClient(gateway)
                 await batches.ended((await batches.create("free-chat", 1)).id)
                 const ask = async (path: string): Promise<unknown> => {
