@@ -33,6 +33,8 @@ const probingMs = 1_000
 export class Circuit {
   readonly #settings: Breaker
   #state: State = "closed"
+  /** The state that was last logged. */
+  reported: State = "closed"
   #generation = 0
   /** The last outcomes; `true` for a failure. */
   #outcomes: Array<boolean> = []

@@ -32,7 +32,7 @@ export interface CircuitBreakers {
   readonly openUntil: (target: Target, owner: string) => number
   /** The answer to a watched call has begun. */
   readonly recordStart: (target: Target, admission: Admission) => void
-  /** Records a successful call; `undefined` if there is nothing to record. */
+  /** Records a successful call. Returns what is to be logged about it. */
   readonly recordSuccess: (target: Target, admission: Admission) => Effect.Effect<void> | undefined
   readonly recordFailure: (target: Target, admission: Admission, error: JobError) => Effect.Effect<void>
   /** The gateway has ended the call, which says nothing about the provider. */
@@ -103,6 +103,11 @@ class Circuits {
   /** Whether no call has failed lately, so that there are no circuits. */
   get isSound(): boolean {
     return this.#failures === 0 && this.owners.size === 0 && this.shared === undefined
+  }
+
+  /** Whether calls have failed since the last answer. */
+  get isDoubtful(): boolean {
+    return this.#failures > 0
   }
 
   get settings(): Breaker {
@@ -187,53 +192,39 @@ export const make: Effect.Effect<CircuitBreakers, never, Catalogue | Scope.Scope
   }
   const of = (target: Target): Circuits => targets.get(target.key) ?? add(target)
 
-  /** Runs a step of a circuit, and logs the change of its state. `owner`: `undefined` for the circuit for all. */
-  const step = <A>(
-    { endpoint: { model, name: provider } }: Target,
+  /** What is to be logged about a circuit: the change of its state, if it has changed. */
+  const report = (
+    { shared, target: { endpoint: { model, name: provider } } }: Circuits,
     circuit: Circuit.Circuit,
-    before: Circuit.State,
-    owner: string | undefined,
-    result: A
-  ): Effect.Effect<A> => {
-    const at = now()
-    const after = circuit.stateAt(at)
-    if (after === before) return Effect.succeed(result)
-    const about = { provider, model, ...(owner === undefined ? {} : { owner }) }
-    const log = after === "open"
+    owner: string,
+    at: number
+  ): Effect.Effect<void> | undefined => {
+    const state = circuit.stateAt(at)
+    if (state === circuit.reported) return undefined
+    circuit.reported = state
+    const about = { provider, model, ...(circuit === shared ? {} : { owner }) }
+    return state === "open"
       ? Effect.logWarning("circuit opened", { ...about, restMs: circuit.openUntil - at })
-      : Effect.logInfo(after === "closed" ? "circuit closed" : "circuit half-open: probing the provider", about)
-    return Effect.as(log, result)
+      : Effect.logInfo(state === "closed" ? "circuit closed" : "circuit half-open: probing the provider", about)
   }
 
+  /** Records an outcome. Returns what is to be logged about it. */
   const record = (
     target: Target,
     { by, owner }: Admission,
     outcome: Circuit.Outcome,
     restMs = 0
-  ): Effect.Effect<void> =>
-    Effect.suspend(() => {
-      const circuits = of(target)
-      const at = now()
-      const known = circuits.of(owner)
-      const before = known?.stateAt(at) ?? "closed"
-      const circuit = outcome === "failure" ? circuits.failed(owner, at, restMs) : known
-      if (circuit === undefined) return Effect.void
-      const isNew = circuit !== known
-      // a circuit that was just opened for all has counted the call
-      const admission = by?.circuit === circuit
-        ? by.admission
-        : isNew && circuit === circuits.shared
-        ? undefined
-        : earlier
-      if (admission !== undefined) circuit.record(admission, outcome, at, restMs)
-      return step(
-        target,
-        circuit,
-        isNew ? "closed" : before,
-        circuit === circuits.shared ? undefined : owner,
-        undefined
-      )
-    })
+  ): Effect.Effect<void> | undefined => {
+    const circuits = of(target)
+    const at = now()
+    const known = circuits.of(owner)
+    const circuit = outcome === "failure" ? circuits.failed(owner, at, restMs) : known
+    if (circuit === undefined) return undefined
+    if (by?.circuit === circuit) circuit.record(by.admission, outcome, at, restMs)
+    // a circuit that was just opened for all has counted the call
+    else if (circuit === known || circuit !== circuits.shared) circuit.record(earlier, outcome, at, restMs)
+    return report(circuits, circuit, owner, at)
+  }
 
   return {
     admit: (target, owner) => {
@@ -241,16 +232,18 @@ export const make: Effect.Effect<CircuitBreakers, never, Catalogue | Scope.Scope
       const circuits = of(target)
       const at = now()
       if (circuits.isSound) return Effect.succeed({ owner, at, by: undefined, isWatched: false })
+      const former = circuits.of(owner)
+      const closed = former === undefined ? undefined : report(circuits, former, owner, at)
       circuits.sweep(owner, at)
       const circuit = circuits.of(owner)
-      if (circuit === undefined) return Effect.succeed({ owner, at, by: undefined, isWatched: true })
-      const before = circuit.stateAt(at)
+      const isWatched = circuits.isDoubtful
+      if (circuit === undefined) return logged(closed, { owner, at, by: undefined, isWatched })
       const admission = circuit.admit(at, circuits.usualMs)
       if (typeof admission === "number") {
         return Effect.fail(new Skipped({ reason: "resting", retryAfterMs: Math.ceil(admission) }))
       }
-      const admitted = { owner, at, by: { circuit, admission }, isWatched: true }
-      return step(target, circuit, before, circuit === circuits.shared ? undefined : owner, admitted)
+      const admitted = { owner, at, by: { circuit, admission }, isWatched: isWatched || admission.isProbe }
+      return logged(report(circuits, circuit, owner, at) ?? closed, admitted)
     },
     openUntil: ({ key }, owner) => targets.get(key)?.of(owner)?.openUntil ?? Number.NEGATIVE_INFINITY,
     recordStart: (target, { by }) => {
@@ -265,11 +258,16 @@ export const make: Effect.Effect<CircuitBreakers, never, Catalogue | Scope.Scope
       return isSound ? undefined : record(target, admission, "success")
     },
     recordFailure: (target, admission, error) =>
-      settingsOf(target).enabled
-        ? record(target, admission, outcomeOf(error, admission.by?.admission.isProbe === true), hintOf(error))
-        : Effect.void,
+      Effect.suspend(() => {
+        if (!settingsOf(target).enabled) return Effect.void
+        const outcome = outcomeOf(error, admission.by?.admission.isProbe === true)
+        return record(target, admission, outcome, hintOf(error)) ?? Effect.void
+      }),
     recordAbandoned: (target, admission) =>
-      settingsOf(target).enabled ? record(target, admission, "neither") : Effect.void,
+      Effect.suspend(() => {
+        if (!settingsOf(target).enabled) return Effect.void
+        return record(target, admission, "neither") ?? Effect.void
+      }),
     delays: () => {
       const at = now()
       return [...targets.values()].flatMap(({ owners, shared, target: { endpoint: { model, name: provider } } }) => {
@@ -283,3 +281,6 @@ export const make: Effect.Effect<CircuitBreakers, never, Catalogue | Scope.Scope
     }
   }
 })
+
+const logged = (log: Effect.Effect<void> | undefined, admission: Admission): Effect.Effect<Admission> =>
+  log === undefined ? Effect.succeed(admission) : Effect.as(log, admission)

@@ -155,7 +155,10 @@ export const make: Effect.Effect<Pace, never, Scope.Scope> = Effect.gen(function
       paced.pace.giveBack(turn, now())
       start(paced)
     },
-    isWatched: (target) => targets.get(target.key)?.pace.isQuiet === false,
+    isWatched: (target) => {
+      const pace = targets.get(target.key)?.pace
+      return pace?.isQuiet === false && pace.isWatched(now())
+    },
     accepted: (target, turn) => {
       const paced = of(target)
       paced.pace.accepted(turn, now())

@@ -58,6 +58,8 @@ export class TargetPace<W extends WaitingCall & Caller> {
   /** Owners whose refusals concern themselves only, and until when. */
   readonly #contradicted = new Map<string, number>()
   #refusals: Array<Refusal> = []
+  /** Until when a provider wants no calls, by the latest refusal to end. */
+  #refusedUntil = Number.NEGATIVE_INFINITY
   #sweepAt = Number.NEGATIVE_INFINITY
   /** What the provider's latest 429 said. */
   quota: Quota | undefined
@@ -69,6 +71,11 @@ export class TargetPace<W extends WaitingCall & Caller> {
   /** Whether no call is delayed, and the outcome of a call means nothing. */
   get isQuiet(): boolean {
     return this.#shared === undefined && this.#owners.size === 0
+  }
+
+  /** Whether the start of an answer decides something; otherwise its end is early enough. */
+  isWatched(now: number): boolean {
+    return this.#shared !== undefined || this.#suspect !== undefined || now < this.#refusedUntil
   }
 
   /** Takes a turn now; `undefined` if the call must wait. */
@@ -154,6 +161,7 @@ export class TargetPace<W extends WaitingCall & Caller> {
       this.#suspect = { owner, at: now }
     }
     const refusal = { at: now, until: now + pauseMs, isAlone: false }
+    this.#refusedUntil = Math.max(this.#refusedUntil, refusal.until)
     this.#refusals = [...this.#refusals.filter(({ until }) => until > now), refusal].slice(-mostRefusals)
     return refusal
   }

@@ -1,6 +1,6 @@
 /** One owner's failures close a target to that owner only, and a target that recovers is used again within seconds. */
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Effect, Fiber } from "effect"
+import { Clock, Effect, Fiber, Logger } from "effect"
 import { TestClock } from "effect/testing"
 import { ProviderFailed } from "../../../../shared/contract/JobError.ts"
 import type { Perform } from "../../../../shared/provider/call/Protocol.ts"
@@ -134,6 +134,24 @@ describe("a provider that comes back", () => {
         assert.strictEqual(failed(later), 0)
       })
   )
+
+  it.effect("is logged when its circuit opens, is probed, and closes", () =>
+    Effect.gen(function*() {
+      const told: Array<unknown> = []
+      const logger = Logger.make(({ message }) => void told.push(...[message].flat().slice(0, 1)))
+      yield* Effect.gen(function*() {
+        const scripted = yield* Scripted.make(catalogue)
+        scripted.behave("a/m", status(503))
+        yield* sends(scripted, "a", 10, 10)
+        yield* TestClock.adjust("1 second")
+        scripted.behave("a/m", answers())
+        for (let second = 0; second < 5; second++) {
+          yield* sends(scripted, "a", 10, 1)
+          yield* TestClock.adjust("1 second")
+        }
+      }).pipe(Effect.provide(Logger.layer([logger])))
+      assert.deepStrictEqual(told, ["circuit opened", "circuit half-open: probing the provider", "circuit closed"])
+    }))
 
   it.effect("with a 429 is probed no longer", () =>
     Effect.gen(function*() {
