@@ -24,7 +24,7 @@ const Reference = lazy(() => import("./pages/Reference.tsx"))
 
 const waiting = (
   <Center mih="60vh">
-    <Loader aria-label="Loading" />
+    <Loader role="status" aria-label="Loading" />
   </Center>
 )
 

@@ -21,7 +21,7 @@ export const Failure = ({ error, retry }: { readonly error: unknown; readonly re
 )
 
 export const Waiting = () => (
-  <Stack gap="sm" aria-busy="true" aria-label="Loading">
+  <Stack gap="sm" role="status" aria-busy="true" aria-label="Loading">
     {[1, 2, 3, 4].map((row) => <Skeleton key={row} height={52} radius="md" />)}
   </Stack>
 )
