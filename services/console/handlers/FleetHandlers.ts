@@ -7,6 +7,7 @@ import { queueState } from "../../../shared/bus/provision/QueueState.ts"
 import { Catalogue } from "../../../shared/catalogue/Catalogue.ts"
 import { isIdempotent, type Provider } from "../../../shared/catalogue/Provider.ts"
 import { isOff, poolsOf } from "../../../shared/catalogue/Model.ts"
+import { byImportance } from "../../../shared/provider/health/Delays.ts"
 import { ConsoleApi } from "../api/Api.ts"
 import type { Circuits, DelayView, ProcessView, ProviderView, QueueView } from "../api/Fleet.ts"
 import { orUnavailable } from "../access/Availability.ts"
@@ -52,7 +53,7 @@ const delaysOf = (
       tokensLeft: quota?.tokensLeft ?? null
     }
   })
-  return views.toSorted((a, b) => Number(a.owner !== null) - Number(b.owner !== null) || b.forMs - a.forMs)
+  return views.toSorted(byImportance)
 }
 
 const callsOf = (processes: ReadonlyArray<ProcessState>, provider: string): ProviderView["calls"] => {

@@ -21,8 +21,12 @@ export interface TargetDelay {
 /** Maximum number of delays that a worker tells: those that last longest. */
 const most = 50
 
+/** Those of all owners first, then those that last longest. */
+export const byImportance = (
+  a: Pick<TargetDelay, "forMs" | "owner">,
+  b: Pick<TargetDelay, "forMs" | "owner">
+): number => Number(a.owner !== null) - Number(b.owner !== null) || b.forMs - a.forMs
+
 /** The delays to show of all that there are. */
 export const shown = (delays: ReadonlyArray<TargetDelay>): ReadonlyArray<TargetDelay> =>
-  delays
-    .toSorted((a, b) => Number(a.owner !== null) - Number(b.owner !== null) || b.forMs - a.forMs)
-    .slice(0, most)
+  delays.toSorted(byImportance).slice(0, most)

@@ -112,10 +112,6 @@ export const make: Effect.Effect<Pace, never, Scope.Scope> = Effect.gen(function
   const queue = (paced: Paced, caller: Caller, until: number): Effect.Effect<Turn, Skipped> =>
     Effect.callback<Turn, Skipped>((resume) => {
       const { pace } = paced
-      const leave = () => {
-        pace.waiting.delete(call)
-        deadline.interruptUnsafe()
-      }
       const call: Waiting = {
         ...caller,
         isLarge: pace.isLarge(caller, now()),
@@ -134,7 +130,8 @@ export const make: Effect.Effect<Pace, never, Scope.Scope> = Effect.gen(function
       pace.waiting.add(call)
       start(paced)
       return Effect.sync(() => {
-        leave()
+        pace.waiting.delete(call)
+        deadline.interruptUnsafe()
         start(paced)
       })
     })

@@ -23,15 +23,15 @@ const healthOf = ({ circuits, isOff }: TargetView, isCalled: boolean) => {
   return halfOpen > 0 ? { color: "orange.6", text: "circuit half-open" } : healthy
 }
 
-/** What a delay means for requests, as in "All keys wait 12 s after a 429 (0 tokens left), 3 requests wait". */
+/** What a delay means for requests, as in "all keys: no calls for 12 s after a 429 (0 tokens left), at 1 worker". */
 const delayText = (
   { cause, forMs, owner, perMinute, requestsLeft, tokensLeft, waiting, workers }: DelayView
 ): string => {
   const whose = owner === null ? "all keys" : owner
   const left = [
-    requestsLeft === null ? [] : [`${count(requestsLeft)} requests left`],
-    tokensLeft === null ? [] : [`${count(tokensLeft)} tokens left`]
-  ].flat()
+    ...requestsLeft === null ? [] : [`${count(requestsLeft)} requests left`],
+    ...tokensLeft === null ? [] : [`${count(tokensLeft)} tokens left`]
+  ]
   const after = cause === "failures"
     ? "after failures"
     : `after a 429${left.length === 0 ? "" : ` (${left.join(", ")})`}`
